@@ -15,8 +15,9 @@ from parser.errors import PlanError
 from parser.types import DataType
 from planner.scalar import Call, ColumnRef, Literal, Scalar, is_deterministic
 from sqlengine.batch import Batch
+from udf.guard import joined
 from udf.registry import Definition, KernelContext, call, lookup
-from udf.vector import Vector
+from udf.vector import ColumnTooLarge, Vector
 
 Evaluator: TypeAlias = Callable[[Batch], Vector]
 
@@ -31,6 +32,24 @@ def evaluate(expression: Scalar, batch: Batch) -> Vector:
 
     A deterministic call is computed once per batch, however many expressions contain it."""
     return compile_expression(expression)(batch)
+
+
+def in_parts(compute: Evaluator, batch: Batch) -> Vector:
+    """Evaluates for as many rows at a time as 'column-size' allows. For operators with state, whose
+    input cannot be divided, and for results that are short themselves."""
+    try:
+        return compute(batch)
+    except ColumnTooLarge:
+        half = batch.num_rows // 2
+        sizes = (half, batch.num_rows - half)
+        parts = (part_of(batch, 0, half), part_of(batch, half, sizes[1]))
+        return joined([in_parts(compute, part) for part in parts], sizes)
+
+
+def part_of(batch: Batch, start: int, length: int) -> Batch:
+    """Some rows of a batch that is evaluated in parts: random values of each part differ."""
+    part = batch.slice(start, length)
+    return replace(part, seed=part.seed ^ crc32(start.to_bytes(8, "little"))) if start else part
 
 
 _compiled: dict[str, Evaluator] = {}

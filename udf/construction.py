@@ -13,6 +13,7 @@ from udf.arrays.arrays import null_where, valid
 from udf.arrays.lists import Indices, elements_in, equal_values, interleaved, lists_of, spread
 from udf.casts.coercion import common_type
 from udf.casts.nested import RECORDS
+from udf.growth import COLLECTED
 from udf.json.variants import item_of_variant
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
@@ -31,7 +32,11 @@ def _array_result(types: Types, literals: Literals) -> DataType:
     return array(types[0].with_nullable(nullable(types))).with_nullable(False)
 
 
-@function("ARRAY", signature=Custom(_array_types, _array_result, "values of one common type"))
+@function(
+    "ARRAY",
+    signature=Custom(_array_types, _array_result, "values of one common type"),
+    growth=COLLECTED,
+)
 def array_(ctx: KernelContext, *values: Values) -> Values:
     """ARRAY[value, …]: an array of values, which are cast to their common type.
 
@@ -66,6 +71,7 @@ def _map_result(types: Types, literals: Literals) -> DataType:
 @function(
     "MAP",
     signature=Custom(_map_types, _map_result, "keys and values by turns, of one common type each"),
+    growth=COLLECTED,
 )
 def map_(ctx: KernelContext, *values: Values) -> Vector:
     """MAP[key, value, …]: a map; of equal keys the last one counts. Error: a NULL key.

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from udf.vector import Errors, Vector
+from udf.vector import ColumnTooLarge, Errors, Vector
 
 # A kernel over the arguments of so many rows.
 Run: TypeAlias = Callable[[Sequence[Vector], int], Vector]
@@ -23,13 +23,15 @@ def guarded(name: str, run: Run, args: Sequence[Vector], rows: int, null: pa.Sca
     their value is `null`."""
     try:
         return run(args, rows)
+    except ColumnTooLarge:
+        raise
     except Exception as error:  # noqa: BLE001  becomes the error of the rows that cause it
         if rows <= 1:
             return _failed(name, error, rows, null)
         sizes = (rows // 2, rows - rows // 2)
-        first = guarded(name, run, [_slice(a, 0, sizes[0]) for a in args], sizes[0], null)
-        second = guarded(name, run, [_slice(a, *sizes) for a in args], sizes[1], null)
-        return _joined((first, second), sizes)
+        first = guarded(name, run, [sliced(a, 0, sizes[0]) for a in args], sizes[0], null)
+        second = guarded(name, run, [sliced(a, *sizes) for a in args], sizes[1], null)
+        return joined((first, second), sizes)
 
 
 def _failed(name: str, error: Exception, rows: int, null: pa.Scalar) -> Vector:
@@ -37,7 +39,7 @@ def _failed(name: str, error: Exception, rows: int, null: pa.Scalar) -> Vector:
     return Vector(pa.repeat(null, rows), Errors.where(np.ones(rows, np.bool_), reason))
 
 
-def _slice(vector: Vector, start: int, size: int) -> Vector:
+def sliced(vector: Vector, start: int, size: int) -> Vector:
     if isinstance(vector.values, pa.Scalar):
         return (
             vector
@@ -53,7 +55,8 @@ def _slice_errors(errors: Errors, start: int, size: int) -> Errors:
     return Errors(errors.mask[part], errors.codes[part], errors.reasons)
 
 
-def _joined(parts: Sequence[Vector], sizes: Sequence[int]) -> Vector:
+def joined(parts: Sequence[Vector], sizes: Sequence[int]) -> Vector:
+    """The vectors of so many rows each as one."""
     values = pa.concat_arrays([p.array(n) for p, n in zip(parts, sizes, strict=True)])
     masks, codes = [], []
     reasons: list[str] = []

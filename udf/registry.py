@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import DataType
-from udf.guard import guarded
-from udf.vector import Errors, LiteralValue, Vector, merge_errors
+from udf.bounds import GROWING, Growth, measured, within
+from udf.guard import Run, guarded
+from udf.vector import ColumnTooLarge, Errors, LiteralValue, Vector, merge_errors
 
 Values: TypeAlias = pa.Array | pa.Scalar
 Types: TypeAlias = Sequence[DataType]
@@ -99,7 +100,8 @@ class Definition:
     `kernel` is called through `call` only. A `lazy` kernel sees arguments with errors and decides
     which of them count; for all others an error of any argument is an error of the row. An
     `external` kernel runs outside of this process: it is never called while a statement is planned.
-    `topic` is the module that defines it, below `udf`: "text.strings"."""
+    `topic` is the module that defines it, below `udf`: "text.strings". `growth`: how long its
+    results are, where they may be much longer than its arguments."""
 
     name: str
     coerce: Callable[[Types], tuple[DataType, ...]]
@@ -111,6 +113,7 @@ class Definition:
     external: bool = False
     topic: str = ""
     traits: Traits = Traits()
+    growth: Growth | None = None
 
 
 @dataclass(frozen=True)
@@ -136,8 +139,10 @@ def function(
     total: Total = Total.NEVER,
     strict: bool = False,
     rejects_null: bool = False,
+    growth: Growth | None = None,
 ) -> Callable[[PlainKernel], PlainKernel]:
-    """Declares a function under `names`; `total`, `strict` and `rejects_null` are its `Traits`. The
+    """Declares a function under `names`; `total`, `strict` and `rejects_null` are its `Traits`,
+    `growth` says how long results are that may be much longer than the arguments. The
     kernel is called with the context and the values of the arguments, of which one at least is an
     array of `num_rows` if there are any, and gives values or a Vector with errors."""
     traits = Traits(total, strict, strict or rejects_null)
@@ -148,7 +153,7 @@ def function(
             return result if isinstance(result, Vector) else Vector(result)
 
         of_vectors.__doc__, of_vectors.__module__ = kernel.__doc__, kernel.__module__
-        _register(names, signature, of_vectors, traits, deterministic=deterministic, lazy=False)
+        _register(names, signature, of_vectors, traits, growth, deterministic=deterministic)
         return kernel
 
     return register
@@ -165,7 +170,7 @@ def lazy_function(
     traits = Traits(total, rejects_null=rejects_null)
 
     def register(kernel: Kernel) -> Kernel:
-        _register(names, signature, kernel, traits, deterministic=True, lazy=True)
+        _register(names, signature, kernel, traits, None, deterministic=True, lazy=True)
         return kernel
 
     return register
@@ -176,9 +181,10 @@ def _register(
     signature: Signature,
     kernel: Kernel,
     traits: Traits,
+    growth: Growth | None,
     *,
     deterministic: bool,
-    lazy: bool,
+    lazy: bool = False,
 ) -> None:
     for name in names:
         if name in _DEFINITIONS:
@@ -198,7 +204,16 @@ def _register(
 
         doc, topic = cleandoc(kernel.__doc__ or ""), _topic_of(kernel)
         _DEFINITIONS[name] = Definition(
-            name, coerce, resolve, kernel, deterministic, doc, lazy, topic=topic, traits=traits
+            name,
+            coerce,
+            resolve,
+            kernel,
+            deterministic,
+            doc,
+            lazy,
+            topic=topic,
+            traits=traits,
+            growth=growth,
         )
 
 
@@ -261,7 +276,8 @@ def bind(name: str, types: Types, literals: Literals = ()) -> Bound:
 
 
 def call(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
-    """The function's value for every row; never raises for data.
+    """The function's value for every row; never raises for data, but ColumnTooLarge where it is to
+    be asked for fewer rows.
 
     Scalar arguments stand for all rows; of scalars only, the result is a scalar (for a
     deterministic function)."""
@@ -303,8 +319,31 @@ def _not_null(
 
 
 def _guarded(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
+    """The kernel's vector within the bounds on lengths; rows for which it raises are in error."""
+    growth = definition.growth
+    if growth is None:
+        result = _contained(definition, args, ctx)
+    else:
+        run = _for_rows(definition, ctx)
+        result = within(definition.name, growth, run, args, ctx.num_rows)
+    if ctx.result_type.root in GROWING:
+        return measured(definition.name, result, ctx.num_rows)
+    return result
+
+
+def _for_rows(definition: Definition, ctx: KernelContext) -> Run:
+    def run(args: Sequence[Vector], rows: int) -> Vector:
+        part = ctx if rows == ctx.num_rows else replace(ctx, num_rows=rows)
+        return _contained(definition, args, part)
+
+    return run
+
+
+def _contained(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
     try:
         return definition.kernel(args, ctx)
+    except ColumnTooLarge:
+        raise
     except Exception:  # noqa: BLE001  asked again in parts, which finds the rows at fault
         return _in_parts(definition, args, ctx)
 

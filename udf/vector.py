@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parser.limits import present
+
 LiteralValue: TypeAlias = None | bool | int | float | str | bytes | Decimal
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
@@ -60,6 +62,11 @@ def merge_errors(parts: Sequence[Errors | None]) -> Errors | None:
     return Errors(mask, codes, tuple(reasons))
 
 
+class ColumnTooLarge(Exception):
+    """A column of several rows would take more than 'column-size': it is to be computed for fewer
+    of them at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Vector:
     """`values` is a plain Arrow array with one value a row, or a scalar that stands for all
@@ -69,7 +76,12 @@ class Vector:
     errors: Errors | None = None
 
     def array(self, num_rows: int) -> pa.Array:
-        """The values as an array of `num_rows`."""
+        """The values as an array of `num_rows`. ColumnTooLarge where a long text stands for
+        many."""
         if isinstance(self.values, pa.Scalar):
+            if num_rows > 1 and isinstance(self.values, pa.StringScalar | pa.BinaryScalar):
+                text = self.values.as_buffer()
+                if text is not None and text.size * num_rows > present().column_size:
+                    raise ColumnTooLarge
             return pa.repeat(self.values, num_rows)
         return self.values

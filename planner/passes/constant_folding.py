@@ -7,12 +7,14 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from parser.limits import present
 from parser.types import Root, unit
 from planner.analysis.time_zones import uses_zone
 from planner.logical import LogicalPlan
 from planner.rewrite import map_expressions, rewrite, transform, with_args
 from planner.scalar import Call, Literal, Scalar
 from udf import registry
+from udf.bounds import Growth, size_of
 from udf.registry import KernelContext
 from udf.vector import LiteralValue, Vector
 
@@ -29,7 +31,8 @@ def constant_folding(plan: LogicalPlan) -> LogicalPlan:
     Filter (b > 60)
       Scan t (topic)
 
-    The kernels are those that run. What has an error or depends on the time zone stays a call.
+    The kernels are those that run. What has an error, depends on the time zone, or takes more than
+    'folded-size' stays a call.
     """
     return transform(plan, lambda node: map_expressions(node, folded))
 
@@ -47,6 +50,8 @@ def _fold(call: Call) -> Scalar:
     if result is None or result.errors is not None:
         return call
     scalar = result.values if isinstance(result.values, pa.Scalar) else result.values[0]
+    if size_of(scalar, 1).total > present().folded_size:
+        return call
     known, value = _literal_value(scalar)
     # A NULL in a type that is NOT NULL would be a lie to all who read the type.
     fits = known and (value is not None or call.type.nullable)
@@ -66,8 +71,16 @@ def _computed(call: Call) -> Vector | None:
     constants = [v for v in vectors if v is not None and v.errors is None]
     if len(constants) < len(vectors):
         return None
+    if definition.growth is not None and not _is_short(definition.growth, constants):
+        return None
     context = KernelContext(1, call.type, tuple(a.type for a in call.args))
     return registry.call(definition, constants, context)
+
+
+def _is_short(growth: Growth, constants: list[Vector]) -> bool:
+    """True if the result is sure to be no longer than a literal may be, before it is computed."""
+    sizes = [size_of(v.values, 1, counts=growth.counts) for v in constants]
+    return growth.most(1, *sizes) <= present().folded_size
 
 
 def _constant(arg: Scalar) -> Vector | None:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from parser.errors import ServiceError
+from parser.limits import bytes_text, present
 from sqlengine.broker.base import Broker, Records, TopicInfo, TopicOptions, is_system
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
@@ -139,15 +140,40 @@ class TopicInUse(BrokerError):
 def append_lines(
     broker: Broker, name: str, data: bytes, *, shard: int = 0, key: str | None = None, now_ms: int
 ) -> Json:
-    """Appends each non-empty line as a record, all in one batch; returns the offsets."""
+    """Appends each non-empty line as a record, all in one batch; returns the offsets. Lines that
+    are longer than 'record-size' are left out and named; BadRequest where no other is there."""
     if name != COMMANDS:
         refuse_system(name)
-    lines = [line for line in data.split(b"\n") if line]
+    lines, refused = _accepted(data)
     keys = [key.encode()] * len(lines) if key is not None else None
     if name == COMMANDS and keys is None:
         keys = [_command_id(line) for line in lines]
     appended_batch = broker.append(name, shard, lines, keys=keys, timestamp_ms=now_ms)
-    return {"first_offset": appended_batch.first_offset, "next_offset": appended_batch.next_offset}
+    offsets: Json = {
+        "first_offset": appended_batch.first_offset,
+        "next_offset": appended_batch.next_offset,
+    }
+    return {**offsets, "refused": refused} if refused else offsets
+
+
+def _accepted(data: bytes) -> tuple[list[bytes], list[Json]]:
+    """Returns the non-empty lines, and those that are too long by their numbers, from 1."""
+    most = present().record_size
+    lines = data.split(b"\n")
+    refused: list[Json] = [
+        {"line": i, "bytes": len(line), "error": too_long(len(line), most)}
+        for i, line in enumerate(lines, 1)
+        if len(line) > most
+    ]
+    accepted = [line for line in lines if 0 < len(line) <= most]
+    if refused and not accepted:
+        raise BadRequest(f"line {refused[0]['line']}: {refused[0]['error']}")
+    return accepted, refused
+
+
+def too_long(size: int, most: int) -> str:
+    """The reason why a record is not taken."""
+    return f"the record has {bytes_text(size)}, at most {most:,} are allowed ('record-size')"
 
 
 def read_records(

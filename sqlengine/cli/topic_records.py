@@ -130,8 +130,9 @@ def write(
     """Append the lines of a file (or of standard input) as records.
 
     A line is written at the latest 0.1 s after it came, so that a slow producer can be piped into
-    it; Ctrl-C ends the input."""
-    written = 0
+    it; Ctrl-C ends the input. Lines that are longer than 'record-size' are left out and named; then
+    the exit status is 1."""
+    written = line = left_out = 0
     with open_topics(data, server, token_file) as topics:
         topics.about(name)
         for lines in portions(file):
@@ -143,6 +144,8 @@ def write(
                         click.echo(f"{name}: {count(written, 'record')} before this:", err=True)
                     raise
                 written += int(str(body["next_offset"])) - int(str(body["first_offset"]))
+            left_out += _say_refused(body, line)
+            line += lines.count(b"\n")
             if interrupted():
                 break
             if sys.stderr.isatty():
@@ -152,3 +155,15 @@ def write(
         output,
         lambda b: click.echo(f"{name}: {count(written, 'record')}"),
     )
+    if left_out:
+        raise SystemExit(1)
+
+
+def _say_refused(body: Json, before: int) -> int:
+    """Names the lines of a portion that were not taken, behind so many others; returns their
+    number."""
+    refused = body.get("refused")
+    refused = refused if isinstance(refused, list) else []
+    for one in refused:
+        click.echo(f"line {before + one['line']} is left out: {one['error']}", err=True)
+    return len(refused)

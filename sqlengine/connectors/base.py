@@ -46,7 +46,8 @@ class Chunk:
     made by the connector itself, such as datagen's, by column name). `kinds`: a RowKind per row,
     None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
     'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
-    same."""
+    same. `lengths`: the bytes of each record, where only the first ones of some are in
+    `records`."""
 
     shard: str
     start: int
@@ -58,6 +59,7 @@ class Chunk:
     metadata: Mapping[str, pa.Array] = field(default_factory=dict)
     kinds: npt.NDArray[np.int8] | None = None
     digest: str = ""
+    lengths: npt.NDArray[np.int64] | None = None
 
 
 class FullCache(ABC):

@@ -13,10 +13,12 @@ from typing import TypeAlias
 from planner.graph.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.failures import OperatorFailed
+from sqlengine.expressions import part_of
 from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs
 from sqlengine.operators.bounded import SLICE_ROWS
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.system.interrupts import uninterrupted
+from udf.vector import ColumnTooLarge
 
 # An input port, and a batch for it.
 PortBatch: TypeAlias = tuple[int, Batch]
@@ -56,7 +58,8 @@ def _attributed(node: PhysicalNode, stream: Stream) -> Stream:
 
 
 def _stateless(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> Stream:
-    """Yields the output for a batch. Rows at fault are looked for as long as nothing was passed on:
+    """Yields the output for a batch: in parts, where its columns would be too large at once. Rows
+    at fault are looked for as long as nothing was passed on:
     until it is too much to hold."""
     output: Output = []
     rows = 0
@@ -67,6 +70,11 @@ def _stateless(node: PhysicalNode, operator: Operator, port: int, batch: Batch) 
             rows += out[1].num_rows
             if rows > SLICE_ROWS:
                 break
+    except ColumnTooLarge:
+        half = batch.num_rows // 2
+        for start, length in ((0, half), (half, batch.num_rows - half)):
+            yield from _stateless(node, operator, port, part_of(batch, start, length))
+        return
     except Exception:  # noqa: BLE001  the rows at fault raise again, and become dead letters
         yield from _bisect(node, operator, port, batch)
         return

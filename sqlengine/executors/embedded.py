@@ -34,8 +34,10 @@ from sqlengine.operators.rules import RulesOperator
 from sqlengine.operators.windows.steps import FiresInSteps, FiringLimit
 from sqlengine.state.table import KeyedTable
 
-# Rows of one operator's output, or of all buffered inputs, that wait at most.
+# Rows of one operator's output, or of all buffered inputs, that wait at most: long ones count as
+# several, one for each so many bytes (as a power of two).
 _ROWS = 1 << 18
+_ROW_BITS = 8
 
 SinkWrite = Callable[[str, Batch], None]
 
@@ -360,7 +362,7 @@ class EmbeddedExecutor:
             if rows >= _ROWS:
                 self._run(work)
                 rows = 0
-            rows += result.num_rows
+            rows += _weight(result)
             if port in (ERROR_PORT, FATAL_ERROR_PORT):
                 letters = with_source(result, current.node, self.running[work.source].node)
                 self.errors.append((port, letters))
@@ -379,7 +381,7 @@ class EmbeddedExecutor:
                         self._rows[edge.job] += batch.num_rows
             elif target.node.buffers_epoch:
                 self._buffered.setdefault(edge.target, []).append((edge.target_port, batch))
-                self._buffered_rows += batch.num_rows
+                self._buffered_rows += _weight(batch)
             else:
                 work.add(target.node, edge.target_port, batch)
 
@@ -414,3 +416,9 @@ class EmbeddedExecutor:
         """Closes all operators."""
         for node in self.running.values():
             node.operator.close()
+
+
+def _weight(batch: Batch) -> int:
+    """Returns the number of rows of usual length that a batch is like."""
+    size: int = sum(c.nbytes for c in batch.columns) >> _ROW_BITS
+    return max(batch.num_rows, size)

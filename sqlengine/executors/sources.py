@@ -16,7 +16,7 @@ from sqlengine.batch import Batch, log_of
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.formats.registry import value_metadata
-from sqlengine.operators.scan import raw_schema
+from sqlengine.operators.scan import raw_schema, with_lengths
 
 # Next offsets by source and shard.
 Positions: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -135,6 +135,8 @@ class RunningSource:
             schema = self._raw
             metadata = [chunk.metadata[m.key] for m in self._keys]
             columns = (chunk.records, pa.array(chunk.offsets), *metadata)
+            if chunk.lengths is not None:
+                schema, columns = with_lengths(schema), (*columns, pa.array(chunk.lengths))
         rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
         return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
 

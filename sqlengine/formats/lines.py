@@ -3,7 +3,7 @@ Python object per line."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,11 +15,13 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Framed:
-    """Whole records: `records` without separators, and where each begins and ends."""
+    """Whole records: `records` without separators, and where each begins and ends. `lengths`: the
+    bytes that each takes, where only the first ones of some are in `records`."""
 
     records: pa.Array
     starts: IntArray
     ends: IntArray
+    lengths: IntArray | None = None
 
     @property
     def size(self) -> int:
@@ -30,8 +32,17 @@ class Framed:
         return (
             self
             if count >= len(self.ends)
-            else Framed(self.records[:count], self.starts[:count], self.ends[:count])
+            else Framed(
+                self.records[:count],
+                self.starts[:count],
+                self.ends[:count],
+                None if self.lengths is None else self.lengths[:count],
+            )
         )
+
+    def behind(self, size: int) -> Framed:
+        """Returns the records as they are behind so many bytes."""
+        return replace(self, starts=self.starts + size, ends=self.ends + size)
 
 
 class Framing(Protocol):

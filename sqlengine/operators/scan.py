@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parser.limits import bytes_text, present
 from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
 from sqlengine.batch import NO_OFFSET, Batch, IntArray, RowKind
@@ -21,6 +22,7 @@ from sqlengine.state.columns import BoolArray, validity
 RECORD = "record"
 OFFSET = "offset"
 METADATA_PREFIX = "@"
+_LENGTH = "length"
 
 
 def raw_schema(metadata: Schema) -> Schema:
@@ -30,11 +32,18 @@ def raw_schema(metadata: Schema) -> Schema:
     return Schema((Column(RECORD, BYTES), Column(OFFSET, BIGINT), *keys))
 
 
+def with_lengths(schema: Schema) -> Schema:
+    """Returns the schema of a scan's input of which some records have their first bytes alone: with
+    a column of the bytes that each takes in its source."""
+    return Schema((*schema.columns, Column(_LENGTH, BIGINT)))
+
+
 class ScanOperator:
     """Decodes the columns that are read downstream; stateless.
 
-    Malformed records leave by the error port, owned by the table and not by its jobs; the rows
-    beside them pass. Batches that a connector decoded itself (no `record` column) pass as they are.
+    Malformed records, and those longer than 'record-size', leave by the error port, owned by the
+    table and not by its jobs; the rows beside them pass. Batches that a connector decoded itself
+    (no `record` column) pass as they are.
     """
 
     def __init__(self, table: Table, columns: Sequence[str], decoder: Decoder) -> None:
@@ -56,6 +65,15 @@ class ScanOperator:
             return [(0, batch)]
         if not batch.num_rows:
             return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
+        long = _too_long(batch)
+        if not long:
+            return self._decoded(batch)
+        kept = np.ones(batch.num_rows, np.bool_)
+        kept[[b.row for b in long]] = False
+        rest = self.process(port, batch.take(np.flatnonzero(kept)))
+        return [(ERROR_PORT, self._bad(batch, long)), *rest]
+
+    def _decoded(self, batch: Batch) -> list[tuple[int, Batch]]:
         decoded = self._decoder.decode(batch.column(RECORD))
         metadata = self._metadata(batch, decoded)
         self._counters["records_decoded"] += batch.num_rows
@@ -112,6 +130,26 @@ class ScanOperator:
         )
 
     def close(self) -> None: ...
+
+
+def _too_long(batch: Batch) -> list[BadRecord]:
+    """Returns the records that are longer than 'record-size'."""
+    records, most = batch.column(RECORD), present().record_size
+    if _LENGTH in batch.schema:
+        lengths = np.asarray(batch.column(_LENGTH))
+    else:
+        ends = np.frombuffer(records.buffers()[1], np.int32)[records.offset :][: len(records) + 1]
+        if ends[-1] - ends[0] <= most:
+            return []
+        lengths = np.diff(ends)
+    return [
+        BadRecord(row, f"the record has {bytes_text(int(lengths[row]))}, {_allowed(most)}")
+        for row in np.flatnonzero(lengths > most).tolist()
+    ]
+
+
+def _allowed(most: int) -> str:
+    return f"at most {most:,} are allowed ('record-size')"
 
 
 def _offsets(batch: Batch, records: IntArray | None) -> IntArray:

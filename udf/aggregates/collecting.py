@@ -3,9 +3,9 @@ arguments of one come as a ROW."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,23 @@ from udf.aggregates.sorted_multiset import (
     stored_type,
 )
 from udf.arrays.arrays import valid
+from udf.bounds import measured
 from udf.java.hash_maps import flink_text_hash, in_table_order
 from udf.vector import BoolArray, Errors, Vector, merge_errors
 
 Values: TypeAlias = list[Any]
 # What a group's values come to.
 Finish: TypeAlias = Callable[[Values], object]
+
+
+# So many values become Python's objects in one call.
+_AT_ONCE: Final = 4096
+
+
+def within_bounds(name: str, found: Vector) -> pa.Array | Vector:
+    """The results of an aggregate; those that are longer than 'value-size' are errors."""
+    vector = measured(name, found, 1)
+    return vector.values if vector.errors is None else vector
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,7 @@ class Gather:
     nulls: bool = False
     always: bool = False
     retractable: bool = False
+    name: str = ""
 
     @property
     def accumulators(self) -> tuple[tuple[str, DataType], ...]:
@@ -59,11 +71,18 @@ class Gather:
             raise ValueError("the aggregate has an argument")
         # NULL counts only where the aggregate keeps it (ARRAY_AGG, JSON_ARRAYAGG NULL ON NULL).
         keep = selected if self.nulls else selected & valid(values, len(values))
-        return zip(
-            slots[keep].tolist(),
-            self.prepare(values.filter(pa.array(keep))).to_pylist(),
-            strict=True,
-        )
+        return self._kept(slots, values, keep)
+
+    def _kept(
+        self, slots: Slots, values: pa.Array, keep: BoolArray
+    ) -> Iterator[tuple[int, object]]:
+        """Yields the rows of `keep`. Few at a time are made Python's objects, since other threads
+        wait for that."""
+        rows = np.flatnonzero(keep)
+        for start in range(0, len(rows), _AT_ONCE):
+            part = rows[start : start + _AT_ONCE]
+            prepared = self.prepare(values.take(pa.array(part)))
+            yield from zip(slots[part].tolist(), prepared.to_pylist(), strict=True)
 
     def _listed(self, acc: Accumulator, slot: int) -> Values:
         """The slot's list, which is made when there is none."""
@@ -114,7 +133,7 @@ class Gather:
             pa.array(found, stored_type(self.result_type.with_nullable(True)).arrow),
             self.result_type,
         )
-        return Vector(values, merge_errors(failed)) if failed else values
+        return within_bounds(self.name, Vector(values, merge_errors(failed)))
 
     def _finished(self, acc: Accumulator, slot: int) -> object:
         values = (
@@ -149,14 +168,15 @@ class Collect:
     def merge(self, acc: Accumulator, slots: Slots, other: Accumulator, others: Slots) -> None:
         merge_counts(acc, "values", slots, other, others)
 
-    def result(self, acc: Accumulator, slots: Slots) -> pa.Array:
+    def result(self, acc: Accumulator, slots: Slots) -> pa.Array | Vector:
         found = [
             [(v, n) for v, n in entries(acc["values"][slot]) if n > 0] for slot in slots.tolist()
         ]
         # Flink's COLLECT shows a Java map; the order of other types' hashes is not computed.
         if self.result_type.children[0].is_string:
             found = [in_table_order(pairs, flink_text_hash) for pairs in found]
-        return restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
+        values = restored(pa.array(found, stored_type(self.result_type).arrow), self.result_type)
+        return within_bounds("COLLECT", Vector(values))
 
 
 def _plain(types: Sequence[DataType]) -> DataType:
@@ -198,12 +218,7 @@ class _ListAgg(Gather):
         if values is None:
             raise ValueError("LISTAGG has an argument")
         text = pc.struct_field(values, 0) if pa.types.is_struct(values.type) else values
-        keep = selected & valid(text, len(text))
-        return zip(
-            slots[keep].tolist(),
-            self.prepare(values.filter(pa.array(keep))).to_pylist(),
-            strict=True,
-        )
+        return self._kept(slots, values, selected & valid(text, len(text)))
 
 
 def _listagg(types: Sequence[DataType], retract: bool) -> Aggregate:
@@ -216,6 +231,7 @@ def _listagg(types: Sequence[DataType], retract: bool) -> Aggregate:
         _joined,
         _with_separator,
         retractable=retract,
+        name="LISTAGG",
     )
 
 
@@ -226,7 +242,9 @@ def _collect(types: Sequence[DataType], retract: bool) -> Aggregate:
 def _array_agg(types: Sequence[DataType], retract: bool) -> Aggregate:
     element = one_value("ARRAY_AGG", types)
     result = array(element).with_nullable(element.nullable)
-    return Gather(result, stored_type(element), list, nulls=True, retractable=retract)
+    return Gather(
+        result, stored_type(element), list, nulls=True, retractable=retract, name="ARRAY_AGG"
+    )
 
 
 def _single_value(types: Sequence[DataType], retract: bool) -> Aggregate:

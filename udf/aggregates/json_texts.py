@@ -28,6 +28,7 @@ def _json_array(absent: bool) -> Factory:
             nulls=not absent,
             always=True,
             retractable=retract,
+            name="JSON_ARRAYAGG",
         )
 
     return bind
@@ -56,7 +57,9 @@ def _json_object(absent: bool) -> Factory:
                 {k: t or "null" for k, t in members.items() if t is not None or not absent}
             )
 
-        return Gather(_JSON, PAIR, finish, prepare, always=True, retractable=retract)
+        return Gather(
+            _JSON, PAIR, finish, prepare, always=True, retractable=retract, name="JSON_OBJECTAGG"
+        )
 
     return bind
 

@@ -10,6 +10,7 @@ from parser.types import BOOLEAN, INT, STRING, DataType, Root
 from udf.arrays.arrays import row_by_row, valid
 from udf.arrays.lists import elements_in, equal_values, is_array, lists_from, lists_of, spread
 from udf.arrays.signatures import array_and_element, as_array, grown, one_array
+from udf.growth import ARRAY_JOINED
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, ResultRule, int_or_null, nullable, text_or_null
 from udf.time.intervals import integers
@@ -196,6 +197,7 @@ def _join_types(types: Types) -> tuple[DataType, ...] | None:
         lambda t, _: STRING.with_nullable(nullable(t)),
         "an array of strings and one or two strings",
     ),
+    growth=ARRAY_JOINED,
 )
 def array_join(
     ctx: KernelContext, value: Values, delimiter: Values, missing: Values | None = None

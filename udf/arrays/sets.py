@@ -11,6 +11,7 @@ from parser.types import DataType, array
 from udf.arrays.lists import elements_of, firsts, is_array
 from udf.arrays.signatures import ONE_ARRAY
 from udf.casts.coercion import merged_type
+from udf.growth import JOINED
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import Custom, nullable
 
@@ -112,6 +113,7 @@ def _compared(ctx: KernelContext, left: Values, right: Values, *, common: bool) 
 @function(
     "ARRAY_CONCAT",
     signature=Custom(_common_arrays(1, 1 << 16), _union_result, "arrays of one common type"),
+    growth=JOINED,
 )
 def array_concat(ctx: KernelContext, *values: Values) -> Values:
     """ARRAY_CONCAT(array, …): the elements of all arrays, concatenated; NULL if one is NULL.

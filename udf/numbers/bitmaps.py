@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from parser.limits import present
 from parser.types import BIGINT, BITMAP, BYTES, INT, STRING, DataType, Root, array
 from udf.arrays.arrays import RowError, per_distinct, row_errors, valid
 from udf.arrays.lists import elements_in, lists_of
@@ -22,6 +23,8 @@ from udf.vector import Vector
 _TEXT = pa.string()
 _NUMBERS = array(INT)
 bitmap = Family("a BITMAP", lambda t: t.root is Root.BITMAP)
+# Bytes of a number and its comma in the written form.
+_WRITTEN = 11
 # Numbers of a Roaring bitmap's parts: with and without containers of runs; up to so many values are
 # a plain list.
 _COOKIE, _RUN_COOKIE, _LIST_MOST, _OFFSETS_FROM = 12346, 12347, 4096, 4
@@ -205,9 +208,13 @@ def _read_containers(data: bytes) -> Iterator[int]:
     heads = [struct.unpack_from("<HH", data, at + 4 * i) for i in range(count)]
     # Bitmaps with runs write offsets only from four containers on; they are skipped either way.
     at += 4 * count + (4 * count if not runs or count >= _OFFSETS_FROM else 0)
+    left = present().value_size // _WRITTEN
     for i, (key, size) in enumerate(heads):
         is_run = bool(runs and runs[i // 8] >> i % 8 & 1)
         low, at = _read_container(data, at, size + 1, is_run)
+        left -= len(low)
+        if left < 0:
+            raise RowError("the bitmap has too many numbers ('value-size')")
         yield from (key << 16 | n for n in low)
 
 
@@ -217,6 +224,8 @@ def _read_container(data: bytes, at: int, size: int, is_run: bool) -> tuple[list
         (count,) = struct.unpack_from("<H", data, at)
         pairs = struct.unpack_from(f"<{2 * count}H", data, at + 2)
         # A run is its first value and how many more follow.
+        if sum(pairs[1::2]) + count > 65536:
+            raise IndexError
         numbers = [
             n
             for s, more in zip(pairs[::2], pairs[1::2], strict=True)

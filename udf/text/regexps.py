@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import SqlError, UnsupportedError
 from parser.types import BOOLEAN, STRING, DataType
-from udf.arrays.arrays import RowError, errors_of, is_constant, null_where, row_errors
+from udf.arrays.arrays import RowError, errors_of, is_constant, null_where, row_errors, rows_of
+from udf.bounds import IntArray
+from udf.growth import replaced_by
 from udf.java.regex import translate
 from udf.registry import KernelContext, Literals, Types, Values, function
 from udf.signatures import ResultRule, always_nullable, gives, integer, takes, text
@@ -47,6 +50,31 @@ def regexp_replace(value: str, pattern: str, replacement: str) -> str | None:
         lambda limit: compiled.exact.sub(lambda _: replacement, value, timeout=limit),
     )
     return replaced
+
+
+def _replaced_bytes(rows: int, value: Values, pattern: Values, by: Values) -> IntArray:
+    """The bytes of each result of REGEXP_REPLACE; 0 where there is none."""
+    given = zip(range(rows), rows_of(value), rows_of(pattern), rows_of(by), strict=False)
+    return np.array(
+        [0 if None in row else _replaced_size(*map(str, row[1:])) for row in given], np.int64
+    )
+
+
+def _replaced_size(value: str, pattern: str, replacement: str) -> int:
+    size, put = len(value.encode()), len(replacement.encode())
+    try:
+        compiled = known(pattern)
+        if compiled is None:
+            return 0
+        return size + searched(
+            compiled,
+            value,
+            lambda limit: sum(
+                put - len(m[0].encode()) for m in compiled.exact.finditer(value, timeout=limit)
+            ),
+        )
+    except RowError:  # the kernel says so, too
+        return 0
 
 
 def _distinct(
@@ -161,7 +189,11 @@ def regexp_extract_kernel(
     return _distinct(regexp_extract, _STRING, value, pattern.as_py(), number)
 
 
-@function("REGEXP_REPLACE", signature=takes(text, text, text, result=_checked(gives(STRING))))
+@function(
+    "REGEXP_REPLACE",
+    signature=takes(text, text, text, result=_checked(gives(STRING))),
+    growth=replaced_by(_replaced_bytes),
+)
 def regexp_replace_kernel(
     ctx: KernelContext, value: Values, pattern: Values, replacement: Values
 ) -> Values | Vector:

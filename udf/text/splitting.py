@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from parser.types import STRING, DataType, array, map_of
 from udf.arrays.arrays import RowError, is_constant, map_text, row_by_row, row_errors
+from udf.growth import SPLIT
 from udf.java.hash_maps import in_table_order, java_text_hash
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import Custom, always_nullable, int_, takes, text, text_or_null
@@ -24,7 +25,7 @@ def _split(value: str, delimiter: str) -> list[str]:
     return value.split(delimiter) if delimiter else list(value)
 
 
-@function("SPLIT", signature=takes(text_or_null, text_or_null, result=_TEXTS))
+@function("SPLIT", signature=takes(text_or_null, text_or_null, result=_TEXTS), growth=SPLIT)
 def split(ctx: KernelContext, value: Values, delimiter: Values) -> Values:
     """SPLIT(text, delimiter): the parts between the delimiters; the characters for an empty
     delimiter; no part for an empty text.

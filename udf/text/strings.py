@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from parser.types import INT, STRING, DataType
 from udf.arrays.arrays import is_ascii, is_constant, map_text, per_distinct, rows_of, valid
 from udf.casts.coercion import concat_type
+from udf.growth import JOINED, REPLACED, SEPARATED
 from udf.registry import KernelContext, Literals, Total, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -98,7 +99,12 @@ def _concat_result(types: Types, literals: Literals) -> DataType:
     return concat_type(types[0], types[1]).with_nullable(nullable(types))
 
 
-@function("||", signature=Custom(_concat_types, _concat_result, "two strings"), total=Total.ALWAYS)
+@function(
+    "||",
+    signature=Custom(_concat_types, _concat_result, "two strings"),
+    total=Total.ALWAYS,
+    growth=JOINED,
+)
 def concat_operator(ctx: KernelContext, left: Values, right: Values) -> Values:
     """a || b: both texts joined; NULL if one is NULL.
 
@@ -108,7 +114,9 @@ def concat_operator(ctx: KernelContext, left: Values, right: Values) -> Values:
     return pc.binary_join_element_wise(left, right, _EMPTY)
 
 
-@function("CONCAT", signature=takes(text, result=STRING, variadic=True), total=Total.ALWAYS)
+@function(
+    "CONCAT", signature=takes(text, result=STRING, variadic=True), total=Total.ALWAYS, growth=JOINED
+)
 def concat(ctx: KernelContext, *values: Values) -> Values:
     """CONCAT(text, …): all texts joined; NULL if one is NULL.
 
@@ -121,6 +129,7 @@ def concat(ctx: KernelContext, *values: Values) -> Values:
 @function(
     "CONCAT_WS",
     signature=Positional((text, text), lambda t, _: STRING.with_nullable(nullable(t)), 1, True),
+    growth=SEPARATED,
 )
 def concat_ws(ctx: KernelContext, separator: Values, *values: Values) -> Values:
     """CONCAT_WS(separator, text, …): the texts joined by the separator, without those that are
@@ -227,7 +236,7 @@ def right(ctx: KernelContext, value: Values, length: Values) -> Values:
     return map_text(ctx.num_rows, lambda v, n: v[-n:] if n > 0 else "", _STRING, value, length)
 
 
-@function("REPLACE", signature=takes(text, text, text, result=STRING))
+@function("REPLACE", signature=takes(text, text, text, result=STRING), growth=REPLACED)
 def replace(ctx: KernelContext, value: Values, search: Values, replacement: Values) -> Values:
     """REPLACE(text, search, replacement): the text with every occurrence of `search` replaced; an
     empty `search` occurs before, between and after all characters.

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import STRING, DataType
-from udf.arrays.arrays import RowError, is_constant, row_by_row, row_errors, rows_of
+from udf.arrays.arrays import is_constant, row_by_row, rows_of
+from udf.growth import PADDED, REPEATED
 from udf.registry import KernelContext, Literals, Total, Types, Values, function
 from udf.signatures import (
     Custom,
@@ -17,21 +18,12 @@ from udf.signatures import (
     text_or_null,
     varying_as_first,
 )
-from udf.text.bytes import bytes_of
-from udf.vector import Vector
 
 _STRING = pa.string()
-MAX_RESULT = 1 << 24
-
-
-def _bounded(length: int) -> int:
-    if length > MAX_RESULT:
-        raise RowError(f"a text of {length} characters is too long")
-    return length
 
 
 def _padding(value: str, length: int, pad: str) -> str:
-    missing = _bounded(length) - len(value)
+    missing = length - len(value)
     return (pad * (missing // len(pad) + 1))[:missing]
 
 
@@ -48,7 +40,7 @@ def _rpad(value: str, length: int, pad: str) -> str | None:
 
 
 def _repeat(value: str, count: int) -> str:
-    return value * count if _bounded(len(value) * count) > 0 else ""
+    return value * count
 
 
 # Up to this length Arrow fills all rows, and then cuts those that were longer.
@@ -65,45 +57,42 @@ def _cut(value: pa.Array, length: Values) -> pa.Array:
     return pc.utf8_slice_codeunits(value, 0, length.as_py())
 
 
-@function("LPAD", signature=takes(text, int_, text, result=STRING))
-def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
+@function("LPAD", signature=takes(text, int_, text, result=STRING), growth=PADDED)
+def lpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Values:
     """LPAD(text, length, filling): the text padded at its left to `length`, or cut to it; NULL for
-    a negative length or an empty padding. Error: more than 16,777,216 characters.
+    a negative length or an empty padding.
 
     >>> LPAD('hi', 4, '?')
     '??hi'
     """
     if _is_plain(value, length, pad):
-        return Vector(_cut(pc.utf8_lpad(value, length.as_py(), padding=pad.as_py()), length))
-    return Vector(*row_errors(ctx.num_rows, _lpad, _STRING, value, length, pad))
+        return _cut(pc.utf8_lpad(value, length.as_py(), padding=pad.as_py()), length)
+    return row_by_row(ctx.num_rows, _lpad, _STRING, value, length, pad)
 
 
-@function("RPAD", signature=takes(text, int_, text, result=STRING))
-def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Vector:
+@function("RPAD", signature=takes(text, int_, text, result=STRING), growth=PADDED)
+def rpad(ctx: KernelContext, value: Values, length: Values, pad: Values) -> Values:
     """RPAD(text, length, filling): the text padded at its right to `length`, or cut to it; NULL for
-    a negative length or an empty padding. Error: more than 16,777,216 characters.
+    a negative length or an empty padding.
 
     >>> RPAD('hi', 4, '?')
     'hi??'
     """
     if _is_plain(value, length, pad):
-        return Vector(_cut(pc.utf8_rpad(value, length.as_py(), padding=pad.as_py()), length))
-    return Vector(*row_errors(ctx.num_rows, _rpad, _STRING, value, length, pad))
+        return _cut(pc.utf8_rpad(value, length.as_py(), padding=pad.as_py()), length)
+    return row_by_row(ctx.num_rows, _rpad, _STRING, value, length, pad)
 
 
-@function("REPEAT", signature=takes(text, int_, result=STRING))
-def repeat(ctx: KernelContext, value: Values, count: Values) -> Vector:
-    """REPEAT(text, count): the text `count` times; empty for a count below 1. Error: more than
-    16,777,216 characters.
+@function("REPEAT", signature=takes(text, int_, result=STRING), growth=REPEATED)
+def repeat(ctx: KernelContext, value: Values, count: Values) -> Values:
+    """REPEAT(text, count): the text `count` times; empty for a count below 1.
 
     >>> REPEAT('ab', 3)
     'ababab'
     """
     if is_constant(count) and count.is_valid and count.as_py() > 0 and isinstance(value, pa.Array):
-        _, data = bytes_of(value)
-        if len(data) * count.as_py() <= MAX_RESULT:
-            return Vector(pc.binary_repeat(value, count.as_py()))
-    return Vector(*row_errors(ctx.num_rows, _repeat, _STRING, value, count))
+        return pc.binary_repeat(value, count.as_py())
+    return row_by_row(ctx.num_rows, _repeat, _STRING, value, count)
 
 
 def _trim_types(types: Types) -> tuple[DataType, ...] | None:

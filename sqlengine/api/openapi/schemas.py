@@ -286,7 +286,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Compacted": record({"name": TEXT, "bytes_before": WHOLE, "bytes": WHOLE}),
     "Moved": record({"name": TEXT, "shard": WHOLE, "folders": by_name(WHOLE)}),
     "Deleted": record({"deleted": TEXT}),
-    "Appended": record({"first_offset": WHOLE, "next_offset": WHOLE}),
+    "Appended": record(
+        {"first_offset": WHOLE, "next_offset": WHOLE},
+        {"refused": listed(record({"line": WHOLE, "bytes": WHOLE, "error": TEXT}))},
+    ),
     "Records": record(
         {
             "records": listed(

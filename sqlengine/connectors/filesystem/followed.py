@@ -16,12 +16,23 @@ from sqlengine.batch import log_of
 from sqlengine.connectors.base import Chunk
 from sqlengine.connectors.filesystem.files import Files, changed
 from sqlengine.connectors.filesystem.generations import Generation
+from sqlengine.connectors.filesystem.long_records import (
+    digest_of,
+    is_too_long,
+    line_end,
+    long_record,
+    read_range,
+    wider,
+)
 from sqlengine.connectors.filesystem.opened import ARCHIVES, OpenFile
 from sqlengine.connectors.filesystem.rotated_log import RotatedLog
 from sqlengine.connectors.filesystem.search import LOOKS
 from sqlengine.connectors.filesystem.siblings import logs_of
 from sqlengine.connectors.filesystem.source import LineFiles
+from sqlengine.formats.lines import Framed
 
+# So many bytes at the end of what was read tell a file from others.
+_KEPT: Final = 4096
 _NOWHERE: Final = "neither it nor a copy or an archive of it is beside it any more"
 
 
@@ -41,6 +52,8 @@ class FollowedSource(LineFiles):
         self._logs: dict[str, RotatedLog] = {}
         self._lock = RLock()
         self._listed = False
+        # How far lines were looked through that are too long and have no end yet, by shard.
+        self._looked: dict[str, int] = {}
 
     # ---- which files there are -------------------------------------------------------------------
 
@@ -144,29 +157,36 @@ class FollowedSource(LineFiles):
             one.adopt(shard, start).expect(start, end - start, digest)
 
     def _range(self, one: RotatedLog, generation: Generation, offset: int, until: int) -> Chunk:
-        data = self._found(one, generation, offset, until)
+        framed, digest, tail = self._found(one, generation, offset, until)
         generation.expected = None
-        if len(data) < until - offset:
-            detail = f"it ends at byte {offset + len(data)}, byte {until} was there before"
+        if framed.size < until - offset:
+            detail = f"it ends at byte {offset + framed.size}, byte {until} was there before"
             raise changed(generation.shard, detail)
         if offset == generation.offset:
-            generation.take(offset, data)
-        framed = self._framing.split(data, complete=True)
-        return self._chunk(generation.shard, offset, framed, generation.digest(offset, data))
+            generation.take(until - len(tail), tail)
+        return self._chunk(generation.shard, offset, framed, generation.marked(digest))
 
-    @staticmethod
-    def _found(one: RotatedLog, generation: Generation, offset: int, until: int) -> bytes:
-        """Reads what was read before; looks for the file again if it is emptied meanwhile."""
-        data = b""
+    def _found(
+        self, one: RotatedLog, generation: Generation, offset: int, until: int
+    ) -> tuple[Framed, str, bytes]:
+        """Reads what was read before, its digest, and its last bytes; looks for the file again if
+        it is emptied meanwhile."""
         for _ in range(LOOKS):
             file = one.find(generation)
             if file is None:
                 raise changed(generation.shard, _NOWHERE)
-            data = file.read(offset, until - offset)
+            framed = read_range(file.read, self._framing, offset, until)
+            found = framed, digest_of(file.read, offset, until), self._tail(file, offset, until)
             if generation.is_intact():
                 break
             generation.close()
-        return data
+        return found
+
+    @staticmethod
+    def _tail(file: OpenFile, start: int, end: int) -> bytes:
+        """The last bytes of what was read, by which the file is known again."""
+        size = min(_KEPT, end - start)
+        return file.read(end - size, size)
 
     def _next(
         self, one: RotatedLog, generation: Generation, offset: int, max_rows: int
@@ -190,8 +210,31 @@ class FollowedSource(LineFiles):
             if at_end:
                 generation.drained = True
                 break
-            window *= 4  # a line that is longer
+            if is_too_long(data):
+                return self._long_line(one, generation, offset, data, complete=complete)
+            window = wider(window)  # a line that is longer
         return None
+
+    def _long_line(
+        self, one: RotatedLog, generation: Generation, offset: int, data: bytes, *, complete: bool
+    ) -> Chunk | None:
+        """Returns the first bytes of a line that is too long, which begins with `data`; None as
+        long as it has no end."""
+        file, shard = generation.file, generation.shard
+        assert file is not None
+        at = max(self._looked.pop(shard, 0), offset + len(data))
+        end, whole = line_end(file.read, at)
+        if not self._is_intact(one, generation):
+            return None
+        if not whole and not complete:
+            generation.drained, self._looked[shard] = True, end
+            return None
+        tail = self._tail(file, offset, end)
+        if offset == generation.offset:
+            generation.take(end - len(tail), tail)
+        framed = long_record(file.read, data, offset, end)
+        digest = generation.marked(digest_of(file.read, offset, end))
+        return self._chunk(shard, offset, framed, digest)
 
     @staticmethod
     def _more(file: OpenFile, offset: int, window: int) -> bytes:

@@ -22,6 +22,7 @@ from typing import Final
 from xxhash import xxh64_hexdigest
 
 from sqlengine.batch import ROTATED, log_of
+from sqlengine.connectors.filesystem.long_records import digest_of
 from sqlengine.connectors.filesystem.opened import OpenFile
 
 # So many bytes at the beginning of a file, and before the position in it, tell files apart.
@@ -47,8 +48,7 @@ class Check:
 
     def holds(self, file: OpenFile) -> bool:
         """True if the file has these bytes."""
-        data = file.read(self.start, self.length)
-        return len(data) == self.length and xxh64_hexdigest(data) == self.digest
+        return digest_of(file.read, self.start, self.start + self.length) == self.digest
 
     def __str__(self) -> str:
         return f"{self.start:x}.{self.length:x}.{self.digest}"
@@ -174,9 +174,12 @@ class Generation:
         self.offset, self.drained = max(self.offset, end), False
 
     def digest(self, start: int, data: bytes) -> str:
-        """Returns the digest of what was read from `start` on; where that is nothing but a first
-        line, with the last change of the file, which tells it from others."""
-        digest = Check.of(start, data).digest
+        """Returns the digest of what was read from `start` on, as `marked` has it."""
+        return self.marked(Check.of(start, data).digest)
+
+    def marked(self, digest: str) -> str:
+        """Returns the digest of what was read; where that is nothing but a first line, with the
+        last change of the file, which tells it from others."""
         return f"{digest}.{self.modified:x}" if self.has_only_first_line else digest
 
     def expect(self, start: int, length: int, digest: str) -> None:

@@ -17,19 +17,24 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from xxhash import xxh64_hexdigest
 
 from parser.errors import ServiceError
+from parser.limits import bytes_text, present
 from planner.catalog import Table
 from sqlengine.batch import RowKind
 from sqlengine.broker.base import Broker, Records
 from sqlengine.connectors.base import Chunk, Environment, FullCache, Source
+from sqlengine.connectors.filesystem.long_records import read_range
+from sqlengine.connectors.filesystem.opened import PlainFile
 from sqlengine.formats.registry import framing_of
 
 log = logging.getLogger("sqlengine")
@@ -135,9 +140,15 @@ class ReloadedSource(Source, FullCache):
         return self._change_to(lines, now)
 
     def _lines(self, path: Path) -> Sequence[bytes]:
-        lines: list[bytes] = self._framing.split(
-            path.read_bytes(), complete=True
-        ).records.to_pylist()
+        with closing(PlainFile(str(path))) as file:
+            framed = read_range(file.read, self._framing, 0, file.size())
+        lengths = pc.binary_length(framed.records) if framed.lengths is None else framed.lengths
+        longest = int(np.asarray(lengths).max(initial=0))
+        if longest > (most := present().record_size):
+            raise OSError(
+                f"a record of {path} has {bytes_text(longest)}, {most:,} are allowed (record-size)"
+            )
+        lines: list[bytes] = framed.records.to_pylist()
         return lines
 
     def _change_to(self, lines: Sequence[bytes], now: int) -> bool:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from planner.catalog import Table
 from sqlengine.connectors.base import Chunk
 from sqlengine.connectors.filesystem.files import Files, FileShards, changed
+from sqlengine.connectors.filesystem.long_records import (
+    is_too_long,
+    line_end,
+    long_record,
+    read_range,
+    wider,
+)
 from sqlengine.formats.lines import Framed
 from sqlengine.formats.registry import framing_of
 
@@ -29,11 +37,12 @@ class LineFiles(FileShards):
 
     def _chunk(self, shard: str, offset: int, framed: Framed, digest: str = "") -> Chunk:
         size, count, starts = framed.size, len(framed.records), framed.starts + offset
-        self._line_bytes = size * 5 // (count * 4) + 1
+        if framed.lengths is None:
+            self._line_bytes = size * 5 // (count * 4) + 1
         metadata = {m.key: values for m, values in self.metadata_of(shard, starts)}
         return Chunk(
             shard, offset, offset + size, count, framed.records,
-            offsets=starts, metadata=metadata, digest=digest,
+            offsets=starts, metadata=metadata, digest=digest, lengths=framed.lengths,
         )  # fmt: skip
 
 
@@ -53,8 +62,8 @@ class FileSource(LineFiles):
     ) -> Chunk | None:
         """See `Source`. Records from `offset` on; a replay gets exactly those before `until`."""
         if until is not None:
-            data = self._bytes(shard, offset, until - offset)
-            return self._chunk(shard, offset, self._framing.split(data, complete=True))
+            framed = read_range(partial(self._bytes, shard), self._framing, offset, until)
+            return self._chunk(shard, offset, framed)
         end, window = self._end(shard), self._window(max_rows)
         while offset < end:
             data = self._bytes(shard, offset, min(window, end - offset))
@@ -63,7 +72,11 @@ class FileSource(LineFiles):
                 return self._chunk(shard, offset, framed.first(max_rows))
             if offset + len(data) == end:
                 return None
-            window *= 4  # a record that is longer
+            if is_too_long(data):
+                read = partial(self._bytes, shard)
+                behind, _ = line_end(read, offset + len(data), end)
+                return self._chunk(shard, offset, long_record(read, data, offset, behind))
+            window = wider(window)  # a record that is longer
         return None
 
     def _end(self, shard: str) -> int:

@@ -11,7 +11,7 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import Normalize
 from planner.scalar import Scalar, find_position
 from sqlengine.batch import Batch, IntArray
-from sqlengine.expressions import evaluate, truth
+from sqlengine.expressions import compile_expression, in_parts, truth
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.changelog.row_kinds import (
     DELETE,
@@ -76,7 +76,7 @@ class NormalizeOperator:
     ) -> tuple[Batch, BoolArray]:
         """Drops rows for which the predicate fails, which go to `output`; also returns which rows
         exist afterwards."""
-        vector = evaluate(predicate, rows)
+        vector = in_parts(compile_expression(predicate), rows)
         # A row that does not pass is a deletion of its key: the old row may have passed.
         exists = exists & truth(vector, rows.num_rows)
         if vector.errors is None:

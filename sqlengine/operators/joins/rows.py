@@ -14,7 +14,7 @@ from parser.types import Schema
 from planner.logical import BinaryJoin
 from planner.scalar import Scalar, columns_of, find_position
 from sqlengine.batch import Batch, IntArray
-from sqlengine.expressions import compile_expression, truth
+from sqlengine.expressions import compile_expression, in_parts, truth
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.bounded import SLICE_ROWS, rows_at_once
 from sqlengine.operators.changelog.row_kinds import Kinds, plain
@@ -257,7 +257,7 @@ class PairCondition:
         pairs = replace(
             batch.with_columns(schema, columns), num_rows=len(rows), kinds=None, row_watermarks=None
         )
-        vector = self._evaluate(pairs)
+        vector = in_parts(self._evaluate, pairs)
         if vector.errors is not None:
             bad = np.flatnonzero(vector.errors.mask)
             count = len(bad)

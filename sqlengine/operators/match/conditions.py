@@ -18,7 +18,7 @@ import pyarrow as pa
 from parser.types import Column, DataType, Root, Schema
 from planner.scalar import Call, ColumnRef, Literal, Scalar, columns_of, is_deterministic
 from sqlengine.batch import Batch
-from sqlengine.expressions import compile_expression
+from sqlengine.expressions import compile_expression, in_parts
 from sqlengine.state.columns import storage, to_arrow, to_numpy
 from udf.vector import Errors
 
@@ -60,7 +60,7 @@ class RowExpressions:
 
     def load(self, batch: Batch) -> None:
         for digest, expression in self.expressions.items():
-            vector = compile_expression(expression)(batch)
+            vector = in_parts(compile_expression(expression), batch)
             self.values[digest] = python_values(expression.type, vector.array(batch.num_rows))
             self.errors[digest] = vector.errors
 
@@ -295,7 +295,7 @@ _CLOSURES: Mapping[str, Make] = {
 
 def truths(expression: Scalar, batch: Batch) -> tuple[list[int], Errors | None]:
     """Returns 1 where a condition over the row alone is TRUE, 2 where it fails, else 0."""
-    vector = compile_expression(expression)(batch)
+    vector = in_parts(compile_expression(expression), batch)
     values = np.asarray(
         vector.array(batch.num_rows).fill_null(False).to_numpy(zero_copy_only=False)
     ).astype(np.int64)
