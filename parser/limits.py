@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -91,6 +92,37 @@ def written(limits: Limits) -> str:
 def from_environment(environment: Mapping[str, str]) -> Limits:
     """The limits that the environment has; OptionError for one that is none."""
     return changed(Limits(), [t for t in environment.get(VARIABLE, "").split(",") if t.strip()])
+
+
+class _Lifted(threading.local):
+    """True while this thread plans what was accepted before."""
+
+    lifted: bool = False
+
+
+_LIFTED = _Lifted()
+
+
+@contextmanager
+def lifted() -> Iterator[None]:
+    """No limits on texts and plans in this thread, within the body: for what was accepted before,
+    perhaps under other limits."""
+    before, _LIFTED.lifted = _LIFTED.lifted, True
+    try:
+        yield
+    finally:
+        _LIFTED.lifted = before
+
+
+def is_lifted() -> bool:
+    """True where this thread has no limits on texts and plans."""
+    return _LIFTED.lifted
+
+
+def refused(number: int, name: str) -> int | None:
+    """The limit on texts or plans of that name, if a number is beyond it; None where it is not."""
+    most: int = getattr(present(), name)
+    return most if number > most and not _LIFTED.lifted else None
 
 
 class _Present:

@@ -7,11 +7,12 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from parser.errors import Position, SqlError
+from parser.errors import ParseError, Position, SqlError
 from parser.grammar.commands import statement
 from parser.grammar.cursor import too_deep
 from parser.grammar.lexer import tokenize
 from parser.grammar.queries import QueryParser
+from parser.limits import refused
 from parser.script import Piece, split
 from parser.statements import Statement
 
@@ -54,9 +55,21 @@ def _whole(text: str, origin: Position | None, rule: Callable[[QueryParser], T])
 
 def _parse_piece(piece: Piece, file: str | None) -> Statement:
     try:
+        _check_size(piece)
         return _guarded(lambda: _whole(piece.sql, piece.position, statement), piece.position)
     except SqlError as error:
         raise error.in_file(file) from None
+
+
+def _check_size(piece: Piece) -> None:
+    most = refused(len(piece.sql), "statement_size")
+    if most is not None:
+        raise ParseError(
+            f"the statement has {len(piece.sql):,} characters, at most {most:,} are allowed"
+            " ('statement-size')",
+            hint="keep lists of values in a table and join it, or write several statements",
+            position=piece.position,
+        )
 
 
 def _guarded(parse: Callable[[], T], start: Position) -> T:

@@ -6,15 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from parser.errors import PlanError, Position
+from parser.limits import refused
 from parser.statements import Insert, Query, StatementSet
 from planner.analysis.context import AnalysisContext
 from planner.analysis.late_rows import late_row_sinks
 from planner.analyzer import analyze
 from planner.binder import bind, too_deep
+from planner.binder.scope import check_nodes
 from planner.capabilities import Capabilities
 from planner.catalog import Catalog, Table
 from planner.logical import LogicalPlan, Sink
 from planner.optimizer import NONE, disabled_passes, optimize
+from planner.rewrite import nodes
+from planner.scalar import Call
 
 # A plan as it was bound, and after each step and pass that changed it: ('bind', plan), ….
 Trace: TypeAlias = tuple[tuple[str, LogicalPlan], ...]
@@ -52,14 +57,29 @@ def plan(
     traces: list[Trace] = []
     try:
         for bound in bind(statement, catalog, settings, job=job, place=place):
+            _check(bound, statement.position)
             trace = _Recorder(bound) if traced else None
             analyzed = analyze(bound, context, disabled=disabled, observe=trace)
             optimized = optimize(analyzed, disabled=disabled, observe=trace)
+            _check(optimized, statement.position)
             sinks += (optimized, *late_row_sinks(optimized, context))
             traces += (trace.trace,) if trace else ()
     except RecursionError:
         raise too_deep(statement.position) from None
     return PlannedStatement(tuple(sinks), tuple(traces))
+
+
+def _check(plan: LogicalPlan, position: Position | None) -> None:
+    """PlanError where a plan, or one of its expressions, has too many nodes."""
+    check_nodes(plan.size, position)
+    sizes = (e.size for n in nodes(plan) for e in n.expressions if isinstance(e, Call))
+    most = refused(max(sizes, default=0), "expression_nodes")
+    if most is not None:
+        raise PlanError(
+            f"an expression has more than {most:,} parts ('expression-nodes')",
+            hint="keep lists of values in a table and join it",
+            position=position,
+        )
 
 
 class _Recorder:

@@ -82,7 +82,12 @@ class Call:
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        return frozenset(n.name for n in walk(self) if isinstance(n, ColumnRef))
+        return frozenset[str]().union(*map(columns_of, self.args))
+
+    @cached_property
+    def size(self) -> int:
+        """The number of nodes, with those that several read counted for each of them."""
+        return 1 + sum(a.size if isinstance(a, Call) else 1 for a in self.args)
 
     @cached_property
     def digest(self) -> str:

@@ -53,7 +53,8 @@ class Config:
     Limits:
         `function_limits`: of each module of users. `uploads`: requests may bring modules with a
         job's text. `client_rate`: bytes a second that a client may append to topics (None: any).
-        `memory_limit`: bytes of state of all jobs together (None: any). `step_output_limit`: bytes
+        `memory_limit`: bytes of state of all jobs together (None: 80 % of the
+        memory). `step_output_limit`: bytes
         that a job without a limit may put out in one step (None: an eighth of the memory).
         `step_timeout_s`: seconds that the operators of a job may take in one step (None: any).
         `rows_per_read`: rows that a source reads at once. `connector_timeout_s`: seconds that a

@@ -12,7 +12,12 @@ from planner.setting_keys import check_settings
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.executors.memory_limits import LIMIT, MemoryLimits, memory_limit
+from sqlengine.executors.memory_limits import (
+    LIMIT,
+    MemoryLimits,
+    memory_limit,
+    standard_limit,
+)
 from sqlengine.executors.steps.by_version import ByVersion
 from sqlengine.executors.steps.guard import STEP_TIMEOUT
 from sqlengine.executors.steps.limits import Steps, step_timeout
@@ -53,7 +58,7 @@ class Registry:
         self.planner = machine.planner(config.settings, self.library, cache)
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         step_output = config.step_output_limit or usable_bytes() // 8
-        self.memory = MemoryLimits(config.memory_limit, step_output)
+        self.memory = MemoryLimits(config.memory_limit, step_output, standard_limit())
         self.steps = steps or Steps(config.step_timeout_s, machine.threads.now)
         # Job versions that ask to fail at a row in error.
         self._failing: ByVersion[bool] = ByVersion()
@@ -211,6 +216,10 @@ class Registry:
         alone = not any(j.state is JobState.RUNNING for j in self.log.jobs.values())
         return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
 
+    def plan_ahead(self, text: JobText, jobs: Collection[str]) -> None:
+        """Plans a long text before its change, so that other changes need not wait. Any thread."""
+        self.planner.plan_ahead(text, self.catalog_for(jobs))
+
     def register_policies(self, version: int, plan: PlannedJob) -> None:
         """Registers the error policy and the limits of a version, before it runs.
 
@@ -301,7 +310,9 @@ class Registry:
         which are recovered next."""
         jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
         # In this process: no stream runs yet that planning could hold up.
-        plans = self.planner.plan([self.text(j) for j in jobs], self._base, child=False)
+        texts = [self.text(j) for j in jobs]
+        # What was accepted may have been so under other limits.
+        plans = self.planner.plan(texts, self._base, child=False, limited=False)
         for job, plan in zip(jobs, plans, strict=True):
             if isinstance(plan, SqlError):
                 log.error("job %s cannot be planned any more: %s", job.name, plan)
@@ -331,7 +342,7 @@ class Registry:
         for needed, names in groups.items():
             versions = [*sorted(needed), *((n, jobs[n]) for n in names)]
             texts = [text_of(self.log.version(n, v)) for n, v in versions]
-            plans = self.planner.plan(texts, self._base, child=False)
+            plans = self.planner.plan(texts, self._base, child=False, limited=False)
             planned |= zip(names, plans[len(needed) :], strict=True)
         for name, plan in planned.items():
             if isinstance(plan, PlannedJob):

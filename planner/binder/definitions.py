@@ -28,7 +28,7 @@ from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.queries import ordering
 from planner.binder.queries.column_names import renamed
 from planner.binder.queries.relations import bind_query
-from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
+from planner.binder.scope import Context, Field, Place, Scope, check_nodes, did_you_mean
 from planner.catalog import Function, MetadataColumn, Table, View, Watermark
 from planner.logical import LogicalPlan, Project
 from planner.scalar import Literal, Scalar
@@ -230,6 +230,7 @@ def bind_view(statement: CreateView, context: Context) -> View:
             position=statement.position,
         )
     plan: LogicalPlan = query.plan
+    check_nodes(plan.size, statement.position)
     if plan.schema.names != query.names:
         columns = zip(query.names, plan.schema, strict=True)
         plan = Project(plan, tuple((n, pool.column(c.name, c.type)) for n, c in columns))

@@ -14,7 +14,8 @@ from typing import Protocol
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError
+from parser.errors import PlanError, Position
+from parser.limits import refused
 from parser.statements import CreateFunction
 from planner.analysis.time_zones import uses_zone, zone_of
 from planner.binder import pool
@@ -123,6 +124,18 @@ def did_you_mean(name: str, known: Sequence[str], kind: str) -> str | None:
     return f"there is {', '.join(known[:10])}{more}"
 
 
+def check_nodes(count: int, position: Position | None) -> None:
+    """PlanError where a statement has too many operations."""
+    most = refused(count, "plan_nodes")
+    if most is not None:
+        raise PlanError(
+            f"the statement has more than {most:,} operations with its views written out"
+            " ('plan-nodes')",
+            hint="write the result of a view into a topic, and read that",
+            position=position,
+        )
+
+
 @dataclass(frozen=True)
 class Outer:
     """The columns of the query around a subquery, and of those around that."""
@@ -149,6 +162,7 @@ class Context:
     inside: bool = False
     of_view: bool = False
     _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _written_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def zone(self) -> str:
@@ -168,6 +182,12 @@ class Context:
 
     def with_ctes(self, ctes: Mapping[str, Query]) -> Context:
         return replace(self, ctes={**self.ctes, **ctes})
+
+    def write_out(self, view: LogicalPlan, node: exp.Expression) -> None:
+        """Counts the operations of a view that the statement reads once more. PlanError where they
+        are too many in all."""
+        self._written_out["nodes"] += view.size
+        check_nodes(self._written_out["nodes"], position_of(node))
 
     def salt(self, expressions: Iterable[Scalar]) -> str:
         """Returns what keeps a node with these expressions from being shared with equal ones.
@@ -236,11 +256,12 @@ def distinct_names(names: Iterable[str], used: Iterable[str] = ()) -> tuple[str,
     does."""
     taken = set(used)
     result: list[str] = []
+    # The numbers of a name only grow: those that were taken stay so.
+    numbers: dict[str, Iterator[int]] = {}
     for name in names:
         fresh = name
-        numbers = itertools.count()
         while fresh in taken:
-            fresh = f"{name}{next(numbers)}"
+            fresh = f"{name}{next(numbers.setdefault(name, itertools.count()))}"
         taken.add(fresh)
         result.append(fresh)
     return tuple(result)

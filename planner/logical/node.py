@@ -96,6 +96,11 @@ class LogicalPlan:
     def digest(self) -> str:
         return digest_of(*self.identity, *(i.digest for i in self.inputs))
 
+    @cached_property
+    def size(self) -> int:
+        """The number of operations, with those that several read counted for each of them."""
+        return 1 + sum(i.size for i in self.inputs)
+
     @property
     def expressions(self) -> tuple[Scalar, ...]:
         """The expressions that passes may rewrite, in the order in which `with_expressions` takes

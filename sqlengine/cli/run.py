@@ -12,6 +12,7 @@ import click
 
 from parser.errors import SqlError
 from parser.script import substitute
+from sqlengine.cli.limits import limit_option, use_limits
 from sqlengine.cli.options import define_option
 from sqlengine.cli.texts import definitions, read_text
 from sqlengine.system.words import count
@@ -58,6 +59,7 @@ Text: TypeAlias = tuple[str | None, str]
     help="'json' is an object a row, 'events' one for all that happens, for programs.",
 )
 @click.option("--data", help="Data folder for topics (default: a temporary one).")
+@limit_option
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -68,6 +70,7 @@ def run(
     where: str,
     output: str,
     data: str | None,
+    limits: tuple[str, ...],
 ) -> None:
     """Run a script in this process, statement by statement; '-' is standard input.
 
@@ -76,6 +79,7 @@ def run(
     are below the working folder."""
     if file is None and not statements:
         raise click.UsageError("Missing argument 'FILE', or -e SQL.")
+    use_limits(limits)
     texts = list(_texts(file, statements, define))
     ctx.exit(0 if _run_texts(texts, batch_size, where, output, data) else 1)
 

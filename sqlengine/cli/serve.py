@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sqlengine.broker.auto_create import AutoCreate
+from sqlengine.cli.limits import limit_option, use_limits
 from sqlengine.cli.values import DURATION, SIZE
 from sqlengine.config import Config, QueryLimits, data_folder, function_limits, token_from
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
@@ -139,8 +140,10 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 @click.option(
     "--memory-limit",
     type=SIZE,
-    help="State of all jobs, such as 512MB: above it the largest job is stopped.",
+    help="State of all jobs, such as 512MB (80 % of the memory by default): above it the job with"
+    " the most is stopped.",
 )
+@limit_option
 @click.option(
     "--step-timeout",
     type=DURATION,
@@ -206,6 +209,7 @@ def serve(
     topic_retention: int | None,
     settings: tuple[str, ...],
     memory_limit: int | None,
+    limits: tuple[str, ...],
     step_timeout: int | None,
     connector_timeout: int | None,
     queries: int,
@@ -219,6 +223,7 @@ def serve(
     with importing():
         from sqlengine.service import serve as run_server
 
+    use_limits(limits)
     token = token_from(token_file)
     folder = data_folder(data)
     config = Config(

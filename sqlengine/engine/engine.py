@@ -232,8 +232,13 @@ class Engine:
     def change(self, request: Request) -> dict[str, Outcome]:
         """Makes a change of many jobs. Refused ones leave no trace; the others take effect
         together."""
-        with self._steps.leaving(self._changes.removable(request)):
-            outcomes = self._changed(request)
+        for name, text in request.upserts.items():
+            self._registry.plan_ahead(text, {name})
+        try:
+            with self._steps.leaving(self._changes.removable(request)):
+                outcomes = self._changed(request)
+        finally:
+            self._registry.planner.forget_ahead(request.upserts)
         if len(outcomes) > INLINE:
             # Thousands of rules, which the collector would traverse again and again (0.1 s).
             gc.collect()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -14,6 +14,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import JobsFailed
 from sqlengine.executors.steps.by_version import ByVersion
 from sqlengine.formats.options import size
+from sqlengine.system.memory import resident_bytes, usable_bytes
 
 LIMIT: Final = "memory.limit"
 # Input rows between two checks.
@@ -119,13 +120,21 @@ class OutputExceeded(JobsFailed):
 class MemoryLimits:
     """The limits of one engine in bytes, shared by all its graphs.
 
-    `total`: the limit for the state of all graphs. `step_output`: what a job may put out in one
-    step where there is no other limit, None for any. `used`: the state of each graph at its last
-    check."""
+    `given`: the limit for the state of all graphs; `standard`: the one that holds where none is
+    given, None for any. `step_output`: what a job may put out in one step where there is no other
+    limit, None for any. `used`: the state of each graph at its last check."""
 
-    def __init__(self, total: int | None = None, step_output: int | None = None) -> None:
-        self.total = total
+    def __init__(
+        self,
+        given: int | None = None,
+        step_output: int | None = None,
+        standard: int | None = None,
+        resident: Callable[[], int] = resident_bytes,
+    ) -> None:
+        self.given = given
+        self.standard = standard
         self.step_output = step_output
+        self._resident = resident
         self.used: dict[str, int] = {}
         self._jobs: ByVersion[int | None] = ByVersion()
 
@@ -142,9 +151,17 @@ class MemoryLimits:
         self._jobs.retain(job, versions)
 
     @property
-    def any(self) -> bool:
-        """True if there is any limit, so that state must be measured."""
-        return bool(self._jobs) or self.total is not None
+    def total(self) -> int | None:
+        """The limit for the state of all graphs, if there is one."""
+        return self.standard if self.given is None else self.given
+
+    @property
+    def must_measure(self) -> bool:
+        """True if state must be measured: there is a limit that it may have passed. The process has
+        more than the state, and tells its own size at once."""
+        if self._jobs or self.given is not None:
+            return True
+        return self.standard is not None and self._resident() > self.standard
 
 
 class MemoryGuard:
@@ -161,7 +178,10 @@ class MemoryGuard:
         self, executor: EmbeddedExecutor, graph: Graph, jobs: Mapping[str, int], rows_in: int
     ) -> None:
         """Raises MemoryExceeded while a job exceeds its limit. Called before more is read."""
-        if not self._limits.any or rows_in < self._due:
+        if rows_in < self._due:
+            return
+        if not self._limits.must_measure:
+            self._due = rows_in + CHECK_INTERVAL_ROWS
             return
         operations = [o for o in footprint(executor, graph) if o.job_state]
         self._limits.used[self._name] = sum(o.bytes for o in operations)
@@ -181,7 +201,7 @@ class MemoryGuard:
         the epoch's rows that are not committed, by job."""
         if (error := self._output_exceeded(jobs, output)) is not None:
             return error
-        if not self._limits.any:
+        if not self._limits.must_measure:
             return None
         operations = [o for o in footprint(executor, graph) if o.job_state]
         operations += [
@@ -202,7 +222,7 @@ class MemoryGuard:
         self, jobs: Mapping[str, int], output: Mapping[str, int]
     ) -> OutputExceeded | None:
         most = self._limits.step_output
-        if most is None or self._limits.total is not None:
+        if most is None or self._limits.given is not None:
             return None
         for job, number in output.items():
             if number > most and self._limits.limit_of(job, jobs.get(job, 0)) is None:
@@ -224,12 +244,17 @@ class MemoryGuard:
             raise MemoryExceeded(job, total, _largest(operations, job), used, own=False)
 
 
-def script_guard(name: str, settings: Mapping[str, str]) -> MemoryGuard | None:
-    """The guard of a script with 'memory.limit'. OptionError if that is no size."""
-    if LIMIT not in settings:
-        return None
-    limits = MemoryLimits()
-    limits.set_limit(name, 1, memory_limit(settings))
+def standard_limit() -> int:
+    """The limit for all state where none is given, in bytes: 80 % of the memory of the machine, or
+    of the container that has less."""
+    return usable_bytes() * 4 // 5
+
+
+def script_guard(name: str, settings: Mapping[str, str]) -> MemoryGuard:
+    """The guard of a script, by its 'memory.limit'. OptionError if that is no size."""
+    limits = MemoryLimits(standard=standard_limit())
+    if LIMIT in settings:
+        limits.set_limit(name, 1, memory_limit(settings))
     return MemoryGuard(name, limits)
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from parser import parse
 from parser.errors import JobError, SqlError, UnknownObject
+from parser.limits import is_lifted, present, refused
 from planner.catalog import (
     Catalog,
     CatalogObject,
@@ -23,6 +24,7 @@ from planner.plan import Trace
 from sqlengine.functions.library import Library
 from sqlengine.jobs.script import Script, apply
 from sqlengine.jobs.unknown_options import UnknownOptions
+from sqlengine.system.deadlines import Overdue, within
 from udf.user import UserFunction
 
 log = logging.getLogger("sqlengine")
@@ -78,7 +80,39 @@ def plan_job(
     traced: bool = False,
 ) -> PlannedJob:
     """Parses and plans one job, for EXPLAIN with the `traces` of its plans. SqlError with the file
-    and the position."""
+    and the position, also for a text that is too long, or takes longer than 'planning-time'."""
+
+    def work() -> PlannedJob:
+        return _planned(job, catalog, settings, library, traced)
+
+    if is_lifted():
+        return work()
+    _check_size(job)
+    try:
+        return within(present().planning_time, work)
+    except Overdue:
+        raise JobError(
+            f"planning took more than {present().planning_time} s ('planning-time')",
+            hint="split the text into several jobs, or its statements into simpler ones",
+        ).in_file(job.file) from None
+
+
+def _check_size(job: JobText) -> None:
+    most = refused(len(job.sql), "text_size")
+    if most is not None:
+        raise JobError(
+            f"the text has {len(job.sql):,} characters, at most {most:,} are allowed ('text-size')",
+            hint="split it into several jobs",
+        ).in_file(job.file)
+
+
+def _planned(
+    job: JobText,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    library: Library | None,
+    traced: bool,
+) -> PlannedJob:
     warnings: list[str] = []
     options = UnknownOptions(warnings.append, job.accepted)
     script = _run(job, catalog, settings, library, traced, options)

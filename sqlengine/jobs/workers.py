@@ -12,13 +12,16 @@ import os
 import pickle  # noqa: TID251  between this process and its own child, never stored
 import subprocess
 import sys
+import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from parser.errors import ServiceError, SqlError
+from parser.errors import JobError, ServiceError, SqlError
+from parser.limits import lifted, present
 from planner.catalog import Catalog
 from sqlengine.functions.library import Library
 from sqlengine.jobs.plan_cache import PlanCache
@@ -27,6 +30,12 @@ from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
 # Up to so many texts are planned in the calling thread: a child costs as much CPU time for its
 # start as 300 rules do (0.7 s). So many where there is no stream to hold up.
 INLINE, INLINE_ALONE = 20, 300
+# A text of more characters may take a second or more by itself (10 s for a million).
+INLINE_CHARACTERS: Final = 1 << 16
+# Seconds that a child has beyond those of its jobs, before it is killed.
+_GRACE_S: Final = 10.0
+# Texts that are planned ahead at the same time.
+_AHEAD: Final = threading.BoundedSemaphore(2)
 
 
 @dataclass
@@ -41,6 +50,21 @@ class Planner:
     library: Library | None = None
     cache: Path | None = None
     counters: Counter[str] = field(default_factory=Counter)
+    ahead: dict[str, tuple[JobText, Catalog, PlannedJob | SqlError]] = field(default_factory=dict)
+
+    def plan_ahead(self, job: JobText, catalog: Catalog) -> None:
+        """Plans a long text in a child process, for the `plan` that follows if the catalog is
+        still the same then. Any thread: others need not wait for it."""
+        if len(job.sql) <= INLINE_CHARACTERS:
+            return
+        with _AHEAD:
+            (plan,) = self.plan([job], catalog, child=True)
+        self.ahead[job.name] = job, catalog, plan
+
+    def forget_ahead(self, names: Iterable[str]) -> None:
+        """Drops what was planned ahead and not used."""
+        for name in names:
+            self.ahead.pop(name, None)
 
     def plan(
         self,
@@ -49,20 +73,31 @@ class Planner:
         *,
         child: bool | None = None,
         alone: bool = False,
+        limited: bool = True,
     ) -> list[PlannedJob | SqlError]:
         """Plans jobs in the order of their dependencies, in this thread or in a child process.
 
-        `child` says which; by default the number of jobs decides. `alone`: no stream runs that
-        planning could slow down. Afterwards the users' functions that the plans name can be called.
+        `child` says which; by default the number of jobs and the longest one decide. `alone`: no
+        stream runs that planning could slow down. `limited`: no text takes longer, or is larger,
+        than the limits allow. Afterwards the users' functions that the plans name can be called.
         """
-        apart = len(jobs) > (INLINE_ALONE if alone else INLINE) if child is None else child
-        work = _Work(tuple(jobs), catalog, self.settings, self.library, self.cache)
+        known = self.ahead.pop(jobs[0].name, None) if len(jobs) == 1 else None
+        if known is not None and known[:2] == (jobs[0], catalog):
+            return [known[2]]
+        apart = _is_much(jobs, alone) if child is None else child
+        work = _Work(tuple(jobs), catalog, self.settings, self.library, self.cache, limited)
         plans, counters = (_in_child if apart else _plan)(work)
         self.counters.update(counters)
         functions = {f.identity: f for p in plans if isinstance(p, PlannedJob) for f in p.functions}
         if self.library is not None and functions:
             self.library.activate(functions.values())
         return plans
+
+
+def _is_much(jobs: Sequence[JobText], alone: bool) -> bool:
+    """True if planning takes so long that it is not done in the calling thread."""
+    many = INLINE_ALONE if alone else INLINE
+    return len(jobs) > many or any(len(j.sql) > INLINE_CHARACTERS for j in jobs)
 
 
 @dataclass(frozen=True)
@@ -74,12 +109,18 @@ class _Work:
     settings: Mapping[str, str]
     library: Library | None
     cache: Path | None
+    limited: bool = True
 
 
 _Done: TypeAlias = tuple[list[PlannedJob | SqlError], Counter[str]]
 
 
 def _plan(work: _Work) -> _Done:
+    with nullcontext() if work.limited else lifted():
+        return _plan_all(work)
+
+
+def _plan_all(work: _Work) -> _Done:
     if work.cache is None:
         return plan_jobs(work.jobs, work.catalog, work.settings, work.library), Counter()
     with PlanCache(work.cache) as cache:
@@ -95,9 +136,21 @@ def _in_child(work: _Work) -> _Done:
         f"with importing():\n    from {__name__} import main\nmain()"
     )
     command = [sys.executable, "-P", "-c", program]
-    done = subprocess.run(
-        command, input=pickle.dumps(work), capture_output=True, env=environment, check=False
-    )
+    most = present().planning_time * len(work.jobs) + _GRACE_S
+    try:
+        done = subprocess.run(
+            command,
+            input=pickle.dumps(work),
+            capture_output=True,
+            env=environment,
+            check=False,
+            timeout=most if work.limited else None,
+        )
+    except subprocess.TimeoutExpired:
+        raise JobError(
+            f"planning took more than {most:g} s ('planning-time')",
+            hint="submit fewer statements at a time, or simpler ones",
+        ) from None
     if done.returncode != 0:
         raise ServiceError(
             f"the planning process ended with code {done.returncode}",

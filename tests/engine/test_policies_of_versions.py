@@ -18,7 +18,7 @@ def test_limits_of_versions_that_run_no_more_are_forgotten(tmp_path: Path) -> No
     registry, steps, memory = engine._registry, engine._steps, engine._registry.memory
     engine.submit("tables", EVENTS)
     default = Config(data=tmp_path).step_timeout_s
-    assert (steps.shortest(), memory.any) == (default, False)
+    assert (steps.shortest(), memory.must_measure) == (default, False)
     for number in range(1, 6):
         engine.submit("rule", RULE.format(number, number, "rule", number))
         append(engine, 10 * number)
@@ -41,7 +41,7 @@ def test_limits_of_versions_that_run_no_more_are_forgotten(tmp_path: Path) -> No
     engine._steps.watch()
     assert graph in engine.slow_step_counts()
     engine.remove("rule")
-    assert (steps.shortest(), memory.any) == (default, False)
+    assert (steps.shortest(), memory.must_measure) == (default, False)
     assert not registry.fails_on_error("rule", version)
     assert engine.slow_step_counts().keys() == {"main"}
     engine.close()

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import PATIENCE_S, ROOT
+from tests.support import ROOT
 
 MB = 1 << 20
 
@@ -39,7 +39,6 @@ def run_script(folder: Path, script: str, *, limits: str = "") -> Run:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - began
-    assert seconds < PATIENCE_S
     return Run(
         process.returncode, out.read_text(), err.read_text(), usage.ru_maxrss * 1024, seconds
     )

@@ -96,7 +96,7 @@ def test_a_file_without_a_line_end_takes_no_memory(tmp_path: Path) -> None:
     )
     assert '{"id": 1}\n{"id": 2}\n' in run.out, run.err
     assert "419,430,390 bytes" in run.err
-    assert run.memory < 260 * MB
+    assert run.memory < 260 * MB, run
 
 
 def test_lines_of_a_request_are_answered_one_by_one_and_records_are_dead_letters(

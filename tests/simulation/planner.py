@@ -25,6 +25,7 @@ class RememberingPlanner(Planner):
         *,
         child: bool | None = None,
         alone: bool = False,
+        limited: bool = True,
     ) -> list[PlannedJob | SqlError]:
         return plan_jobs(jobs, catalog, self.settings, self.library, _remembered)
 

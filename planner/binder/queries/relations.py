@@ -405,7 +405,9 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
                 hint="write ALTER VIEW … AS",
                 position=position_of(node),
             )
-        plan = resalted(ordering.of_view(target, context, position_of(node)), context)
+        plan = ordering.of_view(target, context, position_of(node))
+        context.write_out(plan, node)
+        plan = resalted(plan, context)
         return Query(plan, plan.schema.names), target.name
     raise unknown_table(name, context, node)
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError
+from parser.limits import refused
 from planner.binder.expressions import nested
 from planner.binder.expressions.scalars import as_column, bind_scalar, qualifiers
 from planner.binder.scope import Field, Place, distinct_names
@@ -25,6 +26,7 @@ def items(
     names: list[str] = []
     values: list[Scalar] = []
     for node in nodes:
+        _check_count(len(values) + 1, node)
         starred = _starred(node, place)
         if starred is None:
             names.append(
@@ -36,7 +38,18 @@ def items(
             continue
         names += distinct_names((name for name, _ in starred), names)
         values += [binder.above(value, node) for _, value in starred]
+        _check_count(len(values), node)
     return tuple(names), values
+
+
+def _check_count(count: int, node: exp.Expression) -> None:
+    most = refused(count, "select_columns")
+    if most is not None:
+        raise PlanError(
+            f"SELECT has more than {most:,} columns ('select-columns')",
+            hint="put values of one kind into an array or a map",
+            position=position_of(node),
+        )
 
 
 def _name(node: exp.Expression) -> str | None:
