@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +29,12 @@ Values: TypeAlias = pa.Array | pa.Scalar
 GROWING: Final = frozenset(
     (Root.VARCHAR, Root.VARBINARY, Root.ARRAY, Root.MAP, Root.MULTISET, Root.VARIANT)
 )
+_END: Final = Struct("<i")
 # What an element of an array or map is counted as, besides the bytes of its texts.
 ELEMENT: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """The size of an argument: the bytes of all rows, and at most those of the longest one. Of a
     number that is a count: the sum of all rows and the greatest one."""
 
@@ -48,16 +49,18 @@ class Growth:
     `most`: bytes that those of all rows take at most, from the number of rows and the sizes of the
     arguments, in constant time. `rough`: bytes that each row takes at most, from the lengths of the
     arguments; asked where `most` is too much. `exact`: bytes that each row takes, from their
-    values, and asked last. `counts`: integers among the arguments say how often or how long."""
+    values, and asked last. `counts`: integers among the arguments say how often or how long.
+    `escaped`: results may be a few times longer than that, and are measured afterwards."""
 
     most: Callable[..., int]
     exact: Callable[..., IntArray]
     rough: Callable[..., IntArray] | None = None
     counts: bool = False
+    escaped: bool = False
 
 
-def size_of(values: Values, rows: int, *, counts: bool = False) -> Size:
-    """The size of an argument. Constant time, but for integers that are `counts`."""
+def size_of(values: Values, rows: int, counts: bool = False) -> Size:
+    """The size of an argument at most. Constant time, but for integers that are `counts`."""
     if isinstance(values, pa.Scalar):
         one = _scalar_size(values, counts=counts)
         return Size(one * rows, one)
@@ -83,8 +86,9 @@ def _total(values: pa.Array) -> int:
         return 0
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        ends = np.frombuffer(values.buffers()[1], np.int32)
-        return int(ends[values.offset + len(values)] - ends[values.offset])
+        ends, at = values.buffers()[1], values.offset
+        last: int = _END.unpack_from(ends, 4 * (at + len(values)))[0]
+        return last - int(_END.unpack_from(ends, 4 * at)[0])
     if pa.types.is_list(kind) or pa.types.is_map(kind):
         ends = ends_of(values)
         start, count = int(ends[0]), int(ends[-1] - ends[0])
@@ -146,13 +150,30 @@ def _width(kind: pa.DataType) -> int:
         return 0
 
 
+def fits(growth: Growth, args: Sequence[Vector], rows: int) -> bool:
+    """True if the results are sure to be within all bounds, which costs no time for each row."""
+    most, counts = present().value_size, growth.counts
+    # First by whole buffers, which take less time to ask; others may share them.
+    sizes = [
+        _whole_buffer(v) if type(v := a.values) is pa.StringArray else size_of(v, rows, counts)
+        for a in args
+    ]
+    if growth.most(rows, *sizes) <= most:
+        return True
+    return growth.most(rows, *[size_of(a.values, rows, counts) for a in args]) <= most
+
+
+def _whole_buffer(values: pa.StringArray) -> Size:
+    data = values.buffers()[2]
+    total = 0 if data is None else data.size
+    return Size(total, total)
+
+
 def within(name: str, growth: Growth, run: Run, args: Sequence[Vector], rows: int) -> Vector:
-    """The kernel's vector; rows whose value would be longer than 'value-size' are in error, and not
-    computed. ColumnTooLarge where the others are too much for one column."""
+    """The vector of a kernel whose results may be too long; rows whose value would be longer than
+    'value-size' are in error, and not computed. ColumnTooLarge where the others are too much for
+    one column."""
     limits, values = present(), [a.values for a in args]
-    sizes = [size_of(v, rows, counts=growth.counts) for v in values]
-    if growth.most(rows, *sizes) <= limits.value_size:
-        return run(args, rows)
     if growth.rough is not None:
         found = growth.rough(rows, *values)
         if found.max() <= limits.value_size and int(found.sum()) <= limits.column_size:
@@ -172,6 +193,8 @@ def measured(name: str, result: Vector, rows: int) -> Vector:
     """The kernel's vector without values that are longer than 'value-size', whose rows are in
     error. ColumnTooLarge where the column is too large."""
     limits, values = present(), result.values
+    if type(values) is pa.StringArray and _whole_buffer(values).total <= limits.value_size:
+        return result  # most are, and this is asked of every call
     if isinstance(values, pa.Scalar) or _total(values) <= limits.value_size:
         return result
     found = row_bytes(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -44,6 +45,10 @@ COLLECTED: Final = Growth(
     lambda rows, *sizes: _sum(rows, *sizes) + ELEMENT * len(sizes) * rows,
     lambda rows, *values: _joined(rows, *values) + ELEMENT * len(values),
 )
+
+
+# The same as JSON, whose escapes may make it longer.
+WRITTEN: Final = replace(COLLECTED, escaped=True)
 
 
 def _separated(rows: int, separator: Values, *values: Values) -> IntArray:

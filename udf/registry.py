@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import DataType
-from udf.bounds import GROWING, Growth, measured, within
+from udf.bounds import GROWING, Growth, fits, measured, within
 from udf.guard import Run, guarded
 from udf.vector import ColumnTooLarge, Errors, LiteralValue, Vector, merge_errors
 
@@ -321,12 +321,11 @@ def _not_null(
 def _guarded(definition: Definition, args: Sequence[Vector], ctx: KernelContext) -> Vector:
     """The kernel's vector within the bounds on lengths; rows for which it raises are in error."""
     growth = definition.growth
-    if growth is None:
+    if growth is None or fits(growth, args, ctx.num_rows):
         result = _contained(definition, args, ctx)
     else:
-        run = _for_rows(definition, ctx)
-        result = within(definition.name, growth, run, args, ctx.num_rows)
-    if ctx.result_type.root in GROWING:
+        result = within(definition.name, growth, _for_rows(definition, ctx), args, ctx.num_rows)
+    if (growth is None or growth.escaped) and ctx.result_type.root in GROWING:
         return measured(definition.name, result, ctx.num_rows)
     return result
 

@@ -105,7 +105,7 @@ def test_planning_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_other_changes_are_made_while_a_long_text_is_planned(user: User) -> None:
     where = " OR ".join(f"word LIKE '%a{i}b%'" for i in range(30_000))
-    with using(planning_time=5), ThreadPoolExecutor(1) as threads:
+    with using(planning_time=1), ThreadPoolExecutor(1) as threads:
         hostile = threads.submit(lambda: user.try_to(lambda: user.submit("h", rule("h", where))))
         durations: list[float] = []
         while not hostile.done():

@@ -101,6 +101,7 @@ def test_constants_and_columns() -> None:
     assert present().column_size == 64 * MB
 
 
+@pytest.mark.slow
 def test_columns_that_are_too_large_are_computed_in_parts(tmp_path: Path) -> None:
     """Rows, their order and random values do not show it."""
     run = run_script(

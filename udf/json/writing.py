@@ -16,7 +16,7 @@ from parser.types import INT, STRING, DataType, Root, map_of
 from udf.arrays.arrays import errors_of, in_two_ways, per_distinct, valid
 from udf.casts.nested import RECORDS
 from udf.casts.texts import float_text, plain_doubles, written_doubles
-from udf.growth import COLLECTED
+from udf.growth import WRITTEN
 from udf.json.columns import array_column, list_column, map_column, object_column, plain_column
 from udf.json.reading import read_fast
 from udf.json.text import NotJson, number_text, quoted_json, read_json, write_json
@@ -252,7 +252,7 @@ def _object_result(types: Types, literals: Literals) -> DataType:
 @function(
     "JSON_OBJECT",
     signature=Custom(_object_types, _object_result, "keys and values"),
-    growth=COLLECTED,
+    growth=WRITTEN,
 )
 def json_object_kernel(
     ctx: KernelContext, on_null: Values, raw: Values, *members: Values
@@ -304,7 +304,7 @@ def _array_result(types: Types, literals: Literals) -> DataType:
     return STRING.with_nullable(False)
 
 
-@function("JSON_ARRAY", signature=Custom(_array_types, _array_result, "values"), growth=COLLECTED)
+@function("JSON_ARRAY", signature=Custom(_array_types, _array_result, "values"), growth=WRITTEN)
 def json_array_kernel(
     ctx: KernelContext, on_null: Values, raw: Values, *elements: Values
 ) -> Vector:
