@@ -469,7 +469,7 @@ class Engine:
                 try:
                     return work()
                 except GraphBroken:
-                    if not self._failures.waiting:
+                    if not self._failures.waiting and not self._failures.restore_for_leaving():
                         raise
                     # A step was ended while the work waited for it: it left no trace, and the
                     # graph is restored first.

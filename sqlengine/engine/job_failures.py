@@ -161,6 +161,18 @@ class JobFailures:
             self.forget(present)
             return []
 
+    def restore_for_leaving(self) -> bool:
+        """Recovers broken graphs without the jobs that somebody removes or stops; returns False if
+        there are none. Whatever broke them, a job may leave."""
+        leaving = self._registry.steps.jobs_leaving()
+        graphs = list(self._graphs.by_name.values())
+        names = leaving.intersection(n for g in graphs if g.runner.broken for n in g.runner.jobs)
+        if not names:
+            return False
+        kept = self._reopen_without(names, "its graph stood still")
+        self._lifecycle.keep({n: key for n, key in kept.items() if self._stopping[n]})
+        return True
+
     def _reopen_without(self, names: frozenset[str], reason: str) -> dict[str, str]:
         """Recovers the graphs that these jobs have broken. Returns the keys of what they keep."""
         kept: dict[str, str] = {}
