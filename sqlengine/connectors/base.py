@@ -343,6 +343,11 @@ class Connector(ABC):
         table cannot be opened then."""
         return {}
 
+    def encode(self, table: Table, rows: Batch) -> None:  # noqa: B027
+        """Makes records of rows, as a sink of the table does, and drops them. Raises where a row
+        cannot be one, whatever the state of the table: such rows are looked for when a sink refuses
+        a batch, and become dead letters. The sink must not have taken any row of the batch then."""
+
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool
     ) -> NewTopic | None:

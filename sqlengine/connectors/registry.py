@@ -5,20 +5,22 @@ Each connector is found by its entry point in the group 'sqlengine.connectors'."
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from parser.errors import OptionError, PlanError, UnsupportedError
+from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
 from planner.analysis.deliver import cannot_be_written
 from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
+from sqlengine.batch import Batch
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Sink, Source
-from sqlengine.connectors.boundary.opening import opened_sink, opened_source
+from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import VALUE, changelog_mode_of, format_of
@@ -195,6 +197,19 @@ def _open_scan(scan: Scan, connector: Connector, environment: Environment) -> So
 def missing_topic(table: Table, environment: Environment, *, writes: bool) -> NewTopic | None:
     """Returns the topic that opening the table would create; None where nothing would be."""
     return connector_of(table).missing_topic(table, environment, writes=writes)
+
+
+def rejects(table: Table, rows: Batch) -> Mapping[int, str]:
+    """Returns the rows that the table cannot take, as its connector says. SqlError, whatever that
+    raises."""
+    connector = connector_of(table)
+    try:
+        return connector.rejects(table, rows)
+    except SqlError:
+        raise
+    except Exception as error:
+        calls = behind_boundary(table, connector, Environment(None, int, ""), "written")
+        raise calls.opened.failed("rejects", error) from error
 
 
 def open_sink(

@@ -22,7 +22,7 @@ from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.progress import Progress, SlowCommit
 from sqlengine.executors.sinks.opener import SinkOpener, sink_name, with_sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
-from sqlengine.executors.sinks.rejected_rows import without_rejected
+from sqlengine.executors.sinks.rejected_rows import SetAside, without_rejected, without_unwritable
 from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Output
@@ -200,21 +200,42 @@ class Outputs:
         if sink is None:
             return
         if name in self._sinks:
-            batch, letters = without_rejected(self._sinks[name], batch)
-            self.handle_errors(letters)
+            batch = self._set_aside(name, batch, without_rejected)
         # A sink with buffered epochs holds the rows of the oldest one: newer rows wait in
         # `_batches`, as do those for a sink that has failed.
         if name not in self._buffered and name not in self.refused:
-            self._write_to(name, sink, batch)
+            batch = self._write_to(name, sink, batch)
+        elif name in self._sinks:
+            batch = self._set_aside(name, batch, without_unwritable)
         self._uncommitted[name] = sink
         if name in self._sinks and self._sinks[name].sink.table is not None:
             self._batches.setdefault(name, []).append(batch)
 
-    def _write_to(self, name: str, sink: Sink, batch: Batch) -> None:
+    def _write_to(self, name: str, sink: Sink, batch: Batch) -> Batch:
+        """Hands rows to a sink, without those that are no records of its table where it refuses
+        them; returns the rows that it gets, or will get."""
         try:
             sink.write(batch)
         except SqlError as error:
-            self.refused[name] = error
+            kept = (
+                self._set_aside(name, batch, without_unwritable) if name in self._sinks else batch
+            )
+            if kept.num_rows < batch.num_rows and not isinstance(sink, UnavailableSink):
+                return self._write_to(name, sink, kept)
+            self.refused.setdefault(name, error)
+            return kept
+        return batch
+
+    def _set_aside(self, name: str, batch: Batch, without: SetAside) -> Batch:
+        """Makes dead letters of rows that a table cannot take; returns the others. Where that
+        cannot be told the sink is refused."""
+        try:
+            kept, letters = without(self._sinks[name], batch)
+        except SqlError as error:
+            self.refused.setdefault(name, error)
+            return batch
+        self.handle_errors(letters)
+        return kept
 
     def handle_errors(self, errors: Output) -> None:
         """Writes rows in error to the dead letters, or keeps them as failures of their jobs."""

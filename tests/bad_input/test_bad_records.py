@@ -4,7 +4,9 @@ records beside it go on."""
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -152,27 +154,52 @@ def test_a_job_may_ask_to_fail_and_fails_alone(user: User) -> None:
 
 
 def test_a_sink_that_refuses_rows_fails_only_its_jobs(user: User, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    with_path = "WITH ('connector' = 'filesystem', 'path' = '{}', 'format' = 'raw')"
-    user.submit("files", "CREATE TABLE files (word STRING) " + with_path.format(folder))
-    for name in ("file-a", "file-b"):
-        user.submit(name, "INSERT INTO files SELECT word FROM events WHERE amount = 1")
+    with closing(sqlite3.connect(tmp_path / "app.db")) as database:
+        database.execute("CREATE TABLE words (word TEXT CHECK (word <> 'refused'))")
+    options = (
+        f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path}/app.db', 'table-name' = 'words'"
+    )
+    user.submit("words", f"CREATE TABLE words (word STRING) WITH ({options})")
+    for name in ("words-a", "words-b"):
+        user.submit(name, "INSERT INTO words SELECT word FROM events WHERE amount = 1")
     user.submit("fine", rule("fine"))
     assert user.fired("good", 1) == {"fine"}
-    assert user.fired("a\nb", 1) == {"fine"}
-    eventually(lambda: {user.job(n)["state"] for n in ("file-a", "file-b")} == {"restarting"})
-    assert "holds a line break" in user.job("file-a")["reason"]
-    assert str(folder) in user.job("file-a")["reason"]
+    eventually(lambda: read_words(tmp_path) == ["good", "good"])
+    assert user.fired("refused", 1) == {"fine"}
+    eventually(lambda: {user.job(n)["state"] for n in ("words-a", "words-b")} == {"restarting"})
+    assert "CHECK constraint failed" in user.job("words-a")["reason"]
+    assert "refused table 'words'" in user.job("words-a")["reason"]
     assert user.fired("after", 1) == {"fine"}
     assert user.client.get("/readyz")["status"] == "ready"
     # The row is refused again with each attempt, and each leaves the table free for the next.
-    eventually(lambda: user.job("file-a")["restarts"] > 2)
-    assert "holds a line break" in user.job("file-a")["reason"]
-    assert user.client.post("/api/v1/jobs/file-a/start?from=latest")["status"] == "started"
+    eventually(lambda: user.job("words-a")["restarts"] > 2)
+    assert "CHECK constraint failed" in user.job("words-a")["reason"]
+    assert user.client.post("/api/v1/jobs/words-a/start?from=latest")["status"] == "started"
     assert user.fired("again", 1) == {"fine"}
-    lines = eventually(lambda: x if "again" in (x := read_lines(folder)) else None)
-    assert sorted(lines) == ["again", "good", "good"]
-    assert user.client.post("/api/v1/jobs/file-b/stop")["status"] == "stopped"
+    eventually(lambda: "again" in read_words(tmp_path))
+    assert "refused" not in read_words(tmp_path)
+    assert user.client.post("/api/v1/jobs/words-b/stop")["status"] == "stopped"
+
+
+def read_words(folder: Path) -> list[str]:
+    with closing(sqlite3.connect(folder / "app.db")) as database:
+        return sorted(word for (word,) in database.execute("SELECT word FROM words"))
+
+
+def test_a_row_that_a_format_cannot_write_costs_that_row(user: User, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    options = f"'connector' = 'filesystem', 'path' = '{folder}', 'format' = 'raw'"
+    user.submit("files", f"CREATE TABLE files (word STRING) WITH ({options})")
+    user.submit("file", "INSERT INTO files SELECT word FROM events WHERE amount = 1")
+    user.submit("fine", rule("fine"))
+    for word in ("good", "a\nb", "after"):
+        assert user.fired(word, 1) == {"fine"}
+    lines = eventually(lambda: x if "after" in (x := read_lines(folder)) else None)
+    assert lines == ["good", "after"]
+    assert user.job("file")["state"] == "running"
+    (letter,) = (x for x in user.letters() if x["job"] == "file")
+    assert "holds a line break" in letter["reason"]
+    assert "files" in letter["subject"]
 
 
 def test_an_output_file_that_somebody_deletes(user: User, tmp_path: Path) -> None:

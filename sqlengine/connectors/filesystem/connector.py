@@ -33,7 +33,9 @@ from planner.catalog import PARTITION, Table
 from planner.settings import RELOAD_OPTION
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
+from sqlengine.connectors.boundary.rows import unwritable
 from sqlengine.connectors.filesystem.commits import CommitPolicy, PartitionCommits
+from sqlengine.connectors.filesystem.contents import Lines
 from sqlengine.connectors.filesystem.files import Files, files_below
 from sqlengine.connectors.filesystem.followed import FollowedSource
 from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink, complete
@@ -240,7 +242,18 @@ class FilesystemConnector(Connector):
 
     def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
         """See `Connector`. A partition needs a folder, whose name is bounded."""
-        return rows_without_folder(table, rows)
+        reasons = rows_without_folder(table, rows)
+        if table.partition_keys and table.options.get("format") != "json":
+            # First: a sink of partitions takes the rows of some before it meets those of others.
+            reasons = unwritable(table, self, rows) | reasons
+        return reasons
+
+    def encode(self, table: Table, rows: Batch) -> None:
+        """See `Connector`. Rows of files that are no lines fit if they have the types."""
+        if bulk_format_of(table) is None:
+            names = table.physical.names
+            columns = [rows.column(name) for name in names]
+            Lines(table).encoded(rows.with_columns(rows.schema.select(names), columns))
 
     def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
         """See `Connector`."""

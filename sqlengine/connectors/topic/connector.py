@@ -32,6 +32,7 @@ from planner.capabilities import (
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from planner.logical.change_kinds import UPSERT
+from sqlengine.batch import Batch
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.base import Broker, Records, is_system
 from sqlengine.broker.coordinator import check_name
@@ -52,7 +53,7 @@ from sqlengine.connectors.topic.creation import missing_topic, shards_of
 from sqlengine.connectors.topic.sink import TopicSink
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert, read_upserts
 from sqlengine.formats.options import at_least, boolean, choice, duration
-from sqlengine.formats.registry import value_metadata
+from sqlengine.formats.registry import encoder_for, value_metadata
 
 
 def _group(text: str) -> str:
@@ -153,6 +154,12 @@ class TopicConnector(Connector):
         return TopicSink(
             broker, table, shards, writer if environment.once else None, environment.clock, packed
         )
+
+    def encode(self, table: Table, rows: Batch) -> None:
+        """See `Connector`."""
+        names = table.physical.names
+        columns = [rows.column(name) for name in names]
+        encoder_for(table).encode(rows.with_columns(rows.schema.select(names), columns))
 
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool

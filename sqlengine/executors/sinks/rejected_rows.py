@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
 import numpy as np
 
+from planner.catalog import Table
 from planner.graph.physical import PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.registry import connector_of
+from sqlengine.connectors.boundary.rows import unwritable
+from sqlengine.connectors.registry import connector_of, rejects
 from sqlengine.operators.base import ERROR_PORT, Output
 from sqlengine.operators.dead_letters import dead_letters
+
+# Parts the rows that a table can take from dead letters.
+SetAside: TypeAlias = Callable[[PhysicalSink, Batch], tuple[Batch, Output]]
 
 
 def without_rejected(sink: PhysicalSink, batch: Batch) -> tuple[Batch, Output]:
     """Returns the rows that the table of a sink can take, and the others as dead letters.
+    SqlError where its connector fails.
 
     That depends on the rows and the table's definition alone, so that a recovery that cannot open
     the table sets the same rows aside."""
     table = sink.sink.table
-    reasons = {} if table is None else connector_of(table).rejects(table, batch)
-    if not reasons or table is None:
+    return (batch, []) if table is None else _without(sink, table, batch, rejects(table, batch))
+
+
+def without_unwritable(sink: PhysicalSink, batch: Batch) -> tuple[Batch, Output]:
+    """Returns the rows that can be records of the table of a sink, and the others as dead letters.
+
+    Makes records of all rows, so that it is asked where the sink itself has refused them, or cannot
+    be asked now."""
+    table = sink.sink.table
+    if table is None:
+        return batch, []
+    return _without(sink, table, batch, unwritable(table, connector_of(table), batch))
+
+
+def _without(
+    sink: PhysicalSink, table: Table, batch: Batch, reasons: Mapping[int, str]
+) -> tuple[Batch, Output]:
+    if not reasons:
         return batch, []
     rejected = np.array(sorted(reasons))
     letters = dead_letters(
