@@ -27,6 +27,7 @@ from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_state
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
+from sqlengine.jobs.workers import is_long
 from sqlengine.machine import Machine
 from sqlengine.system.memory import usable_bytes
 
@@ -218,7 +219,8 @@ class Registry:
 
     def plan_ahead(self, text: JobText, jobs: Collection[str]) -> None:
         """Plans a long text before its change, so that other changes need not wait. Any thread."""
-        self.planner.plan_ahead(text, self.catalog_for(jobs))
+        if is_long(text):
+            self.planner.plan_ahead(text, self.catalog_for(jobs))
 
     def register_policies(self, version: int, plan: PlannedJob) -> None:
         """Registers the error policy and the limits of a version, before it runs.

@@ -55,8 +55,6 @@ class Planner:
     def plan_ahead(self, job: JobText, catalog: Catalog) -> None:
         """Plans a long text in a child process, for the `plan` that follows if the catalog is
         still the same then. Any thread: others need not wait for it."""
-        if len(job.sql) <= INLINE_CHARACTERS:
-            return
         with _AHEAD:
             (plan,) = self.plan([job], catalog, child=True)
         self.ahead[job.name] = job, catalog, plan
@@ -94,10 +92,15 @@ class Planner:
         return plans
 
 
+def is_long(job: JobText) -> bool:
+    """True for a text that may take a second or more to plan."""
+    return len(job.sql) > INLINE_CHARACTERS
+
+
 def _is_much(jobs: Sequence[JobText], alone: bool) -> bool:
     """True if planning takes so long that it is not done in the calling thread."""
     many = INLINE_ALONE if alone else INLINE
-    return len(jobs) > many or any(len(j.sql) > INLINE_CHARACTERS for j in jobs)
+    return len(jobs) > many or any(map(is_long, jobs))
 
 
 @dataclass(frozen=True)

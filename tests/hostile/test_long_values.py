@@ -14,6 +14,8 @@ import pytest
 from parser.limits import present, using
 from parser.types import INT, STRING, DataType, array
 from tests.hostile.scripts import MB, run_script
+from tests.service.harness import User, rule
+from tests.support import eventually
 from udf.bounds import ELEMENT, row_bytes, size_of
 from udf.registry import KernelContext, bind, call, lookup
 from udf.vector import ColumnTooLarge, Vector
@@ -129,6 +131,12 @@ def test_one_row_never_takes_gigabytes(tmp_path: Path) -> None:
         tmp_path,
         f"""SET 'job.on-error' = 'dead-letter';
         SELECT REPLACE(REPEAT('a', 1000000), 'a', REPEAT('b', 10000));
+        SELECT PRINTF(REPEAT('%1$65536s', 100000), 'x');
+        CREATE TABLE far (s STRING) WITH ('connector' = 'datagen', 'fields.s.length' = '2000000000');
+        SELECT * FROM far;
+        CREATE TABLE long (s STRING)
+        WITH ('connector' = 'datagen', 'fields.s.length' = '100000', 'number-of-rows' = '40');
+        SELECT CHAR_LENGTH(s) AS n FROM long;
         CREATE TEMPORARY VIEW v0 AS SELECT s FROM (VALUES ('abcdefgh'), ('')) AS t (s);
         {views}
         SELECT CHAR_LENGTH(s) AS n FROM v39;
@@ -137,9 +145,35 @@ def test_one_row_never_takes_gigabytes(tmp_path: Path) -> None:
         SELECT 1 AS beside;""",
     )
     rows = run.out.splitlines()
-    assert rows[0] == '{"n": 0}', run.err
+    assert rows[:41] == ['{"n": 100000}'] * 40 + ['{"n": 0}'], run.err
+    assert "values of column 's' would have 2,000,000,000 parts" in run.err
     assert max(int(r.get("n", 0)) for r in map(json.loads, rows)) == 16_000_001
     assert rows[-1] == '{"beside": 1}'
     assert "REPLACE: the value has 10,000,000,000 bytes" in run.err
-    assert "4 rows in error" in run.err
+    assert "5 rows in error" in run.err
     assert run.memory < 700 * MB, run
+
+
+def test_jobs_beside_are_exact(user: User) -> None:
+    """Values that grow with each row, in dead letters of their own job; a dry run takes nothing."""
+    huge = "REPLACE(REPEAT('a', 1000000), 'a', REPEAT('b', 10000))"
+    grown = [
+        f"CREATE TEMPORARY VIEW g{i} AS SELECT id, w || w AS w FROM g{i - 1};" for i in range(1, 40)
+    ]
+    before = user.metric("sqlengine_memory_bytes")
+    user.submit("huge", f"INSERT INTO alerts SELECT {huge}, id FROM events", dry_run="true")
+    user.submit("huge", f"INSERT INTO alerts SELECT {huge}, id FROM events")
+    user.submit(
+        "grown",
+        "CREATE TEMPORARY VIEW g0 AS SELECT id, word AS w FROM events;"
+        + "".join(grown)
+        + "INSERT INTO alerts SELECT w, id FROM g39",
+    )
+    user.submit("good", rule("good", "word = 'abcd'"))
+    for word in ("abcd", "b", "abcd"):
+        assert user.fired(word) == ({"good"} if word == "abcd" else set())
+    reasons = {
+        (x["job"], x["reason"].partition(":")[0]) for x in eventually(user.letters, "letters")
+    }
+    assert reasons == {("huge", "REPLACE"), ("grown", "||")}
+    assert user.metric("sqlengine_memory_bytes") < before + 300 * MB

@@ -11,11 +11,13 @@ from itertools import repeat
 
 import pyarrow as pa
 
+from parser.limits import present
 from parser.types import STRING, DataType, Root
-from udf.arrays.arrays import rows_of
+from udf.arrays.arrays import RowError, errors_of, rows_of
 from udf.casts.texts import float_text, to_text
 from udf.registry import KernelContext, Types, Values, function
 from udf.signatures import Custom, always_nullable, text_or_null
+from udf.vector import Vector
 
 _SPECIFIER = re.compile(r"%(?:([0-9]+)\$)?([-#+ 0,(<]*)([0-9]+)?(?:\.([0-9]+))?([a-zA-Z%])")
 _PRECISE = Context(prec=400, rounding=ROUND_HALF_UP)
@@ -45,7 +47,7 @@ def _parts(pattern: str) -> tuple[str | tuple[str, ...], ...]:
 
 
 def printf(pattern: str, arguments: Sequence[object], types: Sequence[DataType]) -> str | None:
-    """The text, or None where Java would refuse the format."""
+    """The text, or None where Java would refuse the format. RowError for one that is too long."""
     try:
         return "".join(_written(_parts(pattern), arguments, types))
     except _Illegal:
@@ -55,8 +57,12 @@ def printf(pattern: str, arguments: Sequence[object], types: Sequence[DataType])
 def _written(
     parts: Sequence[str | tuple[str, ...]], arguments: Sequence[object], types: Sequence[DataType]
 ) -> list[str]:
-    written, ordinary, last = [], 0, -1
+    written: list[str] = []
+    size, ordinary, last = 0, 0, -1
     for part in parts:
+        size += len(written[-1]) if written else 0
+        if size > present().value_size:
+            raise RowError(f"PRINTF: the value has more than {size:,} characters ('value-size')")
         if isinstance(part, str):
             written.append(part)
             continue
@@ -253,7 +259,7 @@ def _java_time(text: str) -> str:
 
 
 @function("PRINTF", signature=Custom(_types, always_nullable(STRING), "a format string and values"))
-def printf_kernel(ctx: KernelContext, pattern: Values, *arguments: Values) -> Values:
+def printf_kernel(ctx: KernelContext, pattern: Values, *arguments: Values) -> Vector:
     """PRINTF(format, value, …): the values written by Java's format string: '%s' any value, '%d' an
     integer, '%.2f' a number with a point, '%x' hexadecimal, '%05d' with zeros, '%-5s' to the
     left, '%2$s' the second value. NULL for an invalid format, or a value that does not fit it; a
@@ -270,6 +276,12 @@ def printf_kernel(ctx: KernelContext, pattern: Values, *arguments: Values) -> Va
         zip(*columns, strict=True) if columns else repeat(()),
         strict=False,
     )
-    return pa.array(
-        [None if p is None else printf(str(p), row, types) for _, p, row in rows], pa.string()
-    )
+    texts: list[str | None] = []
+    failures: dict[int, str] = {}
+    for number, p, row in rows:
+        try:
+            texts.append(None if p is None else printf(str(p), row, types))
+        except RowError as error:
+            failures[number] = str(error)
+            texts.append(None)
+    return Vector(pa.array(texts, pa.string()), errors_of(failures, ctx.num_rows))

@@ -12,6 +12,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from parser.errors import PlanError
+from parser.limits import present
 from parser.types import Root
 from planner.capabilities import Boundedness, Capabilities, SourceCapabilities
 from planner.catalog import Table
@@ -22,6 +24,8 @@ from sqlengine.formats.options import at_least, boolean, choice, duration, integ
 from sqlengine.formats.times import SQL, parse_timestamp
 
 _SHARD = "0"
+# Bytes that are taken to make a character.
+_MAKING = 16
 
 
 def rate(text: str) -> float:
@@ -97,6 +101,7 @@ class DatagenSource(Source):
             self._makers[column.name] = maker(field, rows)
             if field.length is not None:
                 ends.append(field.length)
+        self._most_rows = max(1, present().column_size // (_MAKING * _row_length(table, options)))
         self._end = min(ends) if ends else None
         self.bounded = self._end is not None
 
@@ -115,7 +120,7 @@ class DatagenSource(Source):
         """See `Source`. The first read sets where the rate counts from, so that a job that was down
         does not catch up."""
         if until is None:
-            until = min(offset + max_rows, self._due(offset))
+            until = min(offset + min(max_rows, self._most_rows), self._due(offset))
             until = until if self._end is None else min(until, self._end)
         if until <= offset:
             return None
@@ -133,6 +138,25 @@ class DatagenSource(Source):
         return first + 1 + (now - began) * self._rate // 1000
 
     def close(self) -> None: ...
+
+
+def _row_length(table: Table, options: Mapping[str, object]) -> int:
+    """The length of a row: characters of its texts, elements of its arrays. PlanError where that of
+    a column is beyond 'value-size'."""
+    lengths = dict.fromkeys(table.physical.names, 1)
+    for key, value in options.items():
+        if key.startswith("fields.") and key.endswith(".length") and isinstance(value, int):
+            name = key.split(".")[1]
+            lengths[name] = lengths.get(name, 1) * value
+    most = present().value_size
+    for name, length in lengths.items():
+        if length > most:
+            raise PlanError(
+                f"values of column '{name}' would have {length:,} parts, at most {most:,} are"
+                " allowed ('value-size')",
+                hint=f"make 'fields.{name}.length' less",
+            )
+    return sum(lengths.values())
 
 
 def _whole(value: object) -> int:
