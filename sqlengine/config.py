@@ -11,6 +11,7 @@ from rules.options import Options
 from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
+from sqlengine.system.file_access import TABLE_FILES, FileAccess
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -42,7 +43,8 @@ class Config:
         `data`: everything durable. `jobs`: watched folder of .sql files (None: DATA/jobs).
         `functions`: modules of users (None: DATA/functions). `volumes`: folders on other disks to
         which shards of topics may be moved. `savepoints`: folders besides DATA/savepoints in which
-        savepoints may be.
+        savepoints may be. `files`: folders below which SQL may read and write, besides DATA/files
+        (None: any, as the rights of the process allow).
     Durability:
         `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against
         power loss). `delivery`: 'at-least-once' may repeat rows after a crash, and saves the record
@@ -99,6 +101,7 @@ class Config:
     client_rate: int | None = None
     volumes: tuple[Path, ...] = ()
     savepoints: tuple[Path, ...] = ()
+    files: tuple[Path, ...] | None = None
     queries: QueryLimits = field(default_factory=QueryLimits)
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
@@ -113,10 +116,18 @@ class Config:
         for name in ("volumes", "savepoints"):
             folders = tuple(Path(folder).absolute() for folder in getattr(self, name))
             object.__setattr__(self, name, folders)
+        if self.files is not None:
+            object.__setattr__(self, "files", tuple(Path(f).absolute() for f in self.files))
 
     @property
     def jobs_folder(self) -> Path:
         return self.jobs or self.data / "jobs"
+
+    @property
+    def file_access(self) -> FileAccess:
+        """The files that SQL may use."""
+        folders = None if self.files is None else (self.data / TABLE_FILES, *self.files)
+        return FileAccess(folders, self.data)
 
     @property
     def functions_folder(self) -> Path:

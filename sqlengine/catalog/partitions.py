@@ -10,9 +10,10 @@ from planner.catalog import Catalog, Table
 from sqlengine.batch import Batch
 from sqlengine.catalog.describe import held_object, one_column
 from sqlengine.connectors.registry import connector_of
+from sqlengine.system.file_access import FileAccess
 
 
-def show_partitions(catalog: Catalog, statement: Show) -> Batch:
+def show_partitions(catalog: Catalog, statement: Show, files: FileAccess) -> Batch:
     """Returns the partitions of a table, or those with the values of PARTITION (…).
 
     Raises PlanError for a table that is not partitioned.
@@ -33,4 +34,4 @@ def show_partitions(catalog: Catalog, statement: Show) -> Batch:
             raise PlanError(message, hint=hint, position=statement.position)
         literal = part.value.find(exp.Literal) if part.value is not None else None
         wanted[part.name] = literal.name if literal is not None else ""
-    return one_column("partition name", connector.partitions(table, wanted))
+    return one_column("partition name", connector.partitions(table, wanted, files))

@@ -35,6 +35,7 @@ from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
 from sqlengine.system.disk import MACHINE, Disk
+from sqlengine.system.file_access import ANY_FILES, FileAccess
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class Environment:
     graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
     `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
     tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
-    others waiting."""
+    others waiting; `files`: which of them tables may read and write."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -269,6 +270,7 @@ class Environment:
     once: bool = True
     auto_create: AutoCreate = field(default_factory=AutoCreate)
     openings: Openings = field(default_factory=Openings)
+    files: FileAccess = ANY_FILES
 
 
 # Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.
@@ -355,10 +357,10 @@ class Connector(ABC):
         create; None where nothing would be created."""
         return None
 
-    def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
+    def partitions(self, table: Table, values: Mapping[str, str], files: FileAccess) -> list[str]:
         """Returns the partitions with these values of columns ('' for NULL).
 
         They are named as SHOW PARTITIONS does: `dt=2024-05-01/hr=7`. Called if `partitioning` is
         supported. To such a connector partition columns are metadata, by
-        `planner.catalog.PARTITION` and the column's name."""
+        `planner.catalog.PARTITION` and the column's name. `files`: as in `Environment`."""
         raise NotImplementedError(f"connector '{self.name}' has no partitions")

@@ -37,6 +37,7 @@ class TableAccess:
             name,
             auto_create=host.config.auto_create,
             openings=host.openings,
+            files=host.config.file_access,
         )
 
     def missing_topics(self, plan: PlannedJob) -> tuple[NewTopic, ...]:

@@ -152,8 +152,11 @@ class Format:
         hold. Opens nothing."""
         self.decoder(schema, options)
 
-    def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
-        """Opens a file (capability `bulk`). ExecutionError where it is not of this format, or a
+    def reader(
+        self, path: Path, file: int, schema: Schema, options: Mapping[str, str]
+    ) -> FileReader:
+        """Opens a file (capability `bulk`): what the descriptor `file` stands for, which is closed
+        afterwards, under the name `path`. ExecutionError where it is not of this format, or a
         column has another type."""
         raise NotImplementedError(f"format '{self.name}' has no files")
 

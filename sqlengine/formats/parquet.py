@@ -73,8 +73,10 @@ class ParquetFormat(Format):
                         f"format 'parquet' cannot hold {kind}, in column '{column.name}'"
                     )
 
-    def reader(self, path: Path, schema: Schema, options: Mapping[str, str]) -> FileReader:
-        return _Reader(path, schema)
+    def reader(
+        self, path: Path, file: int, schema: Schema, options: Mapping[str, str]
+    ) -> FileReader:
+        return _Reader(path, file, schema)
 
     def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter:
         return _Writer(schema, parse_options(options, self.options, "format 'parquet'"))
@@ -97,12 +99,13 @@ class _Reader:
     """Reads on where the last read ended without going back; anywhere else from the beginning of a
     group of rows."""
 
-    def __init__(self, path: Path, schema: Schema) -> None:
+    def __init__(self, path: Path, file: int, schema: Schema) -> None:
         self._path = path
         nanos = any(k.is_timestamp and k.precision > 6 for c in schema for k in _within(c.type))
         try:
+            again = pa.OSFile(f"/proc/self/fd/{file}")
             self._file = _library().ParquetFile(
-                path, coerce_int96_timestamp_unit="ns" if nanos else "us"
+                again, coerce_int96_timestamp_unit="ns" if nanos else "us"
             )
         except (pa.ArrowException, OSError) as error:
             raise ExecutionError(

@@ -143,6 +143,7 @@ class RunningGraph:
             once=exactly_once,
             auto_create=config.auto_create,
             openings=host.openings,
+            files=config.file_access,
         )
         recovers_from_power_loss = config.fsync != "none"
         storage = GraphStorage(

@@ -81,7 +81,9 @@ class Execution:
 
     def _ad_hoc(self, query: Query, state: ClientSession) -> AdHocSession:
         engine = self._engine
-        environment = Environment(engine.broker, engine.now_ms, f"query-{query.identity}")
+        files = engine.config.file_access
+        name = f"query-{query.identity}"
+        environment = Environment(engine.broker, engine.now_ms, name, files=files)
         runner = EmbeddedRunner(
             environment,
             OperatorFactory(engine.config.rules, any_times=True),

@@ -15,6 +15,7 @@ from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.session.session import EmbeddedRunner, Runner
+from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.memory import keep_for_reuse
 
 
@@ -29,19 +30,21 @@ def open_runner(
     rows_per_read: int = 4096,
     where: str = "embedded",
     set_aside: RowsSetAside | None = None,
+    files: FileAccess = ANY_FILES,
 ) -> Iterator[Runner]:
     """Opens the folder `data`, which has the topics, while a script runs. `set_aside` counts the
-    rows in error that do not end it."""
+    rows in error that do not end it; `files`: which files it may use."""
     keep_for_reuse()
     if where == "spark":
         from sqlengine.executors.spark.script_runner import spark_runner
 
-        with spark_runner(data, rows_per_read, set_aside) as runner:
+        with spark_runner(data, rows_per_read, set_aside, files) as runner:
             yield runner
         return
     broker = EmbeddedBroker(data, fsync="none", clock=wall_clock)
     try:
-        environment = Environment(broker, wall_clock, f"script-{time.time_ns()}", memory=Memory())
+        name = f"script-{time.time_ns()}"
+        environment = Environment(broker, wall_clock, name, memory=Memory(), files=files)
         yield EmbeddedRunner(
             environment,
             OperatorFactory(),

@@ -68,6 +68,7 @@ from sqlengine.jobs.explanation import explain_sinks
 from sqlengine.jobs.script import called, dropped_object, expressions_of, use
 from sqlengine.jobs.unknown_options import UnknownOptions, place_of
 from sqlengine.snapshots.savepoint_files import PATHS
+from sqlengine.system.file_access import FileAccess
 from udf.user import UserFunction
 
 SCRIPT = "script"
@@ -101,6 +102,10 @@ class Interrupted(KeyboardInterrupt):
 class Runner(Protocol):
     """Runs the planned statements of a session: embedded here, or on Spark."""
 
+    @property
+    def files(self) -> FileAccess:
+        """The files that the statements may use."""
+
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
@@ -125,6 +130,11 @@ class EmbeddedRunner:
     dead_letters: OutputSink | None = None
     guard: StepGuard | None = None
     _runs: Iterator[int] = field(default_factory=count)
+
+    @property
+    def files(self) -> FileAccess:
+        """See `Runner`."""
+        return self.environment.files
 
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
@@ -378,7 +388,7 @@ class Session:
         if isinstance(statement, ShowCreate):
             return show_create(self.catalog, statement)
         if statement.what == "PARTITIONS":
-            return show_partitions(self.catalog, statement)
+            return show_partitions(self.catalog, statement, self.runner.files)
         return show(self.catalog, statement, self.modules)
 
     def _table(self, number: int, rows: Batch) -> None:

@@ -23,6 +23,7 @@ from sqlengine.connectors.filesystem.connector import FilesystemConnector
 from sqlengine.connectors.filesystem.partitioned_sink import PartitionedFileSink
 from sqlengine.connectors.filesystem.partitions import folder_of, partitions
 from sqlengine.connectors.registry import declared, open_scan, open_sink
+from sqlengine.system.file_access import ANY_FILES
 from tests.planning import optimized
 
 TEXTS = st.text(st.characters(min_codepoint=1, max_codepoint=300), min_size=1, max_size=6)
@@ -160,7 +161,9 @@ def test_partitions_are_listed(tmp_path: Path) -> None:
     def shown(text: str) -> list[str]:
         (statement,) = parse(f"SHOW PARTITIONS {text}")
         assert isinstance(statement, Show)
-        names: list[str] = show_partitions(catalog, statement).column("partition name").to_pylist()
+        names: list[str] = (
+            show_partitions(catalog, statement, ANY_FILES).column("partition name").to_pylist()
+        )
         return names
 
     assert shown("t") == ["k=__DEFAULT_PARTITION__/n=2", "k=a/n=1", "k=b%2Fc/n=1"]

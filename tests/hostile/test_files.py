@@ -5,17 +5,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from parser.errors import ExecutionError, OptionError
+from parser.errors import ExecutionError, OptionError, PlanError, SqlError
+from parser.types import BIGINT, Schema
+from planner.catalog import Table
 from sqlengine.batch import from_pydict
-from sqlengine.connectors.registry import open_sink, validate
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.filesystem.files import unreadable
+from sqlengine.connectors.registry import open_sink, open_source, validate
+from sqlengine.system.file_access import FileAccess
 from tests.connectors.test_file_partitions import environment, table
 from tests.service.harness import User, running
 from tests.support import eventually
@@ -187,3 +197,213 @@ def test_a_list_of_an_overwrite_that_names_what_is_elsewhere(tmp_path: Path, tex
     with pytest.raises(ExecutionError, match="overwrite-x' is no list of files"):
         open_sink(table(tmp_path / "out"), environment())
     assert (tmp_path / "keep").exists()
+
+
+# ---- files that are read -------------------------------------------------------------------------
+
+
+def source(path: Path, more: str = "", format_name: str = "json") -> str:
+    return (
+        f"CREATE TABLE files (id BIGINT) WITH ('connector' = 'filesystem', 'path' = '{path}',"
+        f" 'source.monitor-interval' = '20 ms', {more} 'format' = '{format_name}');\n"
+        f"INSERT INTO alerts SELECT '{path.name}', id FROM files"
+    )
+
+
+def read(user: User, folder: Path) -> list[int]:
+    return sorted(a["id"] for a in user.read("alerts") if a["rule"] == folder.name)
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"PAR1" + bytes(range(256)) * 9)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def other_type(path: Path) -> None:
+    pq.write_table(pa.table({"id": ["text"]}), path)
+
+
+def cut_off(path: Path) -> None:
+    pq.write_table(pa.table({"id": [*range(1000)]}), path)
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def damaged(path: Path) -> None:
+    """Its rows are garbage, and its end says that they are there."""
+    pq.write_table(pa.table({"id": [*range(1000)]}), path, compression="NONE")
+    data = bytearray(path.read_bytes())
+    data[4:600] = bytes(596)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("spoil", [garbage, empty, other_type, cut_off, damaged])
+def test_parquet_that_cannot_be_read(user: User, folder: Path, spoil: Any) -> None:
+    """The job that reads it fails, and names it; mended, it goes on where it was."""
+    there = folder / f"parquet-{spoil.__name__}"
+    there.mkdir()
+    pq.write_table(pa.table({"id": [1, 2]}), there / "a.parquet")
+    user.submit("reads", source(there, format_name="parquet"))
+    eventually(lambda: read(user, there) == [1, 2])
+    spoil(there / ".b.parquet")
+    (there / ".b.parquet").rename(there / "b.parquet")
+    assert f"{there}/b.parquet" in failed(user, "reads")
+    (there / "b.parquet").unlink()
+    pq.write_table(pa.table({"id": [3]}), there / "c.parquet")
+    user.client.post("/api/v1/jobs/reads/start")
+    eventually(lambda: read(user, there) == [1, 2, 3], lambda: f"{user.job('reads')}")
+
+
+def test_files_that_cannot_be_read_are_left_out_if_one_says_so(user: User, folder: Path) -> None:
+    there = folder / "skipped"
+    there.mkdir()
+    garbage(there / "a.parquet")
+    pq.write_table(pa.table({"id": [4]}), there / "b.parquet")
+    more = "'source.unreadable-files' = 'skip',"
+    user.submit("reads", source(there, more, "parquet"))
+    eventually(lambda: read(user, there) == [4], lambda: f"{user.job('reads')}")
+    assert user.job("reads")["state"] == "running"
+
+
+def test_what_is_no_regular_file_is_left_out(
+    user: User, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    there = folder / "irregular"
+    there.mkdir()
+    os.mkfifo(there / "fifo")
+    os.symlink(there / "nowhere", there / "dangling")
+    os.symlink(there / "loop", there / "loop")
+    os.symlink("/dev/zero", there / "device")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(there / "socket"))
+        (there / "plain").write_text('{"id": 1}\n')
+        user.submit("reads", source(there))
+        eventually(lambda: read(user, there) == [1])
+        (there / "later").write_text('{"id": 2}\n')
+        eventually(lambda: read(user, there) == [1, 2])
+    told = [m for r in caplog.records if f"'{there}/" in (m := r.getMessage())]
+    assert len(told) == 5, told
+    assert any("/fifo', which is a FIFO" in text for text in told)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/environ", "/proc/kmsg", "/sys/kernel"])
+def test_the_systems_own_files(user: User, path: str) -> None:
+    error = user.refused(lambda: user.submit("reads", source(Path(path))))
+    assert "is the system's own" in str(error)
+
+
+def test_paths_that_are_no_files(user: User, folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    error = user.refused(lambda: user.submit("reads", source(folder / "pipe")))
+    assert f"'{folder}/pipe' is a FIFO, and tables are made of regular files" in str(error)
+    assert "is none" in str(user.refused(lambda: user.submit("reads", source(Path("a\0b")))))
+
+
+def replaced(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def shrunk(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("spoil", [replaced, shrunk, Path.unlink])
+def test_a_file_that_changes_before_it_is_read(tmp_path: Path, spoil: Any) -> None:
+    """Between the look at the folder and the reading: an error that names it, and no other."""
+    (tmp_path / "one").write_text('{"id": 1}\n')
+    for more, of in (("", SqlError), ("'source.unreadable-files' = 'skip', ", None)):
+        (tmp_path / "two").write_text('{"id": 2}\n')
+        opened = open_source(plain(tmp_path, more), environment())
+        assert len(opened.shards()) == 2
+        spoil(tmp_path / "two")
+        chunk = opened.read(str(tmp_path / "one"), 0, max_rows=10)
+        assert chunk is not None
+        assert chunk.num_rows == 1
+        if of is None:
+            assert opened.read(str(tmp_path / "two"), 0, max_rows=10) is None
+            assert opened.end(str(tmp_path / "two")) == 0
+        else:
+            with pytest.raises(of, match=f"{tmp_path}/two"):
+                opened.read(str(tmp_path / "two"), 0, max_rows=10)
+        if (tmp_path / "two").is_dir():
+            (tmp_path / "two").rmdir()
+
+
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    Path(os.fsdecode(bytes(tmp_path) + b"/\xff")).write_text("")
+    with pytest.raises(SqlError, match="is no UTF-8"):
+        open_source(plain(tmp_path), environment())
+
+
+def test_a_file_of_another_user(tmp_path: Path) -> None:
+    """The system's error names the file and what to do."""
+    error = unreadable("/logs/x", PermissionError(13, "Permission denied"))
+    assert (error.message, error.detail) == ("file '/logs/x' cannot be read", "Permission denied")
+
+
+# ---- which files SQL may use ---------------------------------------------------------------------
+
+
+def plain(path: Path, more: str = "") -> Table:
+    columns = Schema.of(id=BIGINT)
+    options = dict(re.findall(r"'([^']*)' = '([^']*)'", more))
+    options |= {"connector": "filesystem", "path": str(path), "format": "json"}
+    return Table(("c", "d", "t"), columns, columns, options, ())
+
+
+def within(*folders: Path, data: Path | None = None) -> Environment:
+    return replace(environment(), files=FileAccess(folders, data))
+
+
+def test_nothing_outside_the_folders(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "f").write_text('{"id": 1}\n')
+    os.symlink(outside, inside / "link")
+    of = within(inside)
+    assert open_source(plain(inside), of).shards() == [f"{inside}/f"]
+    for path in (outside, outside / "f", inside / "link", inside / ".." / "out", Path("elsewhere")):
+        for opening in (open_source, open_sink):
+            with pytest.raises(PlanError) as error:
+                opening(plain(path), of)
+            assert "outside the folders" in error.value.message
+            assert "sql serve --files " in str(error.value.hint)
+    assert sorted(p.name for p in outside.iterdir()) == ["f"]
+
+
+def test_a_link_that_is_made_later(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "f").write_text('{"id": 1}\n')
+    (outside / "secret").write_text('{"id": 2}\n')
+    of = within(inside)
+    opened = open_source(plain(inside), of)
+    written = open_sink(plain(inside / "table"), of)
+    (inside / "f").unlink()
+    os.symlink(outside / "secret", inside / "f")
+    with pytest.raises(SqlError, match="outside the folders"):
+        opened.read(f"{inside}/f", 0, max_rows=10)
+    for path in (inside / "table").iterdir():
+        path.unlink()
+    (inside / "table").rmdir()
+    os.symlink(outside, inside / "table")
+    written.write(from_pydict(Schema.of(id=BIGINT), {"id": [1]}))
+    with pytest.raises(SqlError, match="outside the folders"):
+        written.commit(1)
+    assert [p.name for p in outside.iterdir()] == ["secret"]
+
+
+def test_the_data_folder_is_the_servers_own(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for name in ("jobs", "files"):
+        (data / name).mkdir(parents=True)
+    of = within(tmp_path, data=data)
+    open_sink(plain(data / "files" / "t"), of)
+    for path in (data, data / "jobs", data / "topics" / "x"):
+        with pytest.raises(PlanError, match="is in the server's data folder"):
+            open_sink(plain(path), of)

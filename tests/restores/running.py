@@ -18,6 +18,7 @@ from sqlengine.batch import Batch
 from sqlengine.engine.table_access import scans
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import EmbeddedRunner, Runner, Session
+from sqlengine.system.file_access import FileAccess
 from tests.pages import Report
 from tests.restores.instances import in_instances
 from tests.restores.lives import Outcome, Statement, Way, World, live
@@ -44,6 +45,11 @@ class Thorough:
     out: Path
     report: Report
     _made: int = 0
+
+    @property
+    def files(self) -> FileAccess:
+        """Those that the inner runner may use."""
+        return self.inner.files
 
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]

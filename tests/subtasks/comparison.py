@@ -19,6 +19,7 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.session.session import Runner
+from sqlengine.system.file_access import FileAccess
 from tests.pages import Report
 from tests.restores.lives import Statement
 from tests.restores.plans import (
@@ -60,6 +61,11 @@ class DistributedRunner:
     folder: Path
     report: Report
     distribute: Distribute
+
+    @property
+    def files(self) -> FileAccess:
+        """Those that the inner runner may use."""
+        return self.inner.files
 
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]

@@ -36,7 +36,7 @@ from sqlengine.connectors.base import Connector, Environment, Option, Sink, Sour
 from sqlengine.connectors.boundary.rows import unwritable
 from sqlengine.connectors.filesystem.commits import CommitPolicy, PartitionCommits
 from sqlengine.connectors.filesystem.contents import Lines
-from sqlengine.connectors.filesystem.files import Files, files_below
+from sqlengine.connectors.filesystem.files import Files
 from sqlengine.connectors.filesystem.followed import FollowedSource
 from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink, complete
 from sqlengine.connectors.filesystem.partitioned_sink import FolderSink, PartitionedFileSink
@@ -51,10 +51,13 @@ from sqlengine.connectors.filesystem.reloaded import ReloadedSource
 from sqlengine.connectors.filesystem.rolling import Policy, RollingFileSink
 from sqlengine.connectors.filesystem.sink import FileSink, check_folder
 from sqlengine.connectors.filesystem.source import FileSource
+from sqlengine.connectors.filesystem.tree import files_below
 from sqlengine.connectors.filesystem.whole import WholeFileSource
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration, size
 from sqlengine.formats.registry import bulk_format_of, format_of
+from sqlengine.system.disk import Disk
+from sqlengine.system.file_access import FileAccess
 
 _ROLLING: Final = "sink.rolling-policy."
 _COMMIT: Final = "sink.partition-commit."
@@ -107,6 +110,14 @@ class FilesystemConnector(Connector):
             boolean,
             default="false",
             doc="waits for lines that are appended later; the file may be rotated",
+        ),
+        "source.unreadable-files": Option(
+            choice("fail", "skip"),
+            default="fail",
+            doc=(
+                "'skip' leaves out a file that cannot be read, or is damaged, from there on; a"
+                " warning names it"
+            ),
         ),
         RELOAD_OPTION: Option(
             duration, doc="a table that rows are looked up in is read again so often, if it changed"
@@ -185,17 +196,26 @@ class FilesystemConnector(Connector):
         """ExecutionError where there is nothing at the path."""
         _check_format(table)
         check_partitions(table)
-        options, path = options_of(table), _path(table)
+        options, path = options_of(table), _path(table, environment.files)
         interval, follow = options["source.monitor-interval"], bool(options["source.follow"])
         assert interval is None or isinstance(interval, int)
-        complete(path)
+        complete(path, environment.files)
         whole, clock = bulk_format_of(table), environment.clock
         if follow and whole is not None:
             hint = "'source.monitor-interval' reads new files"
             raise UnsupportedError(
                 f"files of format '{table.options['format']}' do not grow", hint=hint
             )
-        files = Files(table, path, interval, default_name(table), clock, rotates=follow)
+        files = Files(
+            table,
+            path,
+            interval,
+            default_name(table),
+            clock,
+            environment.files,
+            rotates=follow,
+            skips=options["source.unreadable-files"] == "skip",
+        )
         if follow:
             return FollowedSource(table, files)
         if whole is None:
@@ -206,7 +226,7 @@ class FilesystemConnector(Connector):
         """The table as rows are looked up in it. UnsupportedError for what is read as it grows, has
         other columns than its records, or no records."""
         self.source(table, environment).close()
-        options, root = options_of(table), _path(table)
+        options, root = options_of(table), _path(table, environment.files)
         interval = options[RELOAD_OPTION]
         assert isinstance(interval, int)
         watched = options["source.follow"] or options["source.monitor-interval"] is not None
@@ -223,21 +243,24 @@ class FilesystemConnector(Connector):
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
         _check_written(table)
-        complete(_path(table))
-        check_folder(table, _path(table), environment.disk)
-        return _Writing(table, environment).sink(_path(table))
+        path = _path(table, environment.files)
+        complete(path, environment.files)
+        check_folder(table, path, environment.disk)
+        return _Writing(table, environment).sink(path)
 
     def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
         _check_written(table)
-        complete(_path(table))
+        path = _path(table, environment.files)
+        complete(path, environment.files)
         commits = _commits(table)
         return OverwritingFileSink(
             table,
-            _path(table),
+            path,
             environment.writer,
             _Writing(table, environment).sink,
             commits.file if commits else None,
+            environment.files,
         )
 
     def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
@@ -255,14 +278,14 @@ class FilesystemConnector(Connector):
             columns = [rows.column(name) for name in names]
             Lines(table).encoded(rows.with_columns(rows.schema.select(names), columns))
 
-    def partitions(self, table: Table, values: Mapping[str, str]) -> list[str]:
+    def partitions(self, table: Table, values: Mapping[str, str], files: FileAccess) -> list[str]:
         """See `Connector`."""
         check_partitions(table)
         default = default_name(table)
         folders = {folder_of([key], (text,), default) for key, text in values.items()}
         return [
             p
-            for p in listed(_path(table), table.partition_keys, default)
+            for p in listed(_path(table, files), table.partition_keys, default)
             if folders <= set(p.split("/"))
         ]
 
@@ -277,16 +300,20 @@ class _Writing:
     def sink(self, folder: Path) -> Sink:
         if not self.table.partition_keys:
             return self._in_folder(folder)
-        policy, clock, disk = _commits(self.table), self.environment.clock, self.environment.disk
+        policy, clock, disk = _commits(self.table), self.environment.clock, self._disk
         commits = PartitionCommits(policy, folder, clock, disk) if policy else None
         default = default_name(self.table)
         return PartitionedFileSink(
             self.table, folder, self.environment.writer, default, self._in_folder, commits, disk
         )
 
+    @property
+    def _disk(self) -> Disk:
+        return self.environment.files.disk(self.environment.disk)
+
     def _in_folder(self, folder: Path) -> FolderSink:
         table, writer = self.table, self.environment.writer
-        disk, policy = self.environment.disk, _policy(table)
+        disk, policy = self._disk, _policy(table)
         fsync = options_of(table)["sink.fsync"] == "epoch"
         if policy is None:
             return FileSink(table, folder, writer, fsync=fsync, disk=disk)
@@ -348,8 +375,16 @@ def _check_format(table: Table) -> None:
         raise UnsupportedError(f"format '{format_.name}' has no lines and cannot be kept in files")
 
 
-def _path(table: Table) -> Path:
-    text = table.options["path"]
+def _path(table: Table, files: FileAccess) -> Path:
+    """Returns where the files are. PlanError where SQL may not use that."""
+    path = _named(table.options["path"])
+    files.check(path)
+    return path
+
+
+def _named(text: str) -> Path:
+    if "\0" in text or not text:
+        raise PlanError(f"path {text!r} is none", hint="name a file or a folder")
     parts = urlsplit(text)
     if parts.scheme == "file":
         return Path(unquote(parts.path))

@@ -3,6 +3,7 @@ check that they did not change."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.errors import ExecutionError, UnsupportedError
+from parser.errors import ExecutionError, SqlError, UnsupportedError
 from planner.catalog import MetadataColumn, Table
 from planner.scalar import Scalar
 from sqlengine.connectors.base import Source
@@ -24,6 +25,10 @@ from sqlengine.connectors.filesystem.partitions import (
     value_of,
 )
 from sqlengine.connectors.filesystem.siblings import was_rotated
+from sqlengine.connectors.filesystem.tree import regular_files
+from sqlengine.system.file_access import FileAccess, kind_of, not_regular
+
+log = logging.getLogger("sqlengine")
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".deflate")
 
@@ -33,8 +38,9 @@ class Files:
 
     `interval` (ms): how often to look for new files, None for never; `default`: the name of the
     folder of a partition whose value is NULL; `ends`: the size of each file when it was found, in
-    bytes. With `rotates` the file may be missing while it is rotated, and nothing is looked for
-    here."""
+    bytes; `access`: how files are opened; `skips`: files that cannot be read are left out, instead
+    of failing the jobs that read the table. With `rotates` the file may be missing while it is
+    rotated, and nothing is looked for here."""
 
     def __init__(
         self,
@@ -43,8 +49,10 @@ class Files:
         interval: int | None,
         default: str,
         clock: Callable[[], int],
+        access: FileAccess,
         *,
         rotates: bool = False,
+        skips: bool = False,
     ) -> None:
         # Twice: it may be made anew between the two looks.
         if not (root.exists() or (rotates and (was_rotated(root) or root.exists()))):
@@ -57,7 +65,12 @@ class Files:
         self._interval = interval
         self._clock = clock
         self._default = default
+        self.access = access
         self.ends: dict[str, int] = {}
+        # Up to where files were read that are left out since.
+        self.skipped: dict[str, int] = {}
+        self._skips = skips
+        self._irregular: set[str] = set()
         self._inodes: dict[str, int] = {}
         self._partitions = columns_of_partitions(table)
         self._where: Scalar | None = None
@@ -69,6 +82,8 @@ class Files:
             self._look()
         elif self.is_file:
             _check_plain(root)
+            if root.exists() and (kind := kind_of(root.stat().st_mode)) is not None:
+                raise not_regular(root, kind)
 
     def _look(self) -> None:
         """Takes up files that appeared, as long as they are now."""
@@ -77,7 +92,14 @@ class Files:
             if shard in self._inodes:
                 continue
             _check_plain(path)
-            status = path.stat()
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                continue  # it has gone since it was listed
+            except OSError as error:
+                raise unreadable(shard, error) from None
+            if (kind := kind_of(status.st_mode)) is not None:
+                raise not_regular(path, kind)
             self._inodes[shard], self.ends[shard] = status.st_ino, status.st_size
             self._shards.append(shard)
 
@@ -86,14 +108,29 @@ class Files:
         if self.is_file:
             return [self._root]
         if not self._partitions:
-            return files_below(self._root)
+            return self._below(self._root)
         folders = partitions(self._root, self._table.partition_keys, self._default)
         return [
             path
             for folder, values in folders
             if self._is_kept(folder, values)
-            for path in files_below(folder)
+            for path in self._below(folder)
         ]
+
+    def _below(self, folder: Path) -> list[Path]:
+        paths, irregular = regular_files(folder)
+        for path, kind in irregular.items():
+            if path not in self._irregular:
+                self._irregular.add(path)
+                log.warning(
+                    "table %s leaves out '%s', which is %s (%d so far): tables are made of regular"
+                    " files",
+                    self._table.display,
+                    path,
+                    kind,
+                    len(self._irregular),
+                )
+        return paths
 
     def apply_partitions(self, where: Scalar) -> None:
         """See `Source`."""
@@ -126,11 +163,37 @@ class Files:
             status = os.stat(shard)
         except FileNotFoundError:
             raise changed(shard, "it is gone") from None
+        except OSError as error:
+            raise unreadable(shard, error) from None
+        if (kind := kind_of(status.st_mode)) is not None:
+            raise changed(shard, f"it is {kind} now")
         if status.st_ino != self._inodes.setdefault(shard, status.st_ino):
             raise changed(shard, "another file has its name now")
         if status.st_size < least:
             raise changed(shard, f"it has {status.st_size} bytes, {least} were read before")
         return status
+
+    def open(self, shard: str) -> int:
+        """Opens a file for reading. ExecutionError where it cannot be read."""
+        try:
+            return self.access.open(shard)
+        except FileNotFoundError:
+            raise changed(shard, "it is gone") from None
+        except OSError as error:
+            raise unreadable(shard, error) from None
+
+    def skip(self, shard: str, offset: int, error: SqlError) -> None:
+        """Leaves out a file that could not be read from `offset` on; raises the error where the
+        table does not allow that."""
+        if not self._skips:
+            raise error
+        self.skipped[shard] = offset
+        log.warning(
+            "table %s leaves out a file (%d so far): %s",
+            self._table.display,
+            len(self.skipped),
+            error,
+        )
 
     def metadata(
         self,
@@ -147,7 +210,7 @@ class Files:
         if key in self._partitions:
             return pa.repeat(self._value(key, Path(shard)), len(offsets))
         if status is None:
-            found = Path(shard).stat()
+            found = self.status(shard)
             status = found.st_size, found.st_mtime_ns
         value: pa.Scalar = {
             "file.path": pa.scalar(shard),
@@ -218,12 +281,13 @@ def changed(shard: str, detail: str) -> ExecutionError:
     )
 
 
-def files_below(root: Path) -> list[Path]:
-    """The file itself, or all below the folder, sorted; hidden ones left out."""
-    if root.is_file():
-        return [root]
-    paths: list[Path] = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = [f for f in folders if f[0] not in "._"]
-        paths += [Path(folder, n) for n in names if n[0] not in "._"]
-    return sorted(paths)
+def unreadable(shard: str, error: OSError) -> ExecutionError:
+    """The error for a file that the system refuses to read."""
+    return ExecutionError(
+        f"file '{shard}' cannot be read",
+        detail=error.strerror,
+        hint=(
+            "make it readable and start the job again, or leave such files out:"
+            " 'source.unreadable-files' = 'skip'"
+        ),
+    )

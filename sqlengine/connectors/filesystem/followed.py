@@ -119,6 +119,7 @@ class FollowedSource(LineFiles):
                 self._display,
                 lambda inode: self._is_elsewhere(path, inode),
                 takes_older=takes_older,
+                access=self._files.access,
             )
         return self._logs[path]
 

@@ -15,6 +15,8 @@ from typing import IO, Final, cast
 
 import pyarrow as pa
 
+from sqlengine.system.file_access import ANY_FILES, FileAccess
+
 # What a file's name ends with whose bytes are compressed, and can be read.
 ARCHIVES: Final = (".gz", ".bz2", ".xz", ".zst")
 _STEP: Final = 1 << 20
@@ -50,8 +52,8 @@ class PlainFile(OpenFile):
 
     final = False
 
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
+    def __init__(self, path: str, access: FileAccess = ANY_FILES) -> None:
+        self._file = access.open(path)
         self.inode = os.fstat(self._file).st_ino
 
     def read(self, start: int, length: int) -> bytes:
@@ -80,8 +82,8 @@ class ArchiveFile(OpenFile):
 
     final = True
 
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
+    def __init__(self, path: str, access: FileAccess = ANY_FILES) -> None:
+        self._file = access.open(path)
         self._kind = Path(path).suffix
         self.inode = os.fstat(self._file).st_ino
         self._lock = Lock()
@@ -151,9 +153,10 @@ def _decompressed(raw: IO[bytes], kind: str) -> IO[bytes]:
             return cast(IO[bytes], pa.CompressedInputStream(raw, "zstd"))
 
 
-def open_file(path: str) -> OpenFile | None:
-    """Opens a file; None where it is gone."""
+def open_file(path: str, access: FileAccess = ANY_FILES) -> OpenFile | None:
+    """Opens a file; None where it is gone. Raises as `FileAccess.open` else."""
     try:
-        return ArchiveFile(path) if path.endswith(ARCHIVES) else PlainFile(path)
+        kind = ArchiveFile if path.endswith(ARCHIVES) else PlainFile
+        return kind(path, access)
     except FileNotFoundError:
         return None

@@ -21,6 +21,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.filesystem.sink import check_folder, file_name, part_of
+from sqlengine.system.file_access import FileAccess
 
 _LIST = ".overwrite-"
 
@@ -47,9 +48,10 @@ class OverwritingFileSink(Sink):
         writer: str,
         make: Callable[[Path], Sink],
         mark: str | None,
+        files: FileAccess,
     ) -> None:
         check_folder(table, folder)
-        self._folder = folder
+        self._folder, self._files = folder, files
         self._own = part_of(writer)
         name = file_name(table, writer)
         self._staging = folder / f".staging-{name}"
@@ -70,7 +72,7 @@ class OverwritingFileSink(Sink):
     def publish_overwrite(self) -> None:
         """See `Sink`."""
         self.announce()
-        complete(self._folder)
+        complete(self._folder, self._files)
 
     def announce(self) -> None:
         """Writes the list: from now on the new files count."""
@@ -106,15 +108,17 @@ class OverwritingFileSink(Sink):
             shutil.rmtree(self._staging, ignore_errors=True)
 
 
-def complete(folder: Path) -> None:
+def complete(folder: Path, files: FileAccess) -> None:
     """Carries out what lists in the folder say; any step may have been done before a crash."""
     for entry in sorted(folder.glob(f"{_LIST}*")) if folder.is_dir() else ():
         if not entry.name.endswith(".new"):
-            _carry_out(folder, entry)
+            _carry_out(folder, entry, files)
 
 
-def _carry_out(folder: Path, entry: Path) -> None:
-    exchange = _read(entry)
+def _carry_out(folder: Path, entry: Path, files: FileAccess) -> None:
+    exchange = _read(entry, files)
+    for name in (*exchange.comes, *exchange.goes):
+        files.check((folder / name).parent)
     staging = folder / exchange.staging
     for name in exchange.comes:
         if (staging / name).exists():
@@ -127,10 +131,10 @@ def _carry_out(folder: Path, entry: Path) -> None:
     entry.unlink(missing_ok=True)
 
 
-def _read(entry: Path) -> _Exchange:
+def _read(entry: Path, files: FileAccess) -> _Exchange:
     """Reads a list. ExecutionError for one that nobody here has written: what it names goes."""
     try:
-        exchange = msgspec.json.decode(entry.read_bytes(), type=_Exchange)
+        exchange = msgspec.json.decode(files.read(entry), type=_Exchange)
     except msgspec.MsgspecError as error:
         raise _no_list(entry, str(error)) from None
     for name in (exchange.staging, *exchange.comes, *exchange.goes):

@@ -103,6 +103,7 @@ class ReloadedSource(Source, FullCache):
             )
         self._broker: Broker = environment.broker
         self._clock, self._interval, self._files = environment.clock, interval_ms, files
+        self._access = environment.files
         self._framing = framing_of(table)
         self._display = table.display
         text = "\0".join(
@@ -140,7 +141,7 @@ class ReloadedSource(Source, FullCache):
         return self._change_to(lines, now)
 
     def _lines(self, path: Path) -> Sequence[bytes]:
-        with closing(PlainFile(str(path))) as file:
+        with closing(PlainFile(str(path), self._access)) as file:
             framed = read_range(file.read, self._framing, 0, file.size())
         lengths = pc.binary_length(framed.records) if framed.lengths is None else framed.lengths
         longest = int(np.asarray(lengths).max(initial=0))

@@ -17,6 +17,7 @@ from sqlengine.connectors.filesystem.generations import (
 from sqlengine.connectors.filesystem.opened import OpenFile
 from sqlengine.connectors.filesystem.search import LOOKS, Renamed, Search, Used, open_sibling
 from sqlengine.connectors.filesystem.siblings import Sibling, listing, rotated
+from sqlengine.system.file_access import ANY_FILES, FileAccess
 
 log = logging.getLogger("sqlengine")
 
@@ -42,8 +43,10 @@ class RotatedLog:
         is_elsewhere: Callable[[int], bool] = lambda _: False,
         *,
         takes_older: bool = False,
+        access: FileAccess = ANY_FILES,
     ) -> None:
         self.path = path
+        self._access = access
         self._is_elsewhere = is_elsewhere
         self.generations: list[Generation] = []
         self._table = table
@@ -148,7 +151,7 @@ class RotatedLog:
         for generation in self.generations:
             if generation.file is not None and not generation.is_intact():
                 generation.close()
-        return Search(self.path, self.generations, siblings).run()
+        return Search(self.path, self.generations, siblings, self._access).run()
 
     # ---- new files -------------------------------------------------------------------------------
 
@@ -212,7 +215,7 @@ class RotatedLog:
         long as there is no whole line."""
         if self._is_elsewhere(sibling.inode):
             return None
-        file = open_sibling(self.path, sibling)
+        file = open_sibling(self.path, sibling, self._access)
         if file is None:
             return None
         others = [*self.generations, *new]

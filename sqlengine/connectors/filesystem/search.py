@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from parser.errors import ExecutionError
+from parser.errors import ExecutionError, SqlError
 from sqlengine.connectors.filesystem.generations import COPY, HEAD, Generation, is_copy
 from sqlengine.connectors.filesystem.opened import OpenFile, open_file
 from sqlengine.connectors.filesystem.siblings import Sibling, copies, listing, rotated
+from sqlengine.system.file_access import FileAccess
 
 # Looks at a folder in which files are being renamed.
 LOOKS: Final = 100
@@ -21,11 +22,15 @@ class Renamed(Exception):
     """A file has another name than a moment ago: look again."""
 
 
-def open_sibling(path: str, sibling: Sibling) -> OpenFile | None:
+def open_sibling(path: str, sibling: Sibling, access: FileAccess) -> OpenFile | None:
     """Opens a file beside the log at `path`; None where it may not be read, Renamed where it is
     another one now."""
     try:
-        file = open_file(sibling.path)
+        file = open_file(sibling.path, access)
+    except SqlError:
+        if sibling.path == path:
+            raise
+        return None
     except OSError as error:
         if sibling.path == path:
             message = f"file '{path}' cannot be read: {error.strerror}"
@@ -42,8 +47,13 @@ class Search:
     """Looks for the files of generations, the oldest first, among the siblings of a log."""
 
     def __init__(
-        self, path: str, generations: Sequence[Generation], siblings: Sequence[Sibling]
+        self,
+        path: str,
+        generations: Sequence[Generation],
+        siblings: Sequence[Sibling],
+        access: FileAccess,
     ) -> None:
+        self._access = access
         self._path = path
         self._generations = generations
         self._siblings = siblings
@@ -107,7 +117,7 @@ class Search:
     def _copied(self, generation: Generation, sibling: Sibling) -> bytes | None:
         """Returns the first bytes of what may be a copy or an archive of a file; None if it
         cannot be."""
-        file = open_sibling(self._path, sibling)
+        file = open_sibling(self._path, sibling, self._access)
         if file is None:
             return None
         is_it = generation.may_be(file, sibling.modified) and generation.is_in_copy(file)
@@ -148,7 +158,7 @@ class Search:
         taken for a newer file with the same header."""
         assert generation.file is not None
         for sibling in candidates:
-            file = open_sibling(self._path, sibling) if sibling.archive else None
+            file = open_sibling(self._path, sibling, self._access) if sibling.archive else None
             if file is None:
                 continue
             same = is_copy(file, generation.file) and is_copy(generation.file, file)
@@ -163,7 +173,7 @@ class Search:
         A newer file that has all of an older one is the file of which the older one is a copy."""
         if not generation.checks and sibling.path != self._path:
             return False  # of an older version, which knew files by their path
-        file = open_sibling(self._path, sibling)
+        file = open_sibling(self._path, sibling, self._access)
         if file is None:
             return False
         former = generation.file

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from functools import partial
 
+from parser.errors import ExecutionError
 from planner.catalog import Table
 from sqlengine.connectors.base import Chunk
-from sqlengine.connectors.filesystem.files import Files, FileShards, changed
+from sqlengine.connectors.filesystem.files import Files, FileShards, changed, unreadable
 from sqlengine.connectors.filesystem.long_records import (
     is_too_long,
     line_end,
@@ -64,6 +65,15 @@ class FileSource(LineFiles):
         if until is not None:
             framed = read_range(partial(self._bytes, shard), self._framing, offset, until)
             return self._chunk(shard, offset, framed)
+        if shard in self._files.skipped:
+            return None
+        try:
+            return self._next(shard, offset, max_rows)
+        except ExecutionError as error:
+            self._files.skip(shard, offset, error)
+            return None
+
+    def _next(self, shard: str, offset: int, max_rows: int) -> Chunk | None:
         end, window = self._end(shard), self._window(max_rows)
         while offset < end:
             data = self._bytes(shard, offset, min(window, end - offset))
@@ -80,15 +90,14 @@ class FileSource(LineFiles):
         return None
 
     def _end(self, shard: str) -> int:
+        if shard in self._files.skipped:
+            return self._files.skipped[shard]
         if shard not in self._files.ends:
             raise changed(shard, "it is gone")
         return self._files.ends[shard]
 
     def _bytes(self, shard: str, offset: int, size: int) -> bytes:
-        try:
-            file = os.open(shard, os.O_RDONLY)
-        except FileNotFoundError:
-            raise changed(shard, "it is gone") from None
+        file = self._files.open(shard)
         try:
             data = os.pread(file, size, offset)
             while len(data) < size:
@@ -100,6 +109,8 @@ class FileSource(LineFiles):
                         " before",
                     )
                 data += more
+        except OSError as error:
+            raise unreadable(shard, error) from None
         finally:
             os.close(file)
         return data

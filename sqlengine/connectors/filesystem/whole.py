@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from parser.errors import ExecutionError
 from planner.catalog import Table
 from sqlengine.connectors.base import Chunk
 from sqlengine.connectors.filesystem.files import Files, FileShards, changed
@@ -39,6 +41,15 @@ class WholeFileSource(FileShards):
         self._reached: dict[str, int] = {}
 
     def end(self, shard: str) -> int | None:
+        if shard in self._files.skipped:
+            return self._files.skipped[shard]
+        try:
+            return self._end(shard)
+        except ExecutionError as error:
+            self._files.skip(shard, self._reached.get(shard, 0), error)
+            return self._files.skipped[shard]
+
+    def _end(self, shard: str) -> int:
         if shard not in self._rows:
             self._rows[shard] = self._reader(shard).num_rows
         return self._rows[shard]
@@ -47,9 +58,19 @@ class WholeFileSource(FileShards):
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
         """See `Source`."""
-        if until is None and not self._is_in_turn(shard, offset):
+        if until is not None:
+            return self._chunk(shard, offset, max_rows, until)
+        if shard in self._files.skipped or not self._is_in_turn(shard, offset):
             return None
-        end = self.end(shard) or 0
+        try:
+            return self._chunk(shard, offset, max_rows, None)
+        except ExecutionError as error:
+            self._close(shard)
+            self._files.skip(shard, offset, error)
+            return None
+
+    def _chunk(self, shard: str, offset: int, max_rows: int, until: int | None) -> Chunk | None:
+        end = self._end(shard)
         count = (until if until is not None else min(offset + max_rows, end)) - offset
         if count <= 0:
             self._close(shard)
@@ -69,7 +90,9 @@ class WholeFileSource(FileShards):
         for other in self._files.shards():
             if other == shard:
                 return waiting < _OPEN
-            waiting += self._reached.get(other, 0) < self._rows.get(other, 1)
+            waiting += other not in self._files.skipped and (
+                self._reached.get(other, 0) < self._rows.get(other, 1)
+            )
         return True  # one that is not there any more is told when it is opened
 
     def _reader(self, shard: str) -> FileReader:
@@ -81,9 +104,13 @@ class WholeFileSource(FileShards):
                 )
             while len(self._readers) >= _OPEN:
                 self._close(next(iter(self._readers)))
-            self._readers[shard] = self._format.reader(
-                Path(shard), self._table.physical, self._options
-            )
+            file = self._files.open(shard)
+            try:
+                self._readers[shard] = self._format.reader(
+                    Path(shard), file, self._table.physical, self._options
+                )
+            finally:
+                os.close(file)
         return self._readers[shard]
 
     def _columns(self, shard: str, offset: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:

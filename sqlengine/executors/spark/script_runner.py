@@ -42,6 +42,7 @@ from sqlengine.executors.spark.sources import DriverSources, splits_to_table
 from sqlengine.executors.spark.stage import SourceStage, factory_for
 from sqlengine.executors.spark.worker import SparkPlan
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
+from sqlengine.system.file_access import ANY_FILES, FileAccess
 from udf.user import is_user
 
 if TYPE_CHECKING:
@@ -53,22 +54,28 @@ TICK_S: Final = 1.0
 
 @contextmanager
 def spark_runner(
-    data: Path, rows_per_turn: int = 4096, set_aside: Sink | None = None
+    data: Path,
+    rows_per_turn: int = 4096,
+    set_aside: Sink | None = None,
+    files: FileAccess = ANY_FILES,
 ) -> Iterator[ScriptRunner]:
     """Opens a runner on Spark with its topics in `data`. ServiceError where Spark or Java is
     missing."""
     require_spark()
-    with script_runner(data, rows_per_turn, OwnSpark()) as runner:
+    with script_runner(data, rows_per_turn, OwnSpark(), files) as runner:
         runner.set_aside = set_aside
         yield runner
 
 
 @contextmanager
-def script_runner(data: Path, rows_per_turn: int, spark: Spark) -> Iterator[ScriptRunner]:
+def script_runner(
+    data: Path, rows_per_turn: int, spark: Spark, files: FileAccess = ANY_FILES
+) -> Iterator[ScriptRunner]:
     """Opens a runner with its topics in `data`, and state and compiled patterns while it runs."""
     clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
     with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
-        environment = Environment(broker, clock, f"script-{time.time_ns()}", memory=Memory())
+        name = f"script-{time.time_ns()}"
+        environment = Environment(broker, clock, name, memory=Memory(), files=files)
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
         try:
             yield ScriptRunner(environment, folder, rows_per_turn, spark)
@@ -95,6 +102,11 @@ class ScriptRunner:
         self._runs = 0
         # Sinks take epochs that only grow, also over statements that write to one table.
         self._epoch = 0
+
+    @property
+    def files(self) -> FileAccess:
+        """See `Runner`."""
+        return self._environment.files
 
     def run(
         self, sinks: Sequence[SinkPlan], settings: Mapping[str, str], emit: Callable[[Batch], None]
