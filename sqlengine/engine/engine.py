@@ -42,6 +42,7 @@ from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
 from sqlengine.engine.views.state_views import StateViews
 from sqlengine.engine.views.step_hints import step_hints
+from sqlengine.engine.views.table_hints import table_hints
 from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import GraphBroken, LastingFailure
@@ -399,7 +400,7 @@ class Engine:
         graphs = list(self.graphs.by_name.values())
         modules = module_hints(self.jobs(), self.log, self.library)
         slow = step_hints(graphs, self.slow_steps())
-        return modules | topic_hints(graphs, self.broker) | slow
+        return modules | topic_hints(graphs, self.broker) | table_hints(graphs) | slow
 
     def slow_step_counts(self) -> dict[str, int]:
         """Returns how many steps of each graph took longer than a second."""

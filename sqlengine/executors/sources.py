@@ -68,6 +68,11 @@ class RunningSource:
         """True while the source owes an answer to a poll."""
         return isinstance(self.source, WalledSource) and self.source.late
 
+    @property
+    def silent_s(self) -> float:
+        """The seconds for which the source has owed an answer. Any thread."""
+        return self.source.silent_s if isinstance(self.source, WalledSource) else 0.0
+
     def poll(
         self, max_rows: int, bounds: Mapping[str, int] | None = None
     ) -> tuple[list[str], list[Chunk]]:

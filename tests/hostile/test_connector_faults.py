@@ -22,6 +22,7 @@ from sqlengine.connectors.boundary.sink import WalledSink
 from sqlengine.connectors.boundary.source import WalledCache, WalledSource
 from sqlengine.engine import Engine
 from sqlengine.jobs.job import JobState
+from sqlengine.system import lanes
 from tests.engine.by_hand import die
 from tests.hostile.injector import (
     HANG,
@@ -91,6 +92,7 @@ class House:
 
     def __init__(self, folder: Path, injector: Injector) -> None:
         self.folder, self.injector = folder, injector
+        self.timeout_s = TIMEOUT_S
         self.fed = 0
         (folder / "in").mkdir(exist_ok=True)
         (folder / "in" / "a.csv").write_text("1\n2\n3\n")
@@ -109,7 +111,7 @@ class House:
     def opened(self) -> Engine:
         config = Config(
             data=self.folder / "data",
-            connector_timeout_s=TIMEOUT_S,
+            connector_timeout_s=self.timeout_s,
             checkpoint_ms=20,
             isolation=False,
             settings={"restart-strategy.type": "none"},
@@ -349,6 +351,52 @@ def test_a_table_that_does_not_open_holds_up_no_other_change(house: House) -> No
         house.witness_goes_on()
         assert "no answer for 0.3 s" in waits.result()
     assert "no answer" in refusal(lambda: engine.submit("victim", text), "")
+
+
+@pytest.fixture
+def hanging(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """A house in which a commit hangs, and the deadline is far."""
+    house.engine.close()
+    house.timeout_s = 600
+    house.engine = house.opened()
+    options = SINKS["jdbc"].options.format(folder=house.folder)
+    house.engine.submit("bad_table", f"CREATE TABLE bad (id BIGINT) WITH ({options})")
+    house.engine.submit("victim", "INSERT INTO bad SELECT id FROM events")
+    house.witness_goes_on()
+    house.injector.switch_on("bad", Fault("commit", HANG))
+    house.witness_goes_on()
+    monkeypatch.setattr(lanes, "_GRACE_S", 0.2)
+    return house
+
+
+def test_a_job_leaves_while_its_table_hangs(hanging: House) -> None:
+    """What was not answered is written once, when the job comes back."""
+    hint = eventually(lambda: hanging.engine.hints().get("victim"), "a hint")
+    assert "its rows wait: table 'bad' has not answered" in hint
+    assert hanging.engine.ready
+    began = time.monotonic()
+    hanging.engine.stop_job("victim")
+    hanging.witness_goes_on()
+    assert "does not come back" in refusal(lambda: hanging.engine.start_job("victim"), "")
+    assert time.monotonic() - began < 20
+    hanging.injector.switch_off("bad")
+    eventually(lambda: started(hanging.engine), "a start")
+    hanging.witness_goes_on()
+    eventually(lambda: len(of_database(hanging.folder)) >= hanging.fed)
+    assert of_database(hanging.folder) == list(range(hanging.fed))
+
+
+def test_a_server_stops_while_a_table_hangs(hanging: House) -> None:
+    """The commit happens after all, behind its back: the next start does not write it again."""
+    began = time.monotonic()
+    hanging.engine.close()
+    assert time.monotonic() - began < 20
+    hanging.injector.switch_off("bad")
+    eventually(lambda: len(of_database(hanging.folder)) == hanging.fed)
+    hanging.engine = hanging.opened()
+    hanging.witness_goes_on()
+    eventually(lambda: len(of_database(hanging.folder)) >= hanging.fed)
+    assert of_database(hanging.folder) == list(range(hanging.fed))
 
 
 @pytest.mark.parametrize(

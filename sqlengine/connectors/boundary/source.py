@@ -85,6 +85,12 @@ class WalledSource(Source):
         """True while the source owes an answer, or one has not been taken."""
         return self._calls.sound and (self._polling is not None or self._calls.busy)
 
+    @property
+    def silent_s(self) -> float:
+        """The seconds for which an answer has been missing. Any thread."""
+        polling = self._polling
+        return 0.0 if polling is None or polling.done else polling.silent_s
+
     def wait(self, seconds: float) -> None:
         """Waits until the source owes no answer, at most so long."""
         if self._polling is not None:
