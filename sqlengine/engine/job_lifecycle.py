@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from parser.errors import SqlError
+from sqlengine.connectors.boundary.calls import ConnectorFailed
 from sqlengine.engine.change_planning import already_running
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.graph_manager import GraphManager
@@ -70,7 +71,8 @@ class JobLifecycle:
             self._keeping.leave(graph, jobs)
         except SqlError as error:
             left = [j for j in jobs if j.name in graph.runner.jobs]
-            if not graph.distributed:
+            # A connector that cannot even tell what its table has been keeps no job.
+            if not graph.distributed and not isinstance(error, ConnectorFailed):
                 raise
             log.warning("jobs leave graph %s without their position: %s", graph.name, error)
             removed = dict.fromkeys((j.name for j in left), 0)

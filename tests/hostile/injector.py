@@ -29,6 +29,7 @@ SOURCE_METHODS = (
     "open", "bounded", "shards", "start", "end", "read", "resume", "marks", "closed", "forget",
     "expect", "notify_checkpoint", "close",
 )  # fmt: skip
+CACHE_METHODS = ("reload", "lines_at", "restore", "discard_before", "read", "end", "close")
 SINK_METHODS = ("open", "last_epoch", "write", "commit", "roll", "roll_is_due", "close")
 
 
@@ -49,6 +50,7 @@ NONSENSE: dict[str, tuple[object, ...]] = {
     "closed": (None, [3]), "marks": (3, {"a": 5}),
     "commit": (None, "many", -1, True), "last_epoch": ("x", -3),
     "start": (None, -1, 1 << 70, "0"), "end": ("far", -7, 1.5),
+    "reload": (None, 3), "lines_at": (None, [b""]), "restore": ("x", -4),
     "bounded": (None, "yes"), "roll_is_due": (None,),
 }  # fmt: skip
 
@@ -88,7 +90,8 @@ class Faulty:
         real, fault = self.__dict__["_real"], self.__dict__["_fault_of"]()
         if fault is None or fault.method != name:
             found = getattr(real, name)
-            return None if name == "full_cache" else found
+            cached = name == "full_cache" and found is not None
+            return Faulty(found, self.__dict__["_fault_of"]) if cached else found
         if not callable(getattr(real, name)):
             return fault.strike(lambda: getattr(real, name))
         return lambda *args, **options: fault.strike(lambda: getattr(real, name)(*args, **options))
@@ -106,7 +109,7 @@ class Injector:
         for name in ("filesystem", "jdbc", "datagen", "topic", "blackhole", "print", "python"):
             connector = get_connector(name)
             assert connector is not None
-            for end in ("source", "sink"):
+            for end in ("source", "lookup_source", "sink"):
                 self._patch.setattr(connector, end, self._opens(getattr(connector, end)))
         return self
 

@@ -25,6 +25,7 @@ from sqlengine.jobs.job import JobState
 from sqlengine.system import lanes
 from tests.engine.by_hand import die
 from tests.hostile.injector import (
+    CACHE_METHODS,
     HANG,
     NONSENSE,
     RAISES,
@@ -306,6 +307,42 @@ def go_wrong_in_recovery(house: House, kind: str, sink: bool, fault: Fault) -> N
         rows = end.rows
         eventually(lambda: len(rows(house.folder)) >= house.fed, lambda: rows(house.folder))
         assert rows(house.folder) == list(range(house.fed))
+
+
+@SLOW
+@pytest.mark.parametrize(
+    ("method", "how", "answer"),
+    list(faults(CACHE_METHODS, hangs=True)),
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_every_fault_of_a_table_that_is_looked_up(
+    house: House, method: str, how: str, answer: object
+) -> None:
+    engine = house.engine
+    options = (
+        f"'connector' = 'filesystem', 'path' = '{house.folder}/in', 'format' = 'csv',"
+        " 'lookup.cache' = 'FULL', 'lookup.full-cache.periodic-reload.interval' = '1 ms'"
+    )
+    engine.submit("bad_table", f"CREATE TABLE bad (id BIGINT) WITH ({options})")
+    engine.submit("out_table", "CREATE TABLE gone (id BIGINT) WITH ('connector' = 'blackhole')")
+    engine.submit(
+        "victim",
+        "INSERT INTO gone SELECT e.id FROM (SELECT id, PROCTIME() AS p FROM events) e"
+        " JOIN bad FOR SYSTEM_TIME AS OF e.p ON bad.id = e.id",
+    )
+    house.witness_goes_on()
+    house.injector.switch_on("bad", Fault(method, how, answer))
+    for line in ("4", "5"):
+        with (house.folder / "in" / "a.csv").open("a") as file:
+            file.write(line + "\n")
+        house.witness_goes_on()
+    house.settles("victim")
+    is_named(house, "victim", "bad")
+    house.witness_goes_on()
+    engine.stop_job("victim")
+    house.injector.switch_off("bad")
+    eventually(lambda: started(engine), "a start")
+    house.witness_goes_on()
 
 
 @SLOW

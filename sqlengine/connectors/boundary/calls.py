@@ -51,7 +51,7 @@ class Opened:
             self.table,
             exc_info=error,
         )
-        return ExecutionError(
+        return ConnectorFailed(
             f"table '{self.table}' cannot be {self.verb}: its connector failed",
             detail=f"'{call}' of connector '{self.connector}' raised {_words(error)}",
             hint="put right what it names, and start the job again: 'sql start JOB'",
@@ -59,7 +59,7 @@ class Opened:
 
     def nonsense(self, call: str, what: str) -> SqlError:
         """Returns the error of the table for an answer that makes no sense."""
-        return ExecutionError(
+        return ConnectorFailed(
             f"table '{self.table}' cannot be {self.verb}: its connector answers nonsense",
             detail=f"'{call}' of connector '{self.connector}' {what}",
             hint="this is a fault of the connector: tell those who make it",
@@ -75,7 +75,11 @@ class Opened:
         )
 
 
-class ConnectorSilent(ExecutionError):
+class ConnectorFailed(ExecutionError):
+    """A call of a connector raised what it must not, or answered what cannot be."""
+
+
+class ConnectorSilent(ConnectorFailed):
     """A call of a connector has not come back in time."""
 
 
