@@ -122,7 +122,7 @@ def serve(config: Config) -> None:
     # This thread has to be free for signals, and the other one lives as long as the server:
     # processes that it starts die with it.
     with ThreadPoolExecutor(1, thread_name_prefix="service") as owner:
-        opening = owner.submit(_open, config, steps, openings)
+        opening = owner.submit(_open, config, steps, openings, stopping)
         opening.add_done_callback(lambda _: awake.set())
         awake.wait()
         if stopping.is_set() and not opening.done():
@@ -142,10 +142,11 @@ def serve(config: Config) -> None:
         log.info("stopped")
 
 
-def _open(config: Config, steps: Steps, openings: Openings) -> Service:
+def _open(config: Config, steps: Steps, openings: Openings, stopping: threading.Event) -> Service:
     service = Service(config, steps, openings)
     try:
-        service.start()
+        if not stopping.is_set():  # else jobs would fail for tables that were not waited for
+            service.start()
     except BaseException:
         service.stop()
         raise

@@ -17,8 +17,9 @@ from parser.errors import ServiceError
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# Threads that are in calls at the same time, hanging ones above all.
-MOST_CALLS: Final = 64
+# Calls that may hang at the same time: that do not come back for so many seconds.
+MOST_HANGING: Final = 64
+_HANGS_S: Final = 10.0
 _MOST_IDLE: Final = 8
 # Seconds that a call has to come back once the engine stops.
 _GRACE_S: Final = 3.0
@@ -114,50 +115,51 @@ class ThreadLanes:
     def __init__(self) -> None:
         self.ends = float("inf")
         self._idle: list[_Worker] = []
-        self._workers = 0
+        self._running: set[Call[object]] = set()
         self._lock = threading.Lock()
 
     def begin(self, work: Callable[[], T]) -> Call[T]:
         """See `Lanes`."""
         call = Call(work, self)
         with self._lock:
+            if len(self._running) >= MOST_HANGING:
+                self._require_fewer_hanging()
             worker = self._idle.pop() if self._idle else None
-            if worker is None:
-                if self._workers >= MOST_CALLS:
-                    raise ServiceError(
-                        f"{MOST_CALLS} calls of connectors do not come back",
-                        hint="see whether the hosts and disks behind their tables are there",
-                    )
-                self._workers += 1
+            self._running.add(call)
         if worker is None:
             worker = _Worker(self._rests)
         worker.inbox.put(call)
         return call
+
+    def _require_fewer_hanging(self) -> None:
+        if sum(call.silent_s >= _HANGS_S for call in self._running) >= MOST_HANGING:
+            raise ServiceError(
+                f"{MOST_HANGING} calls of connectors do not come back",
+                hint="see whether the hosts and disks behind their tables are there",
+            )
 
     def stop(self) -> None:
         """See `Lanes`. Threads without a call end."""
         self.ends = min(self.ends, time.monotonic())
         with self._lock:
             idle, self._idle = self._idle, []
-            self._workers -= len(idle)
         for worker in idle:
             worker.inbox.put(None)
 
-    def _rests(self, worker: _Worker) -> bool:
+    def _rests(self, worker: _Worker, call: Call[object]) -> bool:
         """Takes back a thread whose call is over; returns False if it must end."""
         with self._lock:
+            self._running.discard(call)
             rests = len(self._idle) < _MOST_IDLE and self.ends == float("inf")
             if rests:
                 self._idle.append(worker)
-            else:
-                self._workers -= 1
             return rests
 
 
 class _Worker:
     """A thread that runs one call after the other."""
 
-    def __init__(self, rests: Callable[[_Worker], bool]) -> None:
+    def __init__(self, rests: Callable[[_Worker, Call[object]], bool]) -> None:
         self.inbox: SimpleQueue[Call[object] | None] = SimpleQueue()
         self._rests = rests
         threading.Thread(target=self._run, name="connector", daemon=True).start()
@@ -166,7 +168,7 @@ class _Worker:
         while (call := self.inbox.get()) is not None:
             call.run()
             # Before those who wait are told: the next call of theirs finds this thread again.
-            rests = self._rests(self)
+            rests = self._rests(self, call)
             call.finish()
             if not rests:
                 return

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from parser.errors import SqlError
+from parser.errors import ServiceError, SqlError
 from sqlengine.config import Config
 from sqlengine.connectors.base import FullCache, Sink, Source
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.boundary.sink import WalledSink
 from sqlengine.connectors.boundary.source import WalledCache, WalledSource
 from sqlengine.engine import Engine
@@ -109,7 +111,7 @@ class House:
         self.engine.submit("witness", "INSERT INTO seen SELECT id FROM events")
         self.engine.broker.append("numbers", 0, [b'{"id": 1}', b'{"id": 2}'], timestamp_ms=0)
 
-    def opened(self) -> Engine:
+    def opened(self, openings: Openings | None = None) -> Engine:
         config = Config(
             data=self.folder / "data",
             connector_timeout_s=self.timeout_s,
@@ -117,9 +119,8 @@ class House:
             isolation=False,
             settings={"restart-strategy.type": "none"},
         )
-        engine = Engine(
-            config, callables={"take": lambda rows: CALLED.extend(rows.column("id").to_pylist())}
-        )
+        take = {"take": lambda rows: CALLED.extend(rows.column("id").to_pylist())}
+        engine = Engine(config, callables=take, openings=openings)
         engine.start()
         return engine
 
@@ -434,6 +435,37 @@ def test_a_server_stops_while_a_table_hangs(hanging: House) -> None:
     hanging.witness_goes_on()
     eventually(lambda: len(of_database(hanging.folder)) >= hanging.fed)
     assert of_database(hanging.folder) == list(range(hanging.fed))
+
+
+def test_a_recovery_that_waits_for_a_table_can_be_ended(house: House) -> None:
+    options = SINKS["jdbc"].options.format(folder=house.folder)
+    house.engine.submit("bad_table", f"CREATE TABLE bad (id BIGINT) WITH ({options})")
+    house.engine.submit("victim", "INSERT INTO bad SELECT id FROM events")
+    house.witness_goes_on()
+    house.die()
+    house.timeout_s = 600
+    fault = Fault("open", HANG)
+    house.injector.switch_on("bad", fault)
+    openings = Openings(lanes.ThreadLanes(), 600)
+    with ThreadPoolExecutor(1) as other:
+        opening = other.submit(house.opened, openings)
+        eventually(lambda: fault.calls)
+        openings.stop()
+        house.engine = opening.result(20)
+    assert house.state("victim") is JobState.FAILED
+    house.injector.switch_off("bad")
+
+
+def test_many_calls_at_once_are_not_many_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    many, released = lanes.ThreadLanes(), threading.Event()
+    calls = [many.begin(released.wait) for _ in range(lanes.MOST_HANGING + 5)]
+    monkeypatch.setattr(lanes, "_HANGS_S", 0.0)
+    with pytest.raises(ServiceError, match="64 calls of connectors do not come back"):
+        many.begin(released.wait)
+    released.set()
+    assert all(call.wait(10) for call in calls)
+    assert many.begin(lambda: 3).wait(10)
+    many.stop()
 
 
 @pytest.mark.parametrize(
