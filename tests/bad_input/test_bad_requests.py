@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -84,14 +85,15 @@ def test_names_of_topics(user: User, data: Path, name: str) -> None:
     assert listing(data) == files
 
 
-def test_a_topic_may_be_called_dot_dot_and_stays_in_its_folder(user: User, data: Path) -> None:
+def test_a_topic_may_begin_with_a_dot_and_stays_in_its_folder(user: User, data: Path) -> None:
     outside = set(data.parent.iterdir())
-    for name in (".hidden", ".."):
-        user.topic(name)
-        user.write(quote(name), {"id": 1})
-        listed: Any = user.client.get("/api/v1/topics")["topics"]
-        assert name in {t["name"] for t in listed}
-        ask(user, "DELETE", f"/api/v1/topics/{quote(name)}")
+    user.topic(".hidden")
+    user.write(".hidden", {"id": 1})
+    listed: Any = user.client.get("/api/v1/topics")["topics"]
+    assert ".hidden" in {t["name"] for t in listed}
+    ask(user, "DELETE", "/api/v1/topics/.hidden")
+    for name in (".", ".."):
+        assert "is not a topic name" in str(user.refused(partial(user.topic, name)))
     assert set(data.parent.iterdir()) == outside
 
 
