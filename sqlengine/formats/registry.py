@@ -13,6 +13,7 @@ from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
 from planner.logical.change_kinds import ChangelogMode
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
+from sqlengine.formats.guarded import GuardedDecoder, GuardedEncoder
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.times import ANY
@@ -98,7 +99,8 @@ def decoder_for(
     format_, options = format_of(table)
     names = None if columns is None else tuple(c.name for c in columns)
     keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
-    return format_.decoder(table.physical, options, names, keys)
+    decoder = format_.decoder(table.physical, options, names, keys)
+    return GuardedDecoder(table.options["format"], decoder)
 
 
 def encoder_for(table: Table) -> Encoder:
@@ -109,7 +111,7 @@ def encoder_for(table: Table) -> Encoder:
 def encoder_of(table: Table, columns: Schema) -> Encoder:
     """Writes batches of these columns in the table's format."""
     format_, options = format_of(table)
-    return format_.encoder(columns, options)
+    return GuardedEncoder(table.options["format"], format_.encoder(columns, options))
 
 
 def framing_of(table: Table) -> Framing:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from sqlengine.batch import Batch
 from sqlengine.connectors.registry import get_connector
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetterFilter
+from sqlengine.formats.base import Decoded, Decoder, Encoder
+from sqlengine.formats.json_ import JsonFormat
 from sqlengine.jobs.job import JobState
 from tests.engine.by_hand import die, open_engine, step
 
@@ -56,6 +61,81 @@ def test_a_line_break_costs_its_row(tmp_path: Path, kind: str) -> None:
     assert written(tmp_path / "out") == ["a", "b", "c", "d", "e"]
     assert len(again.dead_letters.last(DeadLetterFilter(job="job"), 10)) == 2
     again.close()
+
+
+class Moody(Decoder):
+    """A decoder that raises for records with the word 'boom'; with `lies` it loses a row."""
+
+    def __init__(self, real: Decoder, *, lies: bool) -> None:
+        self._real, self._lies = real, lies
+
+    def decode(self, records: pa.Array) -> Decoded:
+        decoded = self._real.decode(records)
+        if not any(b"boom" in record for record in records.to_pylist()):
+            return decoded
+        if self._lies:
+            return replace(decoded, num_rows=decoded.num_rows + 1)
+        raise KeyError("boom")
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_decoder_that_raises_costs_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, lies: bool
+) -> None:
+    real = JsonFormat.decoder
+    monkeypatch.setattr(
+        JsonFormat, "decoder", lambda self, *args: Moody(real(self, *args), lies=lies)
+    )
+    engine = open_engine(tmp_path)
+    engine.submit("tables", TABLES + TARGETS["raw"].format(out=tmp_path / "out"))
+    engine.submit("job", "INSERT INTO words SELECT word FROM events")
+    engine.broker.append("events", 0, [b"no json"], timestamp_ms=0)
+    feed(engine, "a", "boom", "b", "boom", "c")
+    assert written(tmp_path / "out") == ["a", "b", "c"]
+    letters = engine.dead_letters.last(DeadLetterFilter(), 10)
+    assert [letter.subject for letter in letters] == ["events"] * 3
+    assert [("format 'json' failed" in x.reason, "boom" in x.payload) for x in letters] == [
+        (False, False),
+        (True, True),
+        (True, True),
+    ]
+    assert [letter.offset for letter in letters] == [0, 2, 4]
+    engine.close()
+
+
+class Short(Encoder):
+    """An encoder that raises for the word 'boom', and makes no record of the word 'none'."""
+
+    def __init__(self, real: Encoder) -> None:
+        self._real = real
+
+    def encode(self, batch: Batch) -> pa.Array:
+        words = batch.column("word").to_pylist()
+        if "boom" in words:
+            raise KeyError("boom")
+        return self._real.encode(batch).filter(pa.array([word != "none" for word in words]))
+
+
+def test_an_encoder_that_raises_costs_the_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = JsonFormat.encoder
+    monkeypatch.setattr(JsonFormat, "encoder", lambda self, *args: Short(real(self, *args)))
+    engine = open_engine(tmp_path)
+    engine.submit(
+        "tables",
+        TABLES + "CREATE TABLE words (word STRING) WITH"
+        " ('connector' = 'topic', 'topic' = 'words', 'format' = 'json')",
+    )
+    engine.submit("job", "INSERT INTO words SELECT word FROM events")
+    feed(engine, "a", "boom", "b", "none", "c")
+    records = engine.broker.read("words", 0, 0)
+    assert records is not None
+    assert [json.loads(v)["word"] for v in records.values.to_pylist()] == ["a", "b", "c"]
+    reasons = [letter.reason for letter in engine.dead_letters.last(DeadLetterFilter("job"), 10)]
+    assert ["KeyError" in reason for reason in reasons] == [True, False]
+    assert "does not make a record of each" in reasons[1]
+    engine.close()
 
 
 def test_a_connector_that_cannot_tell_fails_its_job(
