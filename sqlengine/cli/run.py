@@ -15,6 +15,7 @@ from parser.script import substitute
 from sqlengine.cli.limits import limit_option, use_limits
 from sqlengine.cli.options import define_option
 from sqlengine.cli.texts import definitions, read_text
+from sqlengine.system.file_access import FileAccess
 from sqlengine.system.words import count
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ Text: TypeAlias = tuple[str | None, str]
     help="'json' is an object a row, 'events' one for all that happens, for programs.",
 )
 @click.option("--data", help="Data folder for topics (default: a temporary one).")
+@click.option(
+    "--files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folder below which tables may have files, besides those of script and command.",
+)
 @limit_option
 @click.pass_context
 def run(
@@ -70,6 +77,7 @@ def run(
     where: str,
     output: str,
     data: str | None,
+    files: tuple[Path, ...],
     limits: tuple[str, ...],
 ) -> None:
     """Run a script in this process, statement by statement; '-' is standard input.
@@ -81,7 +89,16 @@ def run(
         raise click.UsageError("Missing argument 'FILE', or -e SQL.")
     use_limits(limits)
     texts = list(_texts(file, statements, define))
-    ctx.exit(0 if _run_texts(texts, batch_size, where, output, data) else 1)
+    access = script_files(files, file)
+    ctx.exit(0 if _run_texts(texts, batch_size, where, output, data, access) else 1)
+
+
+def script_files(given: Sequence[Path], file: str | None) -> FileAccess:
+    """Returns the files that a script may use: below the folders that are given, its own, and the
+    working folder."""
+    own = [] if file in (None, "-") else [Path(str(file)).resolve().parent]
+    folders = [folder.absolute() for folder in given]
+    return FileAccess((*folders, *own, Path.cwd()), command="sql run")
 
 
 def _texts(file: str | None, statements: Sequence[str], define: Sequence[str]) -> Iterator[Text]:
@@ -97,7 +114,12 @@ def _texts(file: str | None, statements: Sequence[str], define: Sequence[str]) -
 
 
 def _run_texts(
-    texts: Sequence[Text], batch_size: int, where: str, output: str, data: str | None
+    texts: Sequence[Text],
+    batch_size: int,
+    where: str,
+    output: str,
+    data: str | None,
+    files: FileAccess,
 ) -> bool:
     from sqlengine.system.memory import importing
 
@@ -109,7 +131,7 @@ def _run_texts(
     shown, set_aside = _output(output), RowsSetAside()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
         folder = Path(data or scratch).absolute()
-        runner = stack.enter_context(open_runner(folder, batch_size, where, set_aside))
+        runner = stack.enter_context(open_runner(folder, batch_size, where, set_aside, files))
         library = stack.enter_context(script_library(folder, texts[0][0]))
         session = _session(runner, shown, library)
         try:

@@ -105,6 +105,12 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Folder on another disk to which shards of topics may be moved; may be repeated.",
 )
 @click.option(
+    "--files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folder below which tables may have files, besides DATA/files; may be repeated.",
+)
+@click.option(
     "--savepoints",
     multiple=True,
     type=click.Path(path_type=Path),
@@ -203,6 +209,7 @@ def serve(
     batch_size: int,
     client_rate: int | None,
     volumes: tuple[Path, ...],
+    files: tuple[Path, ...],
     savepoints: tuple[Path, ...],
     topic_auto_create: bool,
     topic_shards: int,
@@ -245,6 +252,7 @@ def serve(
         rows_per_read=batch_size,
         client_rate=client_rate or None,
         volumes=volumes,
+        files=files,
         savepoints=savepoints,
         memory_limit=memory_limit or None,
         step_timeout_s=step_timeout / 1000 if step_timeout else None,

@@ -57,6 +57,12 @@ class FileAccess:
         """Raises PlanError for a path that SQL may not use. Nothing needs to be there yet."""
         self._check(path, os.path.realpath(path))
 
+    def check_file(self, path: Path) -> None:
+        """Raises as `check`, and ExecutionError for what is there and is no regular file."""
+        self.check(path)
+        if os.path.exists(path) and (kind := kind_of(os.stat(path).st_mode)) is not None:
+            raise not_regular(path, kind)
+
     def open(self, path: str | Path) -> int:
         """Opens a regular file for reading.
 
@@ -116,8 +122,11 @@ class FileAccess:
         where = "" if str(path) == real else f"it is '{real}'; "
         return PlanError(
             f"'{path}' is outside the folders that SQL may use",
-            detail=f"{where}tables may be below {allowed}",
-            hint=f"{self.command} --files {shlex.quote(wanted)} allows it",
+            # In the detail: the reason of a job that has failed has no hint.
+            detail=(
+                f"{where}tables may be below {allowed}; allow it with"
+                f" {self.command} --files {shlex.quote(wanted)}"
+            ),
         )
 
 

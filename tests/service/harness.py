@@ -178,14 +178,22 @@ class Process:
     """`sql serve` as a process of its own."""
 
     def __init__(
-        self, data: Path, *, before: str = "", options: str = "", wrapper: Sequence[str] = ()
+        self,
+        data: Path,
+        *,
+        before: str = "",
+        options: str = "",
+        wrapper: Sequence[str] = (),
+        files: bool = True,
     ) -> None:
         """`before`: Python that the new process runs ahead of the server; `options`: of its Config,
-        besides what the command line gives; `wrapper`: the command that starts it."""
+        besides what the command line gives; `wrapper`: the command that starts it; `files`: tables
+        may have files beside the data folder."""
+        allowed = f", '--files', {str(data.parent)!r}" if files else ""
         self.log = data.parent / f"{data.name}-{next(_LIVES)}.log"
         start = (
             f"{before}\nfrom sqlengine.cli import main\nmain(['serve', '--data', {str(data)!r},"
-            " '--port', '0'])"
+            f" '--port', '0'{allowed}])"
         )
         if options:
             serve = (

@@ -351,7 +351,7 @@ def test_an_edit_that_is_broken_and_then_renamed(user: User, folder: Path) -> No
 
 
 def test_files_that_lack_the_same_are_told_as_one_and_tried_again(user: User, folder: Path) -> None:
-    log = folder.parent / "app.log"
+    log = folder.parent.parent / "app.log"
     (folder / "lines.sql").write_text(
         f"CREATE TABLE lines (line STRING) WITH ('connector' = 'filesystem', 'path' = '{log}',"
         " 'format' = 'raw', 'source.follow' = 'true')"

@@ -10,7 +10,8 @@ see `source`."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, Final
 
 from parser.errors import UnsupportedError
 from planner.capabilities import (
@@ -28,6 +29,8 @@ from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least
+
+_SQLITE: Final = "jdbc:sqlite:"
 
 
 class JdbcConnector(Connector):
@@ -70,12 +73,14 @@ class JdbcConnector(Connector):
         """Reads the whole table at once. ExecutionError where it cannot be read, or holds what its
         columns cannot."""
         check_types(table, table.physical)
+        _check_file(table, environment)
         return JdbcSource(table, _account(table))
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the table of epochs. ExecutionError where the table is missing or has other
         columns."""
         check_types(table, table.physical)
+        _check_file(table, environment)
         if table.metadata:
             raise UnsupportedError(
                 f"table '{table.display}' has metadata columns, a database has none"
@@ -83,6 +88,13 @@ class JdbcConnector(Connector):
         return JdbcSink(
             table, _account(table), options_of(table), environment.writer, environment.clock
         )
+
+
+def _check_file(table: Table, environment: Environment) -> None:
+    """PlanError for a database in a file that SQL may not use."""
+    url = table.options["url"]
+    if url.startswith(_SQLITE):
+        environment.files.check_file(Path(url.removeprefix(_SQLITE)))
 
 
 def _account(table: Table) -> Account:
