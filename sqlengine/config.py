@@ -12,6 +12,7 @@ from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 from sqlengine.system.file_access import TABLE_FILES, FileAccess
+from sqlengine.system.secrets import Secrets
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -44,7 +45,8 @@ class Config:
         `functions`: modules of users (None: DATA/functions). `volumes`: folders on other disks to
         which shards of topics may be moved. `savepoints`: folders besides DATA/savepoints in which
         savepoints may be. `files`: folders below which SQL may read and write, besides DATA/files
-        (None: any, as the rights of the process allow).
+        (None: any, as the rights of the process allow). `secrets`: a file or folder with what
+        `${secret:NAME}` stands for, besides variables SQLENGINE_SECRET_NAME.
     Durability:
         `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against
         power loss). `delivery`: 'at-least-once' may repeat rows after a crash, and saves the record
@@ -102,6 +104,7 @@ class Config:
     volumes: tuple[Path, ...] = ()
     savepoints: tuple[Path, ...] = ()
     files: tuple[Path, ...] | None = None
+    secrets: Path | None = None
     queries: QueryLimits = field(default_factory=QueryLimits)
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
@@ -109,7 +112,7 @@ class Config:
     def __post_init__(self) -> None:
         """Makes all folders absolute: child processes have working folders of their own, and the
         program that embeds the engine may change its own."""
-        for name in ("data", "jobs", "functions"):
+        for name in ("data", "jobs", "functions", "secrets"):
             folder = getattr(self, name)
             if folder is not None:
                 object.__setattr__(self, name, Path(folder).absolute())
@@ -128,6 +131,11 @@ class Config:
         """The files that SQL may use."""
         folders = None if self.files is None else (self.data / TABLE_FILES, *self.files)
         return FileAccess(folders, self.data)
+
+    @property
+    def secret_values(self) -> Secrets:
+        """The secrets to which options of tables refer."""
+        return Secrets(self.secrets)
 
     @property
     def functions_folder(self) -> Path:

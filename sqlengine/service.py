@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -44,6 +45,8 @@ class Service:
         """Recovers the jobs; until `start` has returned, the server says how far it is, and takes
         removals of jobs. `steps`, `openings`: made by who wants to end what the recovery does."""
         check_address(config)
+        config.secret_values.check()
+        _warn_of_readers(config.data)
         self.config = config
         steps = steps or Steps(config.step_timeout_s, THREADS.now)
         self._gate = Gate(steps, config.token)
@@ -99,6 +102,18 @@ def check_address(config: Config) -> None:
             f"refusing to listen on {config.host} without a token",
             detail="anybody who reaches the port could change jobs",
             hint="set SQLENGINE_TOKEN or --token-file, or listen on 127.0.0.1",
+        )
+
+
+def _warn_of_readers(data: Path) -> None:
+    """Warns of a data folder that others may read or change: texts of jobs and records are in
+    it."""
+    if data.is_dir() and (mode := data.stat().st_mode & 0o077):
+        log.warning(
+            "others than this user may use the data folder '%s' (mode ..%02o): chmod 700 %s",
+            data,
+            mode,
+            data,
         )
 
 

@@ -111,6 +111,11 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Folder below which tables may have files, besides DATA/files; may be repeated.",
 )
 @click.option(
+    "--secrets",
+    type=click.Path(exists=True, path_type=Path),
+    help="File of NAME=VALUE, or folder with a file a name, for ${secret:NAME} in options.",
+)
+@click.option(
     "--savepoints",
     multiple=True,
     type=click.Path(path_type=Path),
@@ -210,6 +215,7 @@ def serve(
     client_rate: int | None,
     volumes: tuple[Path, ...],
     files: tuple[Path, ...],
+    secrets: Path | None,
     savepoints: tuple[Path, ...],
     topic_auto_create: bool,
     topic_shards: int,
@@ -253,6 +259,7 @@ def serve(
         client_rate=client_rate or None,
         volumes=volumes,
         files=files,
+        secrets=secrets,
         savepoints=savepoints,
         memory_limit=memory_limit or None,
         step_timeout_s=step_timeout / 1000 if step_timeout else None,

@@ -36,6 +36,7 @@ from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
 from sqlengine.system.disk import MACHINE, Disk
 from sqlengine.system.file_access import ANY_FILES, FileAccess
+from sqlengine.system.secrets import Secrets
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,8 @@ class Environment:
     graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
     `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
     tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
-    others waiting; `files`: which of them tables may read and write."""
+    others waiting; `files`: which of them tables may read and write; `secrets`: what options refer
+    to."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -271,6 +273,7 @@ class Environment:
     auto_create: AutoCreate = field(default_factory=AutoCreate)
     openings: Openings = field(default_factory=Openings)
     files: FileAccess = ANY_FILES
+    secrets: Secrets = field(default_factory=Secrets)
 
 
 # Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.

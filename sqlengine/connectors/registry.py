@@ -21,6 +21,7 @@ from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Sink, Source
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
+from sqlengine.connectors.secret_options import with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import VALUE, changelog_mode_of, format_of
@@ -169,7 +170,7 @@ def _open_source(table: Table, environment: Environment) -> Source:
             f"table '{table.display}' with connector '{connector.name}' cannot be read"
         )
     try:
-        return connector.source(table, environment)
+        return with_secrets(connector.source, table, environment)
     except OSError as error:
         raise _cannot_open(table, "read", error) from None
 
@@ -187,7 +188,7 @@ def _open_scan(scan: Scan, connector: Connector, environment: Environment) -> So
     source = connector.capabilities.source
     if scan.reloaded and source is not None and source.lookup is Lookup.RELOADED:
         validate(scan.table)
-        return connector.lookup_source(scan.table, environment)
+        return with_secrets(connector.lookup_source, scan.table, environment)
     opened = _open_source(scan.table, environment)
     if scan.where is not None:
         opened.apply_partitions(scan.where)
@@ -232,8 +233,8 @@ def _open_sink(
         raise cannot_be_written(table)
     try:
         if overwrite and sink.overwrite is not Overwrite.UNSUPPORTED:
-            return connector.overwriting_sink(table, environment)
-        return connector.sink(table, environment)
+            return with_secrets(connector.overwriting_sink, table, environment)
+        return with_secrets(connector.sink, table, environment)
     except OSError as error:
         if error.errno in NO_SPACE:
             raise cannot_write(f"table '{table.display}'", error) from None

@@ -38,6 +38,7 @@ class TableAccess:
             auto_create=host.config.auto_create,
             openings=host.openings,
             files=host.config.file_access,
+            secrets=host.config.secret_values,
         )
 
     def missing_topics(self, plan: PlannedJob) -> tuple[NewTopic, ...]:

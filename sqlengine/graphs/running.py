@@ -144,6 +144,7 @@ class RunningGraph:
             auto_create=config.auto_create,
             openings=host.openings,
             files=config.file_access,
+            secrets=config.secret_values,
         )
         recovers_from_power_loss = config.fsync != "none"
         storage = GraphStorage(

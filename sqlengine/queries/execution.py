@@ -83,7 +83,9 @@ class Execution:
         engine = self._engine
         files = engine.config.file_access
         name = f"query-{query.identity}"
-        environment = Environment(engine.broker, engine.now_ms, name, files=files)
+        environment = Environment(
+            engine.broker, engine.now_ms, name, files=files, secrets=engine.config.secret_values
+        )
         runner = EmbeddedRunner(
             environment,
             OperatorFactory(engine.config.rules, any_times=True),

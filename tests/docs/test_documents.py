@@ -52,7 +52,7 @@ def test_sql_of_the_document_runs(
     for name, source in MODULE.findall(text):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(source)
-    engine = Engine(Config(data=tmp_path / "data"))
+    engine = Engine(Config(data=tmp_path / "data", functions=tmp_path / "functions"))
     try:
         for number, block in enumerate(jobs_of(text)):
             for topic in TOPIC.findall(block):

@@ -1,0 +1,122 @@
+"""Secrets in options of tables: the connector has the value, and nobody else."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from parser.errors import PlanError, ServiceError, SqlError
+from parser.types import BIGINT, Schema
+from sqlengine.batch import from_pydict
+from sqlengine.connectors.registry import open_sink
+from sqlengine.system.secrets import Secrets
+from tests.connectors.tables import environment, table
+from tests.service.harness import User, running
+from tests.support import eventually
+
+VALUE = "s3cret-value-9f2c"
+IDS = Schema.of(id=BIGINT)
+PRINTS = """CREATE TABLE shown (id BIGINT) WITH ('connector' = 'print', 'print-identifier' = '{}');
+INSERT INTO shown SELECT id FROM events"""
+
+
+def printed(options: dict[str, str], secrets: Secrets) -> list[str]:
+    """What `print` writes for one row, with what its option refers to."""
+    lines: list[str] = []
+    made = table({"connector": "print", **options}, IDS)
+    sink = open_sink(made, replace(environment(lines=lines), secrets=secrets))
+    sink.write(from_pydict(IDS, {"id": [1]}))
+    sink.commit(1)
+    return lines
+
+
+@pytest.mark.parametrize("place", ["variable", "file", "folder"])
+def test_where_values_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    source: Path | None = tmp_path / "secrets"
+    if place == "variable":
+        source = None
+        monkeypatch.setenv("SQLENGINE_SECRET_A.b-1", VALUE)
+    elif place == "file" and source:
+        source.touch(0o600)
+        source.write_text(f"# comment\nOTHER=x\nA.b-1={VALUE}\n")
+    elif source:
+        source.mkdir()
+        (source / "A.b-1").write_text(VALUE + "\n")
+    (line,) = printed({"print-identifier": "<${secret:A.b-1}>"}, Secrets(source))
+    assert line.startswith(f"<{VALUE}>")
+    with pytest.raises(PlanError, match=r"secret 'B' is not there, for option 'print-identifier'"):
+        printed({"print-identifier": "${secret:B}"}, Secrets(source))
+
+
+@pytest.mark.parametrize("name", ["../x", "..", "", "a/b", "a\0b"])
+def test_names_stay_in_the_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x").write_text(VALUE)
+    (tmp_path / "in").mkdir()
+    with pytest.raises(PlanError, match="is no name of a secret"):
+        printed({"print-identifier": f"${{secret:{name}}}"}, Secrets(tmp_path / "in"))
+
+
+def test_a_file_that_others_may_read(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text(f"A={VALUE}")
+    (tmp_path / "secrets").chmod(0o640)
+    with pytest.raises(ServiceError, match="may be read or written by others"):
+        Secrets(tmp_path / "secrets").check()
+
+
+def test_an_error_does_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connector names the option's value, which is a secret."""
+    monkeypatch.setenv("SQLENGINE_SECRET_A", VALUE)
+    options = {"connector": "filesystem", "path": str(tmp_path), "format": "json"}
+    made = table({**options, "json.timestamp-format.standard": "${secret:A}"}, IDS)
+    with pytest.raises(SqlError) as error:
+        open_sink(made, environment())
+    assert VALUE not in f"{error.value}{error.value.hint}{error.value.detail}"
+    with pytest.raises(PlanError, match="takes no secret"):
+        open_sink(table({**options, "path": "/x/${secret:A}"}, IDS), environment())
+
+
+def test_a_server_shows_references(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Value and reference, everywhere in a server and its folder; a job beside is exact."""
+    data = tmp_path / "data"
+    with running(data) as (_, user):
+        user.prepare()
+        error = user.refused(lambda: user.submit("shows", PRINTS.format("${secret:TOKEN}")))
+        assert "secret 'TOKEN' is not there" in str(error)
+        monkeypatch.setenv("SQLENGINE_SECRET_TOKEN", VALUE)
+        user.submit("shows", PRINTS.format("${secret:TOKEN}"))
+        user.write("events", user.event("x"))
+        out = ""
+
+        def shown() -> bool:
+            nonlocal out
+            out += capfd.readouterr().out
+            return f"{VALUE}> +I[1]" in out
+
+        eventually(shown, "the row with the value")
+        eventually(lambda: [a["id"] for a in user.read("alerts")] == [1], "the job beside")
+        told = everything(user)
+        assert "${secret:TOKEN}" in told
+        assert VALUE not in told
+    assert VALUE not in caplog.text
+    for folder, _, names in os.walk(data):
+        for name in names:
+            assert VALUE.encode() not in Path(folder, name).read_bytes(), name
+
+
+def everything(user: User) -> str:
+    """What REST tells of the job."""
+    get = user.client.get
+    told = [json.dumps(get(f"/api/v1/jobs/shows{p}")) for p in ("", "/history")]
+    told.append(user.client.get_text("/api/v1/jobs/shows/explain"))
+    return "\n".join([*told, json.dumps(get("/api/v1/jobs")), user.client.get_text("/metrics")])
