@@ -94,8 +94,8 @@ class FileAccess:
             os.close(found)
 
     def disk(self, disk: Disk) -> Disk:
-        """Returns the disk for what SQL writes."""
-        return AllowedDisk(self) if isinstance(disk, MachineDisk) else disk
+        """Returns the disk for what SQL writes; one that is no ordinary disk stays as it is."""
+        return AllowedDisk(self) if type(disk) is MachineDisk else disk
 
     def _check(self, path: Path, real: str) -> None:
         if any(_is_below(real, k) for k in _KERNEL) and not _is_below(real, _SHARED_MEMORY):
