@@ -13,15 +13,26 @@ from sqlengine.broker.remote.client import PATH
 from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.broker.remote.wire import (
     AlterTopic,
+    Commit,
+    Compact,
     CreateTopic,
+    DeleteGroup,
     DeleteTopic,
+    Heartbeat,
+    Join,
+    Leave,
     Request,
     Served,
     Trim,
     appends_of,
 )
 from sqlengine.broker.storage.quota import Rates
-from sqlengine.broker.topic_access import COMMANDS, refuse_system, refuse_used
+from sqlengine.broker.topic_access import (
+    COMMANDS,
+    refuse_system,
+    refuse_system_group,
+    refuse_used,
+)
 
 # Of the threads that answer requests, so many may wait for data.
 MAX_WAITING = THREADS // 2
@@ -43,13 +54,14 @@ def broker_blueprint(
     waiting = threading.BoundedSemaphore(MAX_WAITING)
 
     def allow(asked: Request) -> None:
-        """Refuses writes to topics of the system, and the removal of topics in use."""
+        """Refuses changes of what is the system's, and the removal of topics in use."""
         appends = appends_of(asked)
-        named = {a.topic for a in appends}
-        if isinstance(asked, AlterTopic | CreateTopic | DeleteTopic | Trim):
-            named.add(asked.topic)
-        for topic in named - {COMMANDS}:
+        for topic in {a.topic for a in appends} - {COMMANDS}:
             refuse_system(topic)
+        if isinstance(asked, AlterTopic | Compact | CreateTopic | DeleteTopic | Trim):
+            refuse_system(asked.topic)
+        if isinstance(asked, Commit | DeleteGroup | Heartbeat | Join | Leave):
+            refuse_system_group(asked.group)
         if isinstance(asked, DeleteTopic):
             refuse_used(asked.topic, users(asked.topic))
         if appends and rates is not None:

@@ -231,6 +231,7 @@ def find_offset(broker: Broker, name: str, shard: int, text: str) -> int:
 
 def compact_topic(broker: Broker, name: str) -> Json:
     """Compacts the topic now; returns its size before and after."""
+    refuse_system(name)
     before = broker.topic(name).bytes
     broker.compact(name)
     return {"name": name, "bytes_before": before, "bytes": broker.topic(name).bytes}
@@ -241,6 +242,16 @@ def refuse_system(name: str) -> None:
     if is_system(name):
         raise BadRequest(
             f"topic '{name}' belongs to the system",
+            hint="choose a name that does not begin with '_'",
+        )
+
+
+def refuse_system_group(name: str) -> None:
+    """Raises BadRequest for groups of the system: what they have read is not to be read again, or
+    passed over."""
+    if is_system(name):
+        raise BadRequest(
+            f"group '{name}' belongs to the system",
             hint="choose a name that does not begin with '_'",
         )
 

@@ -9,7 +9,14 @@ from typing import Protocol
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.ownership import GroupInfo
-from sqlengine.broker.topic_access import BadRequest, Json, find_offset, refuse_system, topic_json
+from sqlengine.broker.topic_access import (
+    BadRequest,
+    Json,
+    find_offset,
+    refuse_system,
+    refuse_system_group,
+    topic_json,
+)
 
 
 class Movable(Broker, Protocol):
@@ -89,6 +96,7 @@ def reset_group(broker: Broker, group: str, asked: object) -> Json:
     `to` is an offset as for `find_offset`; the default is all shards. Fenced while the group has
     members.
     """
+    refuse_system_group(group)
     if not isinstance(asked, Mapping) or not all(
         isinstance(asked.get(k), str) for k in ("topic", "to")
     ):
@@ -117,6 +125,7 @@ def reset_group(broker: Broker, group: str, asked: object) -> Json:
 
 def delete_group(broker: Broker, group: str) -> Json:
     """Deletes the committed offsets of the group. BrokerError if there is no such group."""
+    refuse_system_group(group)
     if group not in {known.name for known in broker.groups()}:
         raise BrokerError(f"group {group!r} does not exist")
     broker.delete_group(group)

@@ -129,6 +129,9 @@ class TopicConnector(Connector):
         """See `Connector`. BrokerError where the topic is missing, PlanError for options that
         contradict each other."""
         options = options_of(table)
+        group = options["properties.group.id"]
+        if isinstance(group, str) and is_system(group) and is_system(table.options["topic"]):
+            raise PlanError(f"group '{group}' belongs to the system, as its topic does")
         broker = _broker(environment)
         shards = shards_of(broker, table, environment.auto_create, writes=False)
         return TopicSource(broker, table, options, environment.assignment, shards)
