@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Final
 
 from parser.errors import ServiceError
+from sqlengine.api.access import admission
 from sqlengine.api.app import create_app
 from sqlengine.api.problems import describe
 from sqlengine.api.server import HttpServer
@@ -49,7 +50,8 @@ class Service:
         _warn_of_readers(config.data)
         self.config = config
         steps = steps or Steps(config.step_timeout_s, THREADS.now)
-        self._gate = Gate(steps, config.token)
+        admit = admission(config)
+        self._gate = Gate(steps, admit)
         self._http = HttpServer(self._gate, config.host, config.port)
         self._http.start()
         log.info("listening on http://%s", host_and_port(config.host, self.port))
@@ -65,7 +67,7 @@ class Service:
             self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder)
             self._queries = QueryService(self.engine)
-            self._app = create_app(self.engine, self._folder, self._queries)
+            self._app = create_app(self.engine, self._folder, self._queries, admit)
         except BaseException:
             self._http.stop()
             self.engine.close()

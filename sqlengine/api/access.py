@@ -3,35 +3,65 @@
 from __future__ import annotations
 
 import hmac
-from urllib.parse import urlsplit
+import os
+from typing import Final
 
 from flask import Response, request
 
 from parser.errors import ServiceError
 from sqlengine.api.problems import problem
+from sqlengine.api.serving.admission import ADMITTED, Admit, Head, Refusal, head_of
+from sqlengine.api.serving.origins import foreign
+from sqlengine.config import Config
 
-_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-_OPEN = frozenset({"/healthz", "/readyz"})
+# Whoever watches the server needs no token to see whether it lives.
+_OPEN: Final = frozenset({"/healthz", "/readyz"})
 
 
-def refusal(token: str | None) -> Response | None:
-    """Returns the refusal of a request that may not be made; None if it may.
+def admission(config: Config) -> Admit:
+    """Returns what decides on the requests of a server.
 
-    With a token, only its holders may. Without, only this machine may, and no page in a browser on
-    it: a request that names another host, or comes from another origin, was made by a web site.
-    """
-    if token is not None:
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if request.path in _OPEN or hmac.compare_digest(given.encode(), token.encode()):
+    On the local socket the server's own user may do all, and nobody else anything. On the port,
+    with a token, only its holders may. Without, only this machine may, and no page in a browser on
+    it: a request that names another host, or comes from another origin, was made by a web site."""
+    token = config.token
+
+    def admit(head: Head) -> Refusal | None:
+        if head.peer.uid is not None:
+            return None if head.peer.uid in (os.geteuid(), 0) else _other_user(head.peer.uid)
+        if token is None:
+            return foreign(head)
+        given = head.headers.get("authorization", "").removeprefix("Bearer ")
+        if head.path in _OPEN or hmac.compare_digest(given.encode(), token.encode()):
             return None
-        return problem(_unauthorised(given), 401)
-    host = urlsplit(f"//{request.host}").hostname
-    origin = request.headers.get("Origin")
-    if host not in _LOCAL or (origin is not None and urlsplit(origin).hostname not in _LOCAL):
-        return problem(
-            ServiceError("requests come from this machine only unless a token is set"), 403
-        )
-    return None
+        return Refusal(401, _unauthorised(given), (("WWW-Authenticate", "Bearer"),))
+
+    return admit
+
+
+def refusal(admit: Admit) -> Response | None:
+    """Returns the refusal of Flask's request; None if it may be made, or the server has admitted
+    it before."""
+    if request.environ.get(ADMITTED) is True:
+        return None
+    refused = admit(head_of(request.environ))
+    return None if refused is None else as_response(refused)
+
+
+def as_response(refused: Refusal) -> Response:
+    """Returns a refusal as Flask's response."""
+    response = problem(refused.error, refused.status)
+    response.headers.extend(refused.headers)
+    return response
+
+
+def _other_user(uid: int) -> Refusal:
+    error = ServiceError(
+        f"the user with number {uid} may not use the server",
+        detail="its local socket is for the user who runs it",
+        hint="use its port, with the token",
+    )
+    return Refusal(403, error)
 
 
 def _unauthorised(given: str) -> ServiceError:

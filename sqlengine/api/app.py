@@ -6,7 +6,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
-from sqlengine.api.access import refusal
+from sqlengine.api.access import admission, refusal
 from sqlengine.api.ad_hoc import ad_hoc_blueprint
 from sqlengine.api.broker import broker_blueprint
 from sqlengine.api.content_encoding import unpack
@@ -16,6 +16,7 @@ from sqlengine.api.instances import instances_blueprint
 from sqlengine.api.jobs import NO_FOLDER, WatchedFolder, jobs_blueprint
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
+from sqlengine.api.serving.admission import Admit
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
 from sqlengine.broker.storage.quota import Rates
@@ -26,10 +27,14 @@ MAX_BODY = 64 << 20
 
 
 def create_app(
-    engine: Engine, folder: WatchedFolder = NO_FOLDER, queries: QueryService | None = None
+    engine: Engine,
+    folder: WatchedFolder = NO_FOLDER,
+    queries: QueryService | None = None,
+    admit: Admit | None = None,
 ) -> Flask:
-    """The server's routes over an engine and its watched folder; `queries` runs ad-hoc
-    statements."""
+    """The server's routes over an engine and its watched folder; `queries` runs ad-hoc statements,
+    `admit` decides on requests that the server has not admitted (by default as its configuration
+    says)."""
     app = Flask("sqlengine", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
@@ -47,11 +52,11 @@ def create_app(
     app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
-    token = engine.config.token
+    decide = admit or admission(engine.config)
 
     @app.before_request
     def guard() -> Response | None:
-        return refusal(token) or unpack(MAX_BODY)
+        return refusal(decide) or unpack(MAX_BODY)
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:

@@ -16,6 +16,7 @@ from sqlengine.api.access import refusal
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.jobs import job_json
 from sqlengine.api.problems import problem
+from sqlengine.api.serving.admission import Admit
 from sqlengine.engine import Engine
 from sqlengine.executors.job_counts import NOTHING
 from sqlengine.executors.steps.limits import Steps
@@ -31,14 +32,15 @@ _RECOVERS: Final = "it recovers its graphs"
 class Gate:
     """The application that an HTTP server serves: what a starting server answers, until `open`.
 
-    `engine`: the one that is being recovered, as soon as it knows its jobs."""
+    `engine`: the one that is being recovered, as soon as it knows its jobs. `admit` decides on
+    requests that the server has not admitted."""
 
-    def __init__(self, steps: Steps, token: str | None) -> None:
+    def __init__(self, steps: Steps, admit: Admit) -> None:
         self.engine: Engine | None = None
         self._steps = steps
         self._app: Flask | None = None
         self._opened = threading.Event()
-        self._starting = self._starting_app(token)
+        self._starting = self._starting_app(admit)
 
     def attach(self, engine: Engine) -> None:
         """Answers with the jobs of an engine that is being recovered."""
@@ -54,9 +56,9 @@ class Gate:
 
     # ---- while the server starts -----------------------------------------------------------------
 
-    def _starting_app(self, token: str | None) -> Flask:
+    def _starting_app(self, admit: Admit) -> Flask:
         app = Flask("sqlengine-starting")
-        app.before_request(lambda: refusal(token))
+        app.before_request(lambda: refusal(admit))
         app.add_url_rule("/healthz", "healthz", self._health)
         app.add_url_rule("/readyz", "readyz", self._readiness)
         app.add_url_rule("/api/v1/jobs", "jobs", self._jobs)

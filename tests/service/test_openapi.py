@@ -16,6 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from werkzeug.test import Client
 
+from sqlengine.api.access import admission
 from sqlengine.api.app import create_app
 from sqlengine.api.openapi.document import document, with_reference
 from sqlengine.api.openapi.paths import GROUPS
@@ -65,7 +66,7 @@ def test_the_page_is_as_the_description() -> None:
 def test_a_server_that_starts_answers_as_described(tmp_path: Path) -> None:
     engine = Engine(Config(data=tmp_path, auto_create=AutoCreate(True, True)))
     engine.submit("tables", TABLES)
-    gate = Gate(Steps(None, float), None)
+    gate = Gate(Steps(None, float), admission(Config()))
     gate.attach(engine)
     for path, status in (("/api/v1/jobs", 200), ("/healthz", 200), ("/readyz", 503)):
         answer = Client(gate).get(path)
