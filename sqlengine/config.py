@@ -69,7 +69,8 @@ class Config:
         `session_ms`: how long an instance may be silent. `isolation`: jobs are moved into graphs of
         their own, and merged again, without being asked.
     Server:
-        `host`, `port` (0: a free one), `token` that requests must carry.
+        `host`, `port` (0: a free one), `token` that requests must carry, or `access`: the file of
+        principals, who may do more or less.
     Planning:
         `plan_cache`: keep plans on disk for the next start. `rules`: options of rule databases.
         `settings`: defaults of SET for all jobs.
@@ -99,6 +100,7 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8083
     token: str | None = None
+    access: Path | None = None
     plan_cache: bool = True
     client_rate: int | None = None
     volumes: tuple[Path, ...] = ()
@@ -112,7 +114,7 @@ class Config:
     def __post_init__(self) -> None:
         """Makes all folders absolute: child processes have working folders of their own, and the
         program that embeds the engine may change its own."""
-        for name in ("data", "jobs", "functions", "secrets"):
+        for name in ("data", "jobs", "functions", "secrets", "access"):
             folder = getattr(self, name)
             if folder is not None:
                 object.__setattr__(self, name, Path(folder).absolute())

@@ -9,6 +9,7 @@ from dataclasses import replace
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
 from planner.setting_keys import check_settings
+from sqlengine.access.identity import OPEN, Access
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
@@ -43,8 +44,14 @@ class Registry:
     """
 
     def __init__(
-        self, broker: Broker, config: Config, machine: Machine, steps: Steps | None = None
+        self,
+        broker: Broker,
+        config: Config,
+        machine: Machine,
+        steps: Steps | None = None,
+        access: Access = OPEN,
     ) -> None:
+        self.access = access
         self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
         self.settings = config.settings
@@ -60,6 +67,7 @@ class Registry:
         self._plans: dict[tuple[str, int], PlannedJob] = {}
         step_output = config.step_output_limit or usable_bytes() // 8
         self.memory = MemoryLimits(config.memory_limit, step_output, standard_limit())
+        self.memory.quota_of, self.memory.has_quotas = self._quota_of, access.has_state_quotas
         self.steps = steps or Steps(config.step_timeout_s, machine.threads.now)
         # Job versions that ask to fail at a row in error.
         self._failing: ByVersion[bool] = ByVersion()
@@ -105,7 +113,13 @@ class Registry:
     def next_version(self, text: JobText, origin: Origin) -> JobVersion:
         """Returns the next version of a job, which is not in the log yet."""
         return JobVersion(
-            text.name, self.log.next_version(text.name), text.sql, origin, self.clock(), text.file
+            text.name,
+            self.log.next_version(text.name),
+            text.sql,
+            origin,
+            self.clock(),
+            text.file,
+            by=text.by,
         )
 
     def next_versions(
@@ -221,6 +235,13 @@ class Registry:
         """Plans a long text before its change, so that other changes need not wait. Any thread."""
         if is_long(text):
             self.planner.plan_ahead(text, self.catalog_for(jobs))
+
+    def _quota_of(self, job: str, version: int) -> tuple[str, int | None]:
+        """Returns the principal of a job's version, and the state that it may have."""
+        known = self.log.versions.get(job, {}).get(version)
+        by = "" if known is None else known.by
+        principal = self.access.named(by) if by else None
+        return by, None if principal is None else principal.quota.state
 
     def register_policies(self, version: int, plan: PlannedJob) -> None:
         """Registers the error policy and the limits of a version, before it runs.
@@ -404,4 +425,6 @@ class Registry:
 
 def text_of(version: JobVersion) -> JobText:
     """Returns the text of a version, with the modules that it was submitted with."""
-    return JobText(version.name, version.sql, version.file, version.modules, accepted=True)
+    return JobText(
+        version.name, version.sql, version.file, version.modules, accepted=True, by=version.by
+    )

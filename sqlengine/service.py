@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Final
 
 from parser.errors import ServiceError
-from sqlengine.api.access import admission
+from sqlengine.api.access import access_of, admission
 from sqlengine.api.app import create_app
 from sqlengine.api.problems import describe
 from sqlengine.api.server import HttpServer
@@ -50,14 +50,19 @@ class Service:
         _warn_of_readers(config.data)
         self.config = config
         steps = steps or Steps(config.step_timeout_s, THREADS.now)
-        admit = admission(config)
-        self._gate = Gate(steps, admit)
+        access = access_of(config)
+        admit = admission(config, access)
+        self._gate = Gate(steps, admit, access)
         self._http = HttpServer(self._gate, config.host, config.port)
         self._http.start()
         log.info("listening on http://%s", host_and_port(config.host, self.port))
         try:
             self.engine = Engine(
-                config, steps=steps, openings=openings, on_jobs_known=self._gate.attach
+                config,
+                steps=steps,
+                openings=openings,
+                access=access,
+                on_jobs_known=self._gate.attach,
             )
         except BaseException:
             self._http.stop()
@@ -99,11 +104,17 @@ class Service:
 def check_address(config: Config) -> None:
     """Raises ServiceError for an address beyond this machine without a token: whoever reaches the
     port may run SQL."""
-    if config.host not in LOOPBACK and not config.token:
+    if config.token is not None and config.access is not None:
+        raise ServiceError(
+            "a server has a token or an access file, not both",
+            detail="the token would be an administrator's whom the file does not name",
+            hint="give the token to a principal of the file: 'sql access hash --token-file FILE'",
+        )
+    if config.host not in LOOPBACK and not config.token and config.access is None:
         raise ServiceError(
             f"refusing to listen on {config.host} without a token",
             detail="anybody who reaches the port could change jobs",
-            hint="set SQLENGINE_TOKEN or --token-file, or listen on 127.0.0.1",
+            hint="set SQLENGINE_TOKEN, --token-file or --access, or listen on 127.0.0.1",
         )
 
 

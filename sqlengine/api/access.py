@@ -1,14 +1,18 @@
-"""Access to the server: for the holders of the token, or else for this machine alone."""
+"""Access to the server: for principals, for the holders of the token, or else for this machine
+alone."""
 
 from __future__ import annotations
 
-import hmac
 import os
+from collections.abc import Mapping
 from typing import Final
 
-from flask import Response, request
+from flask import Response, g, request
 
 from parser.errors import ServiceError
+from sqlengine.access.identity import Access, AccessFile, Caller, OneToken
+from sqlengine.access.policy import Forbidden, Unauthorised
+from sqlengine.api.permissions import check_head, check_route
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import ADMITTED, Admit, Head, Refusal, head_of
 from sqlengine.api.serving.origins import foreign
@@ -16,27 +20,47 @@ from sqlengine.config import Config
 
 # Whoever watches the server needs no token to see whether it lives.
 _OPEN: Final = frozenset({"/healthz", "/readyz"})
+_CHALLENGE: Final = (("WWW-Authenticate", "Bearer"),)
 
 
-def admission(config: Config) -> Admit:
-    """Returns what decides on the requests of a server.
+def access_of(config: Config) -> Access:
+    """Returns who may do what on a server. ServiceError for an access file with a fault."""
+    return OneToken(config.token) if config.access is None else AccessFile(config.access)
 
-    On the local socket the server's own user may do all, and nobody else anything. On the port,
-    with a token, only its holders may. Without, only this machine may, and no page in a browser on
-    it: a request that names another host, or comes from another origin, was made by a web site."""
-    token = config.token
+
+def admission(config: Config, access: Access | None = None) -> Admit:
+    """Returns what decides on the requests of a server, by their heads.
+
+    With an access file, only its principals may, and nobody whose roles do not go that far. Without
+    one, on the local socket the server's own user may do all, and nobody else anything; on the
+    port, with a token, only its holders may; without, only this machine may, and no page in a
+    browser on it: a request that names another host, or comes from another origin, was made by a
+    web site."""
+    given = access or access_of(config)
+    alone = config.token is None and not given.told_apart
 
     def admit(head: Head) -> Refusal | None:
-        if head.peer.uid is not None:
+        if head.peer.uid is not None and not given.told_apart:
             return None if head.peer.uid in (os.geteuid(), 0) else _other_user(head.peer.uid)
-        if token is None:
+        if alone:
             return foreign(head)
-        given = head.headers.get("authorization", "").removeprefix("Bearer ")
-        if head.path in _OPEN or hmac.compare_digest(given.encode(), token.encode()):
+        if head.path in _OPEN:
             return None
-        return Refusal(401, _unauthorised(given), (("WWW-Authenticate", "Bearer"),))
+        try:
+            check_head(given.identify(caller_of(head)), head.method, head.path)
+        except Unauthorised as error:
+            return Refusal(401, error, _CHALLENGE)
+        except Forbidden as error:
+            return Refusal(403, error)
+        return None
 
     return admit
+
+
+def caller_of(head: Head) -> Caller:
+    """Returns who asks, as the head of a request tells it."""
+    names = () if head.peer.certificate is None else (head.peer.certificate,)
+    return Caller(head.headers.get("authorization", ""), head.peer.uid, names)
 
 
 def refusal(admit: Admit) -> Response | None:
@@ -46,6 +70,16 @@ def refusal(admit: Admit) -> Response | None:
         return None
     refused = admit(head_of(request.environ))
     return None if refused is None else as_response(refused)
+
+
+def authorise(access: Access) -> None:
+    """Notes the principal of Flask's request. Raises Forbidden for a route, or the object that its
+    path names, that is not the principal's."""
+    if access.told_apart and request.path not in _OPEN:
+        g.principal = access.identify(caller_of(head_of(request.environ)))
+    if request.url_rule is not None and request.method != "OPTIONS":
+        parts: Mapping[str, object] = request.view_args or {}
+        check_route(g.get("principal"), request.method, request.url_rule.rule, parts)
 
 
 def as_response(refused: Refusal) -> Response:
@@ -62,12 +96,3 @@ def _other_user(uid: int) -> Refusal:
         hint="use its port, with the token",
     )
     return Refusal(403, error)
-
-
-def _unauthorised(given: str) -> ServiceError:
-    return ServiceError(
-        "not authorised",
-        detail="the token is not the server's" if given else "the request has no token",
-        hint="set SQLENGINE_TOKEN, or --token-file, to the token that 'sql serve' was started with;"
-        " over HTTP send 'Authorization: Bearer TOKEN'",
-    )

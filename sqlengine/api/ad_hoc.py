@@ -14,6 +14,7 @@ import threading
 from flask import Blueprint, Response, jsonify, request
 
 from sqlengine.api.broker import client_name
+from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.api.server import THREADS
 from sqlengine.broker.topic_access import BadRequest
@@ -41,7 +42,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.get("/queries")
     def list_queries() -> Response:
         """Lists the queries that run."""
-        return jsonify({"queries": [_query_json(q) for q in service.running()]})
+        return jsonify({"queries": [_query_json(q) for q in service.running(present_principal())]})
 
     @blueprint.post("/queries")
     def submit() -> Response:
@@ -54,6 +55,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
             client=client_name(),
             follow=flag("follow"),
             timeout_s=seconds("timeout") or None,
+            by=present_principal(),
         )
         query.buffer.wait_ready(START_S)
         return _page(query, 0)
@@ -61,13 +63,13 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.get("/queries/<query>")
     def fetch(query: str) -> Response:
         """Returns a page of the result: ?page=, after at most ?wait= seconds for its first row."""
-        found = service.query(query)
+        found = service.query(query, present_principal())
         return _page(found, whole_number("page", 0))
 
     @blueprint.delete("/queries/<query>")
     def stop(query: str) -> Response:
         """Ends a query and forgets its result."""
-        service.stop(query)
+        service.stop(query, present_principal())
         return jsonify({"query": query, "state": "ended"})
 
 
@@ -75,18 +77,18 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.post("/sessions")
     def open_session() -> Response:
         """Opens a session, which keeps temporary tables, views, functions and settings."""
-        return jsonify({"session": service.open_session()})
+        return jsonify({"session": service.open_session(present_principal())})
 
     @blueprint.delete("/sessions/<session>")
     def close_session(session: str) -> Response:
         """Closes a session: its temporary objects are gone."""
-        service.close_session(session)
+        service.close_session(session, present_principal())
         return jsonify({"session": session, "state": "closed"})
 
     @blueprint.get("/catalog")
     def names() -> Response:
         """Lists tables and views with their columns, functions and jobs, as ?session= sees them."""
-        names = service.names(request.args.get("session"))
+        names = service.names(request.args.get("session"), present_principal())
         tables = [{"name": n, "columns": list(c)} for n, c in names.tables.items()]
         return jsonify(
             {"tables": tables, "functions": list(names.functions), "jobs": list(names.jobs)}

@@ -6,9 +6,9 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
-from sqlengine.api.access import admission, refusal
+from sqlengine.api.access import admission, authorise, refusal
 from sqlengine.api.ad_hoc import ad_hoc_blueprint
-from sqlengine.api.broker import broker_blueprint
+from sqlengine.api.broker import ClientRates, broker_blueprint
 from sqlengine.api.content_encoding import unpack
 from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.health import health_blueprint
@@ -19,7 +19,6 @@ from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
-from sqlengine.broker.storage.quota import Rates
 from sqlengine.engine import Engine
 from sqlengine.queries.service import QueryService
 
@@ -39,8 +38,7 @@ def create_app(
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     app.register_blueprint(jobs_blueprint(engine, folder))
-    rate = engine.config.client_rate
-    rates = None if rate is None else Rates(rate, engine.now_ms)
+    rates = ClientRates(engine.config.client_rate, engine.now_ms)
     app.register_blueprint(topics_blueprint(engine, rates))
     app.register_blueprint(groups_blueprint(engine))
     app.register_blueprint(
@@ -52,11 +50,15 @@ def create_app(
     app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(health_blueprint(engine))
-    decide = admit or admission(engine.config)
+    decide = admit or admission(engine.config, engine.access)
 
     @app.before_request
     def guard() -> Response | None:
-        return refusal(decide) or unpack(MAX_BODY)
+        refused = refusal(decide)
+        if refused is not None:
+            return refused
+        authorise(engine.access)
+        return unpack(MAX_BODY)
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection
 
 from flask import Blueprint, Response, request
 
+from sqlengine.api.principal import present_principal
 from sqlengine.api.server import THREADS
+from sqlengine.api.topic_permissions import check_message, seen_of
 from sqlengine.broker.remote.client import PATH
 from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.broker.remote.wire import (
@@ -39,14 +41,38 @@ MAX_WAITING = THREADS // 2
 
 
 def client_name() -> str:
-    """Returns the client of a request: the header X-Client, else the address."""
+    """Returns the client of a request: its principal, else the header X-Client, else the
+    address."""
+    if present_principal().name:
+        return present_principal().name
     return request.headers.get("X-Client") or request.remote_addr or "unknown"
+
+
+class ClientRates:
+    """Limits how fast clients append to topics: each by the server's rate, if there is one, and by
+    its principal's quota."""
+
+    def __init__(self, rate: int | None, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._all = None if rate is None else Rates(rate, clock)
+        # By rate, so that a quota that is changed counts at once.
+        self._quotas: dict[int, Rates] = {}
+
+    def take(self, size: int) -> None:
+        """Counts an append of so many bytes. Raises TooFast where the client must wait."""
+        client, quota = client_name(), present_principal().quota.append_rate
+        if quota is not None:
+            if quota not in self._quotas:
+                self._quotas[quota] = Rates(quota, self._clock)
+            self._quotas[quota].take(client, size)
+        if self._all is not None:
+            self._all.take(client, size)
 
 
 def broker_blueprint(
     broker: Served,
     users: Callable[[str], Collection[str]] = lambda _: (),
-    rates: Rates | None = None,
+    rates: ClientRates | None = None,
 ) -> Blueprint:
     """The route over a broker; `users` names the jobs that need a topic, `rates` says how fast
     clients may append."""
@@ -55,6 +81,7 @@ def broker_blueprint(
 
     def allow(asked: Request) -> None:
         """Refuses changes of what is the system's, and the removal of topics in use."""
+        check_message(present_principal(), asked, broker)
         appends = appends_of(asked)
         for topic in {a.topic for a in appends} - {COMMANDS}:
             refuse_system(topic)
@@ -65,13 +92,16 @@ def broker_blueprint(
         if isinstance(asked, DeleteTopic):
             refuse_used(asked.topic, users(asked.topic))
         if appends and rates is not None:
-            rates.take(client_name(), sum(len(a.payload.body) for a in appends))
+            rates.take(sum(len(a.payload.body) for a in appends))
+
+    def seen(asked: Request, answer: object) -> object:
+        return seen_of(present_principal(), asked, answer)
 
     @blueprint.post(PATH)
     def ask() -> Response:
         """A question and its answer, both MessagePack: see sqlengine/broker/remote/wire.py."""
         return Response(
-            handle_request(broker, request.get_data(cache=False), allow, waiting),
+            handle_request(broker, request.get_data(cache=False), allow, waiting, seen),
             mimetype="application/msgpack",
         )
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
 
 from flask import Blueprint, Response, jsonify, request
 
+from sqlengine.access.policy import Action
+from sqlengine.api.principal import may
 from sqlengine.api.queries import whole_number
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterFilter
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed
+from sqlengine.executors.dead_letters import Owner
 
 _PAGE = 100
 
@@ -46,7 +50,11 @@ def dead_letters_blueprint(engine: Engine) -> Blueprint:
 def _page(engine: Engine, job: str | None) -> Response:
     limit = max(1, min(whole_number("limit", _PAGE), MAX_LETTERS))
     wanted = DeadLetterFilter(
-        job, _tables(engine, job), request.args.get("table"), whole_number("since", 0)
+        job,
+        _tables(engine, job),
+        request.args.get("table"),
+        whole_number("since", 0),
+        seen=None if may(Action.ADMINISTER) else _seen(engine),
     )
     if "after" in request.args:
         letters = list(islice(engine.dead_letters.read(wanted, whole_number("after", -1)), limit))
@@ -61,6 +69,19 @@ def _page(engine: Engine, job: str | None) -> Response:
 def _tables(engine: Engine, job: str | None) -> tuple[str, ...]:
     known = engine.log.jobs.get(job) if job is not None else None
     return known.uses + known.defines if known is not None else ()
+
+
+def _seen(engine: Engine) -> Callable[[Owner], bool]:
+    """Returns what tells whether who asks may see letters of an owner: of jobs that he may see,
+    and of the tables that these read."""
+    jobs = [j for j in engine.jobs() if may(Action.SEE_JOB, j.name)]
+    tables = {t for j in jobs for t in j.uses + j.defines}
+
+    def is_seen(owner: Owner) -> bool:
+        job, table = owner
+        return may(Action.SEE_JOB, job) if job else table in tables
+
+    return is_seen
 
 
 def letter_json(engine: Engine, letter: DeadLetter) -> dict[str, object]:

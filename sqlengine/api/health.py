@@ -34,7 +34,7 @@ def health_blueprint(engine: Engine) -> Blueprint:
         slow = engine.slow_steps()
         stands = engine.graphs.problem or next((s for s in slow if s.seconds >= STANDS_S), None)
         ready = engine.ready and stands is None
-        problem = engine.graphs.problem or next(map(str, slow), None)
+        problem = engine.graphs.problem or next(map(str, slow), None) or _of_access(engine)
         return jsonify(
             {"status": "ready" if ready else "not ready", "problem": problem}
         ), 200 if ready else 503
@@ -44,3 +44,10 @@ def health_blueprint(engine: Engine) -> Blueprint:
         return Response(render(engine, rising), mimetype="text/plain; version=0.0.4")
 
     return blueprint
+
+
+def _of_access(engine: Engine) -> str | None:
+    """Returns what is wrong with the access file, without what it says: anybody may ask."""
+    if engine.access.problem is None:
+        return None
+    return "the access file has a fault: what it said before counts, the log has more"

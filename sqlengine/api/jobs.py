@@ -11,7 +11,10 @@ from typing import Protocol
 from flask import Blueprint, Response, jsonify, request
 
 from parser.errors import SqlError
+from sqlengine.access.plans import may_see_savepoint
+from sqlengine.access.policy import Action
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
+from sqlengine.api.principal import may, need, present_principal
 from sqlengine.api.problems import describe_refusal, refusal_of_job
 from sqlengine.api.queries import flag, whole_number
 from sqlengine.broker.auto_create import NewTopic
@@ -75,17 +78,13 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         """Lists jobs by name without their texts, all or ?limit= of those behind job ?after=, and
         the files of the watched folder that were not taken, or whose jobs another way has changed
         since."""
-        jobs, left = _page_of(engine.jobs())
-        again = folder.tried_again()
-        refused = [
-            {"file": str(p), "error": describe_refusal(e), "tried_again": p in again}
-            for p, e in sorted(folder.problems().items())
-        ]
+        jobs, left = _page_of([j for j in engine.jobs() if may(Action.SEE_JOB, j.name)])
+        overridden = [file.as_json() for file in folder.overridden()]
         return jsonify(
             {
                 "jobs": _jobs_json(engine, jobs),
-                "refused_files": refused,
-                "overridden_files": [file.as_json() for file in folder.overridden()],
+                "refused_files": _refused_files(folder) if may(Action.ADMINISTER) else [],
+                "overridden_files": [f for f in overridden if may(Action.SEE_JOB, str(f["job"]))],
                 "next": jobs[-1].name if left else None,
             }
         )
@@ -95,8 +94,18 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         """Adds or replaces jobs: SQL as text under ?name=, JSON {"name", "sql", "modules"}, or many
         in one change as {"jobs": {name: sql}, "files": {name: path}}."""
         texts = _texts(engine.config.uploads)
+        for name in texts:
+            need(Action.CHANGE_JOB, name)
         outcomes = engine.change(_request(texts))
         return _answer({name: outcomes[name] for name in texts}, many=len(texts) != 1)
+
+
+def _refused_files(folder: WatchedFolder) -> list[dict[str, object]]:
+    again = folder.tried_again()
+    return [
+        {"file": str(p), "error": describe_refusal(e), "tried_again": p in again}
+        for p, e in sorted(folder.problems().items())
+    ]
 
 
 def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
@@ -133,7 +142,8 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
 
     @blueprint.delete("/<name>")
     def remove(name: str) -> Response:
-        asked = Request(request_origin(), removes=frozenset({name}))
+        removes = frozenset({name})
+        asked = Request(request_origin(), removes=removes, by=present_principal())
         return _answer(engine.change(asked))
 
     @blueprint.get("/<name>")
@@ -162,8 +172,10 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
     def start(name: str) -> Response:
         """Starts a job where it was: or from ?savepoint=, or with ?from=configured, earliest,
         latest or a time (ms, or ISO 8601) as a new job does."""
-        begin = begin_of(request.args.get("from"))
-        return jsonify(outcome_json(engine.start_job(name, request.args.get("savepoint"), begin)))
+        begin, savepoint = begin_of(request.args.get("from")), request.args.get("savepoint")
+        if savepoint is not None and not may(Action.ADMINISTER):
+            may_see_savepoint(present_principal(), engine.savepoints.show(savepoint).job)
+        return jsonify(outcome_json(engine.start_job(name, savepoint, begin)))
 
     @blueprint.post("/<name>/stop")
     def stop(name: str) -> Response:
@@ -193,7 +205,7 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
         version = request.args.get("version", "")
         if not (version.isascii() and version.isdigit()):
             raise BadRequest("a rollback needs ?version=N", hint="'history' lists the versions")
-        done = engine.rollback(name, int(version), request_origin())
+        done = engine.rollback(name, int(version), request_origin(), present_principal())
         return jsonify(outcome_json(done))
 
 
@@ -211,6 +223,7 @@ def _request(texts: Mapping[str, JobText]) -> Request:
         texts,
         dry_run=flag("dry-run"),
         savepoints=savepoints,
+        by=present_principal(),
     )
 
 
@@ -230,6 +243,8 @@ def _texts(uploads: bool) -> dict[str, JobText]:
                 "this server takes no modules with a job",
                 hint="start it with --uploads, or use its folder",
             )
+        if modules:  # Python in the server's own name
+            need(Action.ADMINISTER)
         return {n: JobText(n, sql, files.get(n, file), uploads=modules) for n, sql in _pairs(body)}
     name = request.args.get("name")
     if not name:
@@ -346,6 +361,7 @@ def job_json(
         "version": job.version,
         "state": job.state.value,
         "origin": job.origin.value,
+        "by": version.by or None,
         "file": version.file,
         "changed_ms": job.changed_ms,
         "reason": job.reason,
@@ -369,6 +385,7 @@ def version_json(version: JobVersion) -> dict[str, object]:
         "version": version.version,
         "created_ms": version.created_ms,
         "origin": version.origin.value,
+        "by": version.by or None,
         "file": version.file,
         "follows": list(version.follows),
         "sql": version.sql,

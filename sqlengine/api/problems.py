@@ -17,6 +17,7 @@ from parser.errors import (
     UnsupportedError,
     as_json,
 )
+from sqlengine.access.policy import Forbidden, Unauthorised
 from sqlengine.broker.errors import (
     BrokerError,
     BrokerFull,
@@ -75,6 +76,8 @@ def status_of(error: SqlError) -> int:
 # The first line that has the error's class counts.
 _STATUS: Final = (
     (UnsupportedError, 422),
+    (Unauthorised, 401),
+    (Forbidden, 403),
     ((ParseError, PlanError), 400),
     (TopicNotFound, 404),
     ((TopicExists, TopicInUse, Fenced), 409),

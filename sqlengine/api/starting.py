@@ -12,9 +12,12 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from parser.errors import ServiceError, SqlError
-from sqlengine.api.access import refusal
+from sqlengine.access.identity import OPEN, Access
+from sqlengine.access.policy import Action
+from sqlengine.api.access import authorise, refusal
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.jobs import job_json
+from sqlengine.api.principal import may
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import Admit
 from sqlengine.engine import Engine
@@ -33,14 +36,14 @@ class Gate:
     """The application that an HTTP server serves: what a starting server answers, until `open`.
 
     `engine`: the one that is being recovered, as soon as it knows its jobs. `admit` decides on
-    requests that the server has not admitted."""
+    requests that the server has not admitted, `access` says who makes them."""
 
-    def __init__(self, steps: Steps, admit: Admit) -> None:
+    def __init__(self, steps: Steps, admit: Admit, access: Access = OPEN) -> None:
         self.engine: Engine | None = None
         self._steps = steps
         self._app: Flask | None = None
         self._opened = threading.Event()
-        self._starting = self._starting_app(admit)
+        self._starting = self._starting_app(admit, access)
 
     def attach(self, engine: Engine) -> None:
         """Answers with the jobs of an engine that is being recovered."""
@@ -56,9 +59,10 @@ class Gate:
 
     # ---- while the server starts -----------------------------------------------------------------
 
-    def _starting_app(self, admit: Admit) -> Flask:
+    def _starting_app(self, admit: Admit, access: Access) -> Flask:
         app = Flask("sqlengine-starting")
         app.before_request(lambda: refusal(admit))
+        app.before_request(lambda: authorise(access))
         app.add_url_rule("/healthz", "healthz", self._health)
         app.add_url_rule("/readyz", "readyz", self._readiness)
         app.add_url_rule("/api/v1/jobs", "jobs", self._jobs)
@@ -90,6 +94,7 @@ class Gate:
             job_json(job, log.version(job.name, job.version), NOTHING, hints.get(job.name))
             | unknown
             for job in self.engine.jobs()
+            if may(Action.SEE_JOB, job.name)
         ]
         return jsonify({"jobs": jobs, "refused_files": [], "overridden_files": [], "next": None})
 

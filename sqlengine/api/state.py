@@ -5,7 +5,10 @@ from __future__ import annotations
 from flask import Blueprint, Response, jsonify, request
 from msgspec import to_builtins
 
+from parser.errors import SqlError
+from sqlengine.access.policy import Action
 from sqlengine.api.jobs import body_text, outcome_json, request_origin
+from sqlengine.api.principal import may, need, present_principal
 from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
@@ -28,7 +31,7 @@ def state_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/savepoints")
     def all_savepoints() -> Response:
         """Lists the savepoints in ?folder=, or in the default one."""
-        savepoints = engine.savepoints.all(request.args.get("folder"))
+        savepoints = [s for s in engine.savepoints.all(request.args.get("folder")) if _is_seen(s)]
         return jsonify(
             {
                 "savepoints": [
@@ -42,13 +45,16 @@ def state_blueprint(engine: Engine) -> Blueprint:
     def show(name: str) -> Response:
         """Shows a savepoint of the default folder by its name, or any by its path, ?at=."""
         savepoint = engine.savepoints.show(request.args.get("at") or name)
+        need(Action.SEE_JOB, savepoint.job)
         return jsonify(
             to_builtins(savepoint) | _short(savepoint) | {"operations": _operations(savepoint)}
         )
 
     @blueprint.delete("/savepoints/<name>")
     def delete(name: str) -> Response:
-        return jsonify(_short(engine.savepoints.delete(request.args.get("at") or name)))
+        path = request.args.get("at") or name
+        need(Action.CHANGE_JOB, engine.savepoints.show(path).job)
+        return jsonify(_short(engine.savepoints.delete(path)))
 
     @blueprint.get("/jobs/<name>/state")
     def state(name: str) -> Response:
@@ -71,10 +77,17 @@ def state_blueprint(engine: Engine) -> Blueprint:
     def statements() -> Response:
         """Executes STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]], SHOW JOBS, ALTER TABLE and
         ALTER VIEW, and SET before them."""
-        answers = execute(engine, body_text(), request_origin())
+        answers = execute(engine, body_text(), request_origin(), present_principal())
         return jsonify({"results": [{"columns": a.columns, "rows": a.rows} for a in answers]})
 
     return blueprint
+
+
+def _is_seen(savepoint: Savepoint | SqlError) -> bool:
+    """True for a savepoint that who asks may see; what cannot be read is for administrators."""
+    if isinstance(savepoint, Savepoint):
+        return may(Action.SEE_JOB, savepoint.job)
+    return may(Action.ADMINISTER)
 
 
 def _operation(view: OperationView) -> dict[str, object]:

@@ -8,28 +8,33 @@ import json
 from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
-from sqlengine.api.broker import client_name
+from sqlengine.access.policy import Action
+from sqlengine.api.broker import ClientRates
+from sqlengine.api.principal import need, present_principal
 from sqlengine.api.queries import seconds, whole_number
+from sqlengine.api.topic_permissions import check_group, may_see, sees_group
 from sqlengine.broker import topic_access, topic_details
-from sqlengine.broker.storage.quota import Rates
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 
 
-def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
+def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Blueprint:
     """Returns the routes of topics; `rates` limits how fast clients append."""
     blueprint = Blueprint("topics", __name__, url_prefix="/api/v1/topics")
     broker = engine.broker
 
     @blueprint.get("")
     def list_topics() -> Response:
-        return jsonify(topic_access.list_topics(broker))
+        by = present_principal()
+        return jsonify(topic_access.list_topics(broker, lambda name: may_see(by, name)))
 
     @blueprint.post("")
     def create() -> Response:
         """Creates a topic: JSON {"name", "shards", "compacted", "retention_ms",
         "retention_bytes", "if_not_exists"}."""
-        return jsonify(topic_access.create_topic(broker, _json()))
+        asked = _json()
+        need(Action.WRITE_TOPIC, named(asked, "name"))
+        return jsonify(topic_access.create_topic(broker, asked))
 
     @blueprint.get("/<name>")
     def show(name: str) -> Response:
@@ -60,7 +65,7 @@ def topics_blueprint(engine: Engine, rates: Rates | None = None) -> Blueprint:
     def write(name: str) -> Response:
         """Appends one record a line (?shard=N, ?key=text for all of them). Returns the offsets."""
         if rates is not None:
-            rates.take(client_name(), request.content_length or 0)
+            rates.take(request.content_length or 0)
         done = topic_access.append_lines(
             broker,
             name,
@@ -96,16 +101,21 @@ def groups_blueprint(engine: Engine) -> Blueprint:
 
     @blueprint.get("")
     def list_groups() -> Response:
-        return jsonify(topic_details.list_groups(broker))
+        by = present_principal()
+        return jsonify(topic_details.list_groups(broker, lambda group: sees_group(by, group)))
 
     @blueprint.post("/<group>/reset")
     def reset(group: str) -> Response:
         """Sets the committed offsets: JSON {"topic", "to", "shard"}; `to` is an offset as for
         reading."""
-        return jsonify(topic_details.reset_group(broker, group, _json()))
+        asked = _json()
+        need(Action.READ_TOPIC, named(asked, "topic"))
+        check_group(present_principal(), group, broker)
+        return jsonify(topic_details.reset_group(broker, group, asked))
 
     @blueprint.delete("/<group>")
     def delete(group: str) -> Response:
+        check_group(present_principal(), group, broker)
         return jsonify(topic_details.delete_group(broker, group))
 
     return blueprint
@@ -125,6 +135,12 @@ def users_of_topic(engine: Engine, topic: str) -> set[str]:
         ):
             users |= node.jobs
     return users
+
+
+def named(asked: object, key: str) -> str:
+    """Returns the name in a request's body, '' where it has none: then it is refused as it is."""
+    name = asked.get(key) if isinstance(asked, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _json() -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 
 from parser.errors import ServiceError
@@ -31,8 +31,9 @@ class BadRequest(ServiceError):
     title = "bad request"
 
 
-def list_topics(broker: Broker) -> Json:
-    return {"topics": [topic_json(t) for t in broker.topics()]}
+def list_topics(broker: Broker, seen: Callable[[str], bool] = lambda _: True) -> Json:
+    """Returns the topics whose names may be `seen`."""
+    return {"topics": [topic_json(t) for t in broker.topics() if seen(t.name)]}
 
 
 def create_topic(broker: Broker, asked: object) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -43,13 +43,13 @@ def describe_topic(broker: Broker, name: str) -> Json:
     return topic_json(info) | {"places": shards, "groups": [g for g in groups if g["shards"]]}
 
 
-def list_groups(broker: Broker) -> Json:
-    """Returns all groups with their members and topics."""
+def list_groups(broker: Broker, seen: Callable[[GroupInfo], bool] = lambda _: True) -> Json:
+    """Returns the groups that may be `seen`, with their members and topics."""
     ends: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
         t.name: (t.begin, t.end) for t in broker.topics()
     }
     groups = []
-    for group in broker.groups():
+    for group in filter(seen, broker.groups()):
         topics = sorted(
             {*group.offsets, *(t for m in group.members for t in m.shards)} & ends.keys()
         )

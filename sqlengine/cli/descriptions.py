@@ -22,11 +22,12 @@ def reason_of(job: Json) -> str:
 
 
 def origin_of(body: Json, name: str) -> str:
-    """Returns the way by which a version of the job came, with its file as seen from the folder
-    that was watched or submitted; of one that is planned again for the new definitions of other
-    jobs, these too."""
+    """Returns the way by which a version of the job came, its principal, and its file as seen from
+    the folder that was watched or submitted; of one that is planned again for the new definitions
+    of other jobs, these too."""
     file, follows = body.get("file"), body.get("follows")
-    came = f"{body['origin']} {_below_folder(str(file), name)}" if file else str(body["origin"])
+    by = f" by {body['by']}" if body.get("by") else ""
+    came = f"{body['origin']}{by}" + (f" {_below_folder(str(file), name)}" if file else "")
     if not isinstance(follows, list) or not follows:
         return came
     return f"{came}, follows {', '.join(follows)}"

@@ -53,6 +53,11 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     "--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN)."
 )
 @click.option(
+    "--access",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File of principals and what each may do ('sql access'), in place of one token.",
+)
+@click.option(
     "--fsync",
     type=click.Choice(["none", "interval", "epoch"]),
     default="none",
@@ -206,6 +211,7 @@ def serve(
     host: str,
     port: int,
     token_file: str | None,
+    access: Path | None,
     fsync: Fsync,
     delivery: Delivery,
     checkpoints: Checkpoints,
@@ -255,6 +261,7 @@ def serve(
         host=host,
         port=port,
         token=token,
+        access=access,
         rows_per_read=batch_size,
         client_rate=client_rate or None,
         volumes=volumes,

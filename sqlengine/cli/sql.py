@@ -38,6 +38,7 @@ MODULES = {
     "shell": "shell.command",
     "dead-letters": "dead_letters",
     "instances": "instances",
+    "access": "access",
     "topic": "topics",
     "tail": "topic_records",
 }

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from parser.errors import ParseError, PlanError, SqlError
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
+from sqlengine.control.folder_owners import FolderOwners
 from sqlengine.control.folder_records import (
     FolderRecords,
     OverriddenFile,
@@ -61,6 +62,7 @@ class FolderIntake:
         self._engine = engine
         self._watcher = FolderWatcher(folder, self._changed)
         self._records = FolderRecords(engine.broker, engine.now_ms)
+        self._owners = FolderOwners(engine.access)
         self._refused: dict[str, _Refusal] = {}
         self._lock = threading.Lock()  # one change or try at a time
         self._topics: frozenset[str] = frozenset()
@@ -163,16 +165,21 @@ class FolderIntake:
         for path, error in change.problems:
             log.error("%s: %s", path, error)
         late = self._overridden_in(change.upserts)
+        refused = self._owners.take({n: f for n, f in change.upserts.items() if n not in late})
         own, known = self._own_jobs(), {j.name for j in self._engine.jobs()}
         renamed = {
-            old: new for old, new in change.renamed.items() if old in own and new not in known
+            old: new
+            for old, new in change.renamed.items()
+            if old in own and new not in known and new not in refused
         }
         removed |= change.renamed.keys() - renamed.keys()
         self._log_overridden(late, (removed - own) & known)
         texts = {
-            n: JobText(n, f.text, str(f.path)) for n, f in change.upserts.items() if n not in late
+            n: JobText(n, f.text, str(f.path))
+            for n, f in change.upserts.items()
+            if n not in late and n not in refused
         }
-        outcomes = self._submit(texts, removed & own, renamed)
+        outcomes = self._submit(texts, removed & own, renamed) | refused
         self._record(texts, {*removed, *change.renamed})
         for name in [*removed, *change.renamed, *texts]:
             self._refused.pop(name, None)
@@ -184,14 +191,17 @@ class FolderIntake:
     def _submit(
         self, texts: Mapping[str, JobText], removed: frozenset[str], renamed: Mapping[str, str]
     ) -> dict[str, Outcome]:
-        outcomes = self._engine.change(Request(Origin.FOLDER, texts, removed, renamed))
+        owners = self._owners.of(texts)
+        outcomes = self._engine.change(
+            Request(Origin.FOLDER, texts, removed, renamed, owners=owners)
+        )
         edited = {
             n: texts[n]
             for n in renamed.values()
             if outcomes[n].error is None and self._current_text(n) != texts[n].sql
         }
         if edited:  # an edit that was refused under the old name
-            outcomes |= self._engine.change(Request(Origin.FOLDER, edited))
+            outcomes |= self._engine.change(Request(Origin.FOLDER, edited, owners=owners))
         return outcomes
 
     def _record(self, texts: Mapping[str, JobText], gone: Collection[str] = ()) -> None:
@@ -264,7 +274,7 @@ class FolderIntake:
         again = {n: r.text for n, r in self._waiting().items() if r.text is not None}
         if not again:
             return
-        outcomes = self._engine.change(Request(Origin.FOLDER, again))
+        outcomes = self._engine.change(Request(Origin.FOLDER, again, owners=self._owners.of(again)))
         news: list[Outcome] = []
         for name, outcome in outcomes.items():
             before = self._refused.pop(name)

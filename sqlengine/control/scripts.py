@@ -22,11 +22,13 @@ Stamp = tuple[int, int, int, int]  # what changes whenever a file does: mtime, c
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A script that was read. `sha` is the hex SHA-256 of its bytes."""
+    """A script that was read. `sha` is the hex SHA-256 of its bytes, `owner` the id of the user
+    whose file it is."""
 
     path: Path
     text: str
     sha: str
+    owner: int
 
 
 def job_name(path: Path, folder: Path) -> str:
@@ -112,7 +114,7 @@ def load(path: Path, stamp: Stamp) -> SourceFile:
             f"file {path.name!r} has {stamp[2]} bytes, at most {MAX_BYTES} are allowed", hint=hint
         )
     try:
-        data = _bytes(path, stamp)
+        data, owner = _bytes(path, stamp)
         text = data.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise Moving from error
@@ -129,19 +131,21 @@ def load(path: Path, stamp: Stamp) -> SourceFile:
     if not text.strip():
         hint = "write its statements, or delete the file to remove the job"
         raise ServiceError(f"file {path.name!r} is empty", hint=hint)
-    return SourceFile(path, text, hashlib.sha256(data).hexdigest())
+    return SourceFile(path, text, hashlib.sha256(data).hexdigest(), owner)
 
 
-def _bytes(path: Path, stamp: Stamp) -> bytes:
+def _bytes(path: Path, stamp: Stamp) -> tuple[bytes, int]:
+    """Returns the content of a file, and the id of its owner."""
     # A pipe without a writer must not block.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
             raise OSError(0, "it is not a regular file")
         data = file.read(MAX_BYTES + 1)
         if _stamp(os.fstat(descriptor)) != stamp or len(data) != stamp[2]:
             raise Moving
-    return data
+    return data, about.st_uid
 
 
 def closed_folder(path: Path, why: str) -> SqlError:

@@ -14,6 +14,8 @@ from parser.definitions import CreateTable, CreateView, Kind
 from parser.errors import JobError, UnsupportedError
 from parser.script import split
 from planner.catalog import Identifier
+from sqlengine.access.policy import Action, require
+from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.engine.engine import Engine
 from sqlengine.engine.requests import Outcome
 from sqlengine.jobs.job import Job, Origin
@@ -21,7 +23,9 @@ from sqlengine.jobs.job import Job, Origin
 _KINDS = (Kind.TABLE, Kind.VIEW)
 
 
-def alter(engine: Engine, statement: Alter, written: str, origin: Origin) -> Outcome:
+def alter(
+    engine: Engine, statement: Alter, written: str, origin: Origin, by: Principal = TRUSTED
+) -> Outcome:
     """Submits the text of the job that defines the object again, with the statement in it.
 
     `written`: the statement's text. Raises JobError where no job, or more than one, defines the
@@ -35,8 +39,9 @@ def alter(engine: Engine, statement: Alter, written: str, origin: Origin) -> Out
         )
     name = engine.catalog.resolve(statement.name)
     job = _definer(engine, name)
+    require(by, Action.CHANGE_JOB, job.name)
     text = engine.history(job.name)[-1].sql
-    return engine.submit(job.name, _with(text, written, name), origin)
+    return engine.submit(job.name, _with(text, written, name), origin, by=by)
 
 
 def _definer(engine: Engine, name: Identifier) -> Job:

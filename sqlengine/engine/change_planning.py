@@ -6,13 +6,16 @@ anew without what was refused, until nothing more is."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
 from planner.graph.takeover import JOB_STATE, Policy
 from planner.graph.takeover import Outcome as StateOutcome
+from sqlengine.access.plans import may_see_savepoint
 from sqlengine.catalog.changes import full_name
 from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.permissions import Permissions
 from sqlengine.engine.requests import Outcome, Request, changed_objects, in_use
 from sqlengine.engine.savepoints import Savepoints, path_in
 from sqlengine.engine.work import Work
@@ -36,6 +39,7 @@ class ChangePlanner:
         self._registry = registry
         self._graphs = graphs
         self._savepoints = savepoints
+        self._permissions = Permissions(registry)
 
     def plan(self, work: Work) -> None:
         """Plans what is not refused yet. Afterwards each job is in `work.ready`, or has an
@@ -61,10 +65,11 @@ class ChangePlanner:
         """Plans all that is not refused; False if that has refused something on which others may
         depend."""
         work.begin()
+        owned = self._permissions.owned()
         texts = {n: t for n, t in work.texts.items() if n not in work.outcomes}
         plans = self._plan_with_dependents(work, texts)
         for name, text in texts.items():
-            self._take(work, text, plans[name])
+            self._take(work, text, plans[name], owned)
         if any(self._matters(work, n) for n in texts if n not in work.ready):
             return False
         failing = {n: p for n in work.dependents if isinstance(p := plans[n], SqlError)}
@@ -86,7 +91,8 @@ class ChangePlanner:
             old_names = {old for new, old in work.kept.items() if new in texts}
             touched = {*texts, *work.removes, *old_names, *found}
             batch = {**texts, **found}
-            plans = dict(zip(batch, registry.plan(batch.values(), touched), strict=True))
+            made = dict(zip(batch, registry.plan(batch.values(), touched), strict=True))
+            plans = self._permissions.permitted(work.request, batch, made)
             work.causes = self._causes(work, texts, plans, touched)
             users = [
                 j
@@ -126,11 +132,15 @@ class ChangePlanner:
         uses = self._registry.log.jobs[name].uses
         return set[str]().union(*(causes[o] for o in uses if o in causes))
 
-    def _take(self, work: Work, text: JobText, plan: PlannedJob | SqlError) -> None:
-        """Takes the plan of a text of the request, or its refusal."""
+    def _take(
+        self, work: Work, text: JobText, plan: PlannedJob | SqlError, owned: Counter[str]
+    ) -> None:
+        """Takes the plan of a text of the request, or its refusal. `owned`: jobs by principal,
+        to which it adds one."""
         name = text.name
         if isinstance(plan, PlannedJob):
             try:
+                self._permissions.check_number(work, name, owned)
                 self._resolve_savepoint(work, name, plan)
                 work.ready[name] = plan
             except SqlError as error:
@@ -237,6 +247,9 @@ class ChangePlanner:
             if given is not None or in_text != path_in(self._registry.job(name).settings):
                 raise already_running(name)
             return
+        by = work.request.principal(name)
+        if not by.is_admin:
+            may_see_savepoint(by, self._savepoints.show(path).job)
         work.restores[name] = str(self._savepoints.locate(path))
 
     def _may_wait(self, request: Request, name: str) -> bool:

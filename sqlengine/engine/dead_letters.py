@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -52,13 +52,15 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class DeadLetterFilter:
-    """Selects letters: of a job (and of its `tables`), of a table, since a time (ms), by ids."""
+    """Selects letters: of a job (and of its `tables`), of a table, since a time (ms), by ids, and
+    of those whose owners may be `seen` (None: all)."""
 
     job: str | None = None
     tables: Collection[str] = ()
     table: str | None = None
     since_ms: int = 0
     ids: Collection[int] | None = None
+    seen: Callable[[Owner], bool] | None = None
 
     def matches(self, letter: DeadLetter) -> bool:
         """True if a letter whose owner passes `may_match` is selected."""
@@ -68,7 +70,8 @@ class DeadLetterFilter:
         """True if letters of this owner may be selected."""
         job, table = owner
         return (self.table is None or self.table in (table, table.rsplit(".", 1)[-1])) and (
-            self.job is None or job == self.job or (not job and table in self.tables)
+            (self.job is None or job == self.job or (not job and table in self.tables))
+            and (self.seen is None or self.seen(owner))
         )
 
 

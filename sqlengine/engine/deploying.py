@@ -301,6 +301,7 @@ def _pending_change(
         {new: old for new, old in work.kept.items() if new in work.ready},
         {n: r.savepoint.path for n, r in restored.items()},
         origin=work.request.origin,
+        by=work.request.by.name,
         dormant=tuple(sorted(work.dormant)),
     )
 

@@ -21,6 +21,8 @@ from typing import Final, TypeVar
 
 from parser.errors import JobError, Position, SqlError
 from planner.catalog import Catalog
+from sqlengine.access.identity import OPEN, Access
+from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config
@@ -84,13 +86,15 @@ class Engine:
         callables: Callables = NO_CALLABLES,
         steps: Steps | None = None,
         openings: Openings | None = None,
+        access: Access = OPEN,
         on_jobs_known: Callable[[Engine], None] = lambda engine: None,
     ) -> None:
         """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
         names in their option 'callable'. `steps`: made by who wants to see and to end steps of the
-        recovery, too; `openings` likewise for tables. `on_jobs_known` is called before it, when
-        `jobs` can be listed."""
+        recovery, too; `openings` likewise for tables. `access`: who may do what. `on_jobs_known` is
+        called before it, when `jobs` can be listed."""
         self.config = config
+        self.access = access
         self._callables = callables
         self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
         self.broker = EmbeddedBroker(
@@ -116,7 +120,7 @@ class Engine:
     ) -> None:
         self._clock, self._threads = machine.clock, machine.threads
         self._thread = machine.threads.serial_executor("changes")
-        self._registry = Registry(self.broker, config, machine, steps)
+        self._registry = Registry(self.broker, config, machine, steps, self.access)
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
@@ -209,21 +213,23 @@ class Engine:
         *,
         file: str | None = None,
         savepoint: str | None = None,
+        by: Principal = TRUSTED,
     ) -> Outcome:
         """Adds or replaces a job, which starts from a savepoint if one is given.
 
         Raises the SqlError of a text that is refused; the old version runs on.
         """
         savepoints = {} if savepoint is None else {name: savepoint}
-        return self._submit(JobText(name, sql, file), origin, savepoints)
+        return self._submit(JobText(name, sql, file), origin, savepoints, by)
 
     def _submit(
         self,
         text: JobText,
         origin: Origin,
         savepoints: Mapping[str, str] | None = None,
+        by: Principal = TRUSTED,
     ) -> Outcome:
-        request = Request(origin, {text.name: text}, savepoints=savepoints or {})
+        request = Request(origin, {text.name: text}, savepoints=savepoints or {}, by=by)
         return _raised(self.change(request)[text.name])
 
     def remove(self, name: str, origin: Origin = Origin.SDK) -> Outcome:
@@ -233,6 +239,7 @@ class Engine:
     def change(self, request: Request) -> dict[str, Outcome]:
         """Makes a change of many jobs. Refused ones leave no trace; the others take effect
         together."""
+        request = request.signed()
         for name, text in request.upserts.items():
             self._registry.plan_ahead(text, {name})
         try:
@@ -269,9 +276,11 @@ class Engine:
         request = Request(origin, {name: JobText(name, sql, file)}, dry_run=True)
         return _raised(self.change(request)[name])
 
-    def rollback(self, name: str, version: int, origin: Origin = Origin.SDK) -> Outcome:
+    def rollback(
+        self, name: str, version: int, origin: Origin = Origin.SDK, by: Principal = TRUSTED
+    ) -> Outcome:
         """Submits an old version again, as a new one, with the users' modules that it had."""
-        return self._submit(text_of(self.log.version(name, version)), origin)
+        return self._submit(text_of(self.log.version(name, version)), origin, by=by)
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from parser.errors import SqlError
+from sqlengine.access.principals import NOBODY, Principal
 from sqlengine.engine.change_planning import ChangePlanner
 from sqlengine.engine.deploying import Deployment
 from sqlengine.engine.draining import Draining
@@ -245,12 +246,15 @@ class JobChanges:
         jobs = self._registry.jobs() if defines else ()
         waiting = [j for j in jobs if j.state is JobState.WAITING and j.name not in changed]
         if waiting:
-            outcomes = self.change(
-                Request(Origin.FOLDER, {j.name: self._unaccepted(j) for j in waiting})
-            )
+            owners = {j.name: self._owner(j) for j in waiting}
+            texts = {j.name: self._unaccepted(j) for j in waiting}
+            outcomes = self.change(Request(Origin.FOLDER, texts, owners=owners).signed())
             for job in waiting:  # what is missing now may be something else
                 if outcomes[job.name].status == "refused":
                     self._registry.set_state(job, JobState.WAITING, str(outcomes[job.name].error))
+
+    def _owner(self, job: Job) -> Principal:
+        return self._registry.access.named(self._registry.version(job).by) or NOBODY
 
     def _unaccepted(self, job: Job) -> JobText:
         """Returns the text of a job that waits: it has never been planned to its end."""

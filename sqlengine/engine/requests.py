@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, same_definition
+from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.catalog.changes import full_name
@@ -24,7 +25,8 @@ class Request:
 
     `renames`: old name -> new, for texts that did not change; `upserts` has the file under the new
     name. `dry_run`: the change is prepared and reported, and not made. `savepoints`: the paths that
-    jobs start from.
+    jobs start from. `by`: who asks; `owners`: who asks for some of the texts, where it is not for
+    all the same.
     """
 
     origin: Origin
@@ -33,6 +35,19 @@ class Request:
     renames: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
     savepoints: Mapping[str, str] = field(default_factory=dict)
+    by: Principal = TRUSTED
+    owners: Mapping[str, Principal] = field(default_factory=dict)
+
+    def principal(self, name: str) -> Principal:
+        """Returns who asks for a text."""
+        return self.owners.get(name, self.by)
+
+    def signed(self) -> Request:
+        """Returns the request with the names of those who ask in its texts, and what these may
+        load."""
+        return replace(
+            self, upserts={n: _signed(t, self.principal(n)) for n, t in self.upserts.items()}
+        )
 
     def only(self, names: Collection[str]) -> Request:
         """Returns the part of the request that names these texts."""
@@ -43,6 +58,11 @@ class Request:
             renames={old: new for old, new in self.renames.items() if new in names},
             savepoints={n: path for n, path in self.savepoints.items() if n in names},
         )
+
+
+def _signed(text: JobText, by: Principal) -> JobText:
+    loads = None if by.is_admin else tuple(p for grant in by.grants for p in grant.functions)
+    return replace(text, by=by.name, loads=loads)
 
 
 @dataclass(frozen=True)

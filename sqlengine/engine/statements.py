@@ -12,6 +12,8 @@ from parser.alterations import Alter
 from parser.errors import SqlError, UnsupportedError
 from parser.script import split
 from parser.statements import Reset, Set, Show, StopJob
+from sqlengine.access.policy import Action, allows, require
+from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
 from sqlengine.engine.requests import Outcome
@@ -33,9 +35,11 @@ class Answer:
 _OK = Answer(("result",), (("OK",),))
 
 
-def execute(engine: Engine, text: str, origin: Origin = Origin.REST) -> list[Answer]:
+def execute(
+    engine: Engine, text: str, origin: Origin = Origin.REST, by: Principal = TRUSTED
+) -> list[Answer]:
     """Executes statements about jobs one after the other; `origin` is that of the versions that
-    they make.
+    they make, `by` asks for it.
 
     Raises the SqlError of the first bad one; those before it have taken effect.
     """
@@ -54,11 +58,11 @@ def execute(engine: Engine, text: str, origin: Origin = Origin.REST) -> list[Ans
                     settings.pop(statement.key or "", None)
                     answers.append(_OK)
                 case StopJob():
-                    answers.append(stop_job(engine, statement, settings))
+                    answers.append(stop_job(engine, statement, settings, by))
                 case Show(what="JOBS"):
-                    answers.append(list_jobs(engine))
+                    answers.append(list_jobs(engine, by))
                 case Alter():
-                    answers.append(_altered(alter(engine, statement, piece.sql, origin)))
+                    answers.append(_altered(alter(engine, statement, piece.sql, origin, by)))
                 case _:
                     raise UnsupportedError(
                         "this is no statement about jobs",
@@ -76,8 +80,11 @@ def _altered(outcome: Outcome) -> Answer:
     return Answer(("job name", "status", "version"), rows)
 
 
-def stop_job(engine: Engine, statement: StopJob, settings: Mapping[str, str]) -> Answer:
+def stop_job(
+    engine: Engine, statement: StopJob, settings: Mapping[str, str], by: Principal
+) -> Answer:
     """Executes STOP JOB; a savepoint goes where the settings say."""
+    require(by, Action.CHANGE_JOB, statement.job)
     if not statement.savepoint:
         engine.stop_job(statement.job)
         return _OK
@@ -89,11 +96,10 @@ def stop_job(engine: Engine, statement: StopJob, settings: Mapping[str, str]) ->
     return Answer(("savepoint path",), ((outcome.savepoint,),))
 
 
-def list_jobs(engine: Engine) -> Answer:
-    """Executes SHOW JOBS."""
-    return Answer(
-        ("job id", "job name", "status", "start time"), tuple(_row(job) for job in engine.jobs())
-    )
+def list_jobs(engine: Engine, by: Principal) -> Answer:
+    """Executes SHOW JOBS: those that the principal may see."""
+    jobs = [job for job in engine.jobs() if allows(by, Action.SEE_JOB, job.name)]
+    return Answer(("job id", "job name", "status", "start time"), tuple(map(_row, jobs)))
 
 
 def _row(job: Job) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 from parser.errors import OptionError
 from planner.graph.merge import Graph
@@ -79,6 +79,9 @@ def footprint(
 
 # What is raised, by whether the limit is the job's own.
 _RAISED = {True: f"'{LIMIT}' of the job", False: "'sql serve --memory-limit'"}
+# The name of the principal of a job's version, and the bytes that all its jobs may hold, None for
+# any.
+Quota: TypeAlias = tuple[str, int | None]
 
 
 class MemoryExceeded(JobsFailed):
@@ -98,6 +101,21 @@ class MemoryExceeded(JobsFailed):
                 f"raise {_RAISED[own]}, or let state be forgotten: SET 'table.exec.state.ttl' ="
                 " '…', windows, a narrower key"
             ),
+        )
+        self.jobs = frozenset({job})
+
+
+class QuotaExceeded(JobsFailed):
+    """The jobs of a principal hold more state than they may; this one holds the most."""
+
+    lasting: ClassVar[bool] = True
+
+    def __init__(self, job: str, owner: str, limit: int, used: int) -> None:
+        super().__init__(
+            f"state of all jobs of principal '{owner}' takes {megabytes(used)}, its quota is"
+            f" {megabytes(limit)}",
+            detail=f"job '{job}' holds the most",
+            hint="let state be forgotten: SET 'table.exec.state.ttl' = '…', narrower keys",
         )
         self.jobs = frozenset({job})
 
@@ -122,7 +140,8 @@ class MemoryLimits:
 
     `given`: the limit for the state of all graphs; `standard`: the one that holds where none is
     given, None for any. `step_output`: what a job may put out in one step where there is no other
-    limit, None for any. `used`: the state of each graph at its last check."""
+    limit, None for any. `used`: the state of each graph at its last check, and `owned`: by its
+    principals. `quota_of`: the quota of a job's version; `has_quotas`: True if there is any."""
 
     def __init__(
         self,
@@ -136,6 +155,9 @@ class MemoryLimits:
         self.step_output = step_output
         self._resident = resident
         self.used: dict[str, int] = {}
+        self.owned: dict[str, Counter[str]] = {}
+        self.quota_of: Callable[[str, int], Quota] = lambda job, version: ("", None)
+        self.has_quotas: Callable[[], bool] = lambda: False
         self._jobs: ByVersion[int | None] = ByVersion()
 
     def set_limit(self, job: str, version: int, limit: int) -> None:
@@ -159,7 +181,7 @@ class MemoryLimits:
     def must_measure(self) -> bool:
         """True if state must be measured: there is a limit that it may have passed. The process has
         more than the state, and tells its own size at once."""
-        if self._jobs or self.given is not None:
+        if self._jobs or self.given is not None or self.has_quotas():
             return True
         return self.standard is not None and self._resident() > self.standard
 
@@ -186,6 +208,7 @@ class MemoryGuard:
         operations = [o for o in footprint(executor, graph) if o.job_state]
         self._limits.used[self._name] = sum(o.bytes for o in operations)
         self._check_jobs(operations, jobs)
+        self._check_owners(operations, jobs)
         self._check_total(operations)
         # Only behind the checks: while a limit is exceeded, each call measures again and raises.
         self._due = rows_in + CHECK_INTERVAL_ROWS
@@ -213,8 +236,9 @@ class MemoryGuard:
         self._limits.used[self._name] = sum(o.bytes for o in operations)
         try:
             self._check_jobs(operations, jobs)
+            self._check_owners(operations, jobs)
             self._check_total(operations)
-        except MemoryExceeded as error:
+        except (MemoryExceeded, QuotaExceeded) as error:
             return error
         return None
 
@@ -235,6 +259,26 @@ class MemoryGuard:
             limit = self._limits.limit_of(job, jobs.get(job, 0))
             if limit is not None and number > limit:
                 raise MemoryExceeded(job, limit, _largest(operations, job), number, own=True)
+
+    def _check_owners(self, operations: list[OperationState], jobs: Mapping[str, int]) -> None:
+        quota_of = self._limits.quota_of
+        if not self._limits.has_quotas():
+            return
+        used, limits = Counter[str](), dict[str, int]()
+        owners = {job: quota_of(job, jobs.get(job, 0)) for o in operations for job in o.jobs}
+        for operation in operations:
+            for owner, limit in {owners[job] for job in operation.jobs}:
+                used[owner] += operation.bytes
+                if limit is not None:
+                    limits[owner] = limit
+        self._limits.owned[self._name] = used
+        for owner, limit in limits.items():
+            total = sum(u[owner] for u in list(self._limits.owned.values()))
+            if used[owner] and total > limit:
+                own = Counter(
+                    {j: n for j, n in _by_job(operations).items() if owners[j][0] == owner}
+                )
+                raise QuotaExceeded(own.most_common(1)[0][0], owner, limit, total)
 
     def _check_total(self, operations: list[OperationState]) -> None:
         # A copy: the threads of other graphs write their own entries meanwhile.

@@ -453,6 +453,7 @@ class RunningGraph:
 
     def _shut(self) -> None:
         self._host.memory.used.pop(self.name, None)
+        self._host.memory.owned.pop(self.name, None)
         self._host.steps.close(self.executor.guard)
         with ExitStack() as stack:
             for close in (self._writer.shutdown, self.checkpoints.close, self.runner.close):

@@ -53,7 +53,8 @@ class Origin(StrEnum):
 class JobVersion:
     """A text of a job. Versions count from 1 and are never used again; `file` is where the text
     came from. `needs`: the job versions that define what the text names: with them it means the
-    same after any change of the catalog. `modules`: the contents of users' modules that it was
+    same after any change of the catalog. `by`: the principal that submitted it, '' where the server
+    tells none apart. `modules`: the contents of users' modules that it was
     submitted with. `follows`: the jobs whose new definitions are the reason for this version, which
     has the text of the one before."""
 
@@ -66,6 +67,7 @@ class JobVersion:
     needs: Mapping[str, int] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
     follows: tuple[str, ...] = ()
+    by: str = ""
     format: int = FORMAT
 
 
@@ -97,12 +99,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Removal:
-    """The end of a job, by the interface that asked for it. `version`: the last that it had."""
+    """The end of a job, by the interface and the principal that asked for it. `version`: the last
+    that it had."""
 
     name: str
     version: int
     origin: Origin
     removed_ms: int
+    by: str = ""
     format: int = FORMAT
 
 

@@ -26,11 +26,11 @@ class PendingChange:
 
     It stands in the log until all its graphs have switched, so that a restart can roll it forward.
     `jobs`: the new version of each; `graphs`: the graph of each; `removes`: the jobs that leave
-    their graphs, by the wish of `origin`; `renamed`: new name -> old, whose state the job takes
-    over; `savepoints`: the paths that jobs start from. With a `handover` (its key in the migration
-    store) the jobs migrate to another graph, for a `cause` and a reason. With `drains` the job
-    ends, and stops with a savepoint, below `folder` if there is one. `dormant`: jobs that do not
-    run, and use what the change defines.
+    their graphs, by the wish of the principal `by` over `origin`; `renamed`: new name -> old, whose
+    state the job takes over; `savepoints`: the paths that jobs start from. With a `handover` (its
+    key in the migration store) the jobs migrate to another graph, for a `cause` and a reason. With
+    `drains` the job ends, and stops with a savepoint, below `folder` if there is one. `dormant`:
+    jobs that do not run, and use what the change defines.
     """
 
     jobs: dict[str, int] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class PendingChange:
     drains: bool = False
     folder: str | None = None
     origin: Origin | None = None
+    by: str = ""
     dormant: tuple[str, ...] = ()
     format: int = FORMAT
 
@@ -126,7 +127,9 @@ class JobLog:
         if change is None or change.origin is None:
             return {}
         ended = [n for n in names if n in self.jobs and n not in change.renamed.values()]
-        return {n: Removal(n, self.jobs[n].version, change.origin, now_ms) for n in ended}
+        return {
+            n: Removal(n, self.jobs[n].version, change.origin, now_ms, change.by) for n in ended
+        }
 
     def drop_pending(self, now_ms: int) -> None:
         """Logs that the pending change has had no effect, and will have none."""

@@ -40,7 +40,8 @@ class JobText:
     """The text of a job as it was submitted. `modules`: the contents of users' modules, by their
     names in CREATE FUNCTION; other modules are taken from `uploads` (sources by file name), or from
     their files as they are now. `accepted`: it has been a version already, perhaps of an earlier
-    release that took options which nobody reads; they do not matter now either."""
+    release that took options which nobody reads; they do not matter now either. `by`: the principal
+    that submits it; `loads`: patterns of the functions that it may load, None for any."""
 
     name: str
     sql: str
@@ -48,6 +49,8 @@ class JobText:
     modules: Mapping[str, str] = field(default_factory=dict)
     uploads: Mapping[str, str] = field(default_factory=dict)
     accepted: bool = False
+    by: str = ""
+    loads: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,15 @@ def _run(
                 hint="a job is a text with at least one CREATE or INSERT INTO",
             )
         script = Script(
-            job.name, catalog, dict(settings), library, job.modules, job.uploads, options, traced
+            job.name,
+            catalog,
+            dict(settings),
+            library,
+            job.modules,
+            job.uploads,
+            options,
+            traced,
+            loads=job.loads,
         )
         for statement in statements:
             apply(script, statement)

@@ -45,6 +45,8 @@ from planner.graph.takeover import policy_of
 from planner.logical import Sink
 from planner.plan import Trace
 from planner.settings import RUNTIME_MODE, is_batch, late_table_name
+from sqlengine.access.patterns import any_matches
+from sqlengine.access.policy import Forbidden
 from sqlengine.catalog.changes import (
     after,
     check_place,
@@ -72,7 +74,8 @@ class Script:
     `pinned`, `modules`: contents of users' modules, those of an earlier start and those used now;
     `traced`: keep the `traces` of plans for EXPLAIN; `inserts`: the number of INSERTs; `objects`:
     permanent objects that the job defines; `uses`: names of objects that it refers to; `options`:
-    what becomes of options that nobody reads."""
+    what becomes of options that nobody reads; `loads`: patterns of functions that it may load, None
+    for any."""
 
     name: str
     catalog: Catalog
@@ -82,6 +85,7 @@ class Script:
     uploads: Mapping[str, str]
     options: UnknownOptions
     traced: bool = False
+    loads: tuple[str, ...] | None = None
     inserts: int = 0
     traces: list[Trace] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
@@ -96,6 +100,13 @@ class Script:
         if self.library is None:
             raise UnsupportedError(
                 "functions of users cannot be loaded here", position=statement.position
+            )
+        # Loading runs the module: what the plan calls is looked at too late for that.
+        if self.loads is not None and not any_matches(self.loads, statement.class_name):
+            raise Forbidden(
+                f"job '{self.name}' may not load function '{statement.class_name}'",
+                detail="missing: a pattern of functions that it matches",
+                hint="the administrator of the server gives it",
             )
         user = self.library.load(statement, {**self.pinned, **self.modules}, self.uploads)
         self.modules[key_of(statement)] = user.content

@@ -36,6 +36,9 @@ from parser.types import Schema
 from planner.logical import LogicalPlan, Project, Rank, Scan, Sink
 from planner.rewrite import transform_sink
 from planner.settings import RELOAD_OPTION, RUNTIME_MODE
+from sqlengine.access.plans import check_plans
+from sqlengine.access.policy import Action, Forbidden, require
+from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.batch import Batch
 from sqlengine.queries.results import ResultBuffer
 from sqlengine.session.session import Session
@@ -54,10 +57,12 @@ _SETS: Final = (Set, Reset, Use, UseModules, LoadModule, UnloadModule)
 class AdHocSession(Session):
     """Executes the statements of a client against the catalog of a server.
 
-    `buffer`: takes the results. `follow`: queries go on with rows that come later."""
+    `buffer`: takes the results. `follow`: queries go on with rows that come later. `by`: who
+    asks."""
 
     buffer: ResultBuffer = field(default_factory=ResultBuffer)
     follow: bool = False
+    by: Principal = TRUSTED
     _wanted: int | None = field(default=None, init=False)
     _made: int = field(default=0, init=False)
 
@@ -67,11 +72,21 @@ class AdHocSession(Session):
         return self._wanted is not None and self._made >= self._wanted
 
     def execute(self, number: int, statement: Statement) -> None:
-        """See `Session`. UnsupportedError for a statement that would write or define for others."""
+        """See `Session`. UnsupportedError for a statement that would write or define for others,
+        Forbidden for what the client may not use."""
         self._check(statement)
+        before = self.catalog
         super().execute(number, statement)
+        fresh = [o for n, o in self.catalog.temporary.items() if before.temporary.get(n) is not o]
+        try:
+            check_plans(self.by, (), fresh)
+        except Forbidden:
+            self.catalog = before
+            raise
 
     def _check(self, statement: Statement) -> None:
+        if isinstance(statement, CreateFunction):
+            require(self.by, Action.USE_FUNCTION, statement.class_name)
         match statement:
             case CreateTable() if statement.query is not None:
                 raise _refused("CREATE TABLE … AS SELECT", statement)
@@ -139,7 +154,14 @@ class AdHocSession(Session):
 
     def _sinks(self, statement: Query, settings: Mapping[str, str]) -> tuple[Sink, ...]:
         planned = replace(self, settings=dict(settings))._plan(statement)
+        check_plans(self.by, planned.sinks)
         return tuple(transform_sink(s, self._looked_at) for s in planned.sinks)
+
+    def _show(self, statement: Show | ShowCreate | Describe) -> Batch:
+        if isinstance(statement, Show) and statement.what == "PARTITIONS":
+            item = self.catalog.get(statement.name or ())
+            check_plans(self.by, (), () if item is None else (item,))
+        return super()._show(statement)
 
     def _looked_at(self, node: LogicalPlan) -> LogicalPlan:
         """Reads a table from its beginning, and unless rows are followed to its present end."""

@@ -17,7 +17,7 @@ class ClientSession:
     """A client's session: temporary objects, current database and settings, as its statements left
     them.
 
-    `used_at`: when a statement last came (monotonic seconds)."""
+    `used_at`: when a statement last came (monotonic seconds); `by`: the name of its principal."""
 
     temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     catalog: str | None = None
@@ -25,6 +25,7 @@ class ClientSession:
     settings: Mapping[str, str] = field(default_factory=dict)
     modules: tuple[str, ...] = (CORE,)
     used_at: float = field(default_factory=time.monotonic)
+    by: str = ""
 
     def place_in(self, catalog: Catalog) -> Catalog:
         """Returns the server's catalog as this session sees it."""

@@ -74,9 +74,9 @@ class Execution:
 
     def _about_jobs(self, statement: Statement, settings: Mapping[str, str]) -> Answer | None:
         if isinstance(statement, StopJob):
-            return stop_job(self._engine, statement, settings)
+            return stop_job(self._engine, statement, settings, self._query.by)
         if isinstance(statement, Show) and statement.what == "JOBS":
-            return list_jobs(self._engine)
+            return list_jobs(self._engine, self._query.by)
         return None
 
     def _ad_hoc(self, query: Query, state: ClientSession) -> AdHocSession:
@@ -104,6 +104,7 @@ class Execution:
             options=UnknownOptions(query.warnings.append),
             buffer=query.buffer,
             follow=self._follow,
+            by=query.by,
         )
         runner.proceed = lambda rows: query.proceed(rows, complete=session.complete)
         return session

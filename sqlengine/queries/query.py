@@ -8,6 +8,7 @@ import time
 from enum import StrEnum
 
 from parser.errors import ServiceError
+from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.config import QueryLimits
 from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
@@ -60,8 +61,8 @@ class RowBudget:
 class Query:
     """An ad-hoc statement that runs, or has run.
 
-    `client`: who asked; `started_ms`: when, since 1970; `rows_read`: rows of its tables;
-    `warnings`: settings and options without effect."""
+    `client`: who asked, by name; `by`: the same as a principal; `started_ms`: when, since 1970;
+    `rows_read`: rows of its tables; `warnings`: settings and options without effect."""
 
     def __init__(
         self,
@@ -72,7 +73,9 @@ class Query:
         limits: QueryLimits,
         budget: RowBudget,
         timeout_s: float | None = None,
+        by: Principal = TRUSTED,
     ) -> None:
+        self.by = by
         self.identity = identity
         self.sql = sql
         self.client = client

@@ -11,9 +11,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import MINI_BATCH
+from sqlengine.access.policy import Action, allows
+from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.queries.client_session import ClientSession, Names, names_in
@@ -44,17 +47,17 @@ class QueryService:
 
     # ---- sessions --------------------------------------------------------------------------------
 
-    def open_session(self) -> str:
-        """Opens a session; returns its name."""
+    def open_session(self, by: Principal = TRUSTED) -> str:
+        """Opens a session of a client; returns its name."""
         with self._lock:
             self._tidy()
             name = str(uuid.uuid4())
-            self._sessions[name] = self._fresh()
+            self._sessions[name] = replace(self._fresh(), by=by.name)
             return name
 
-    def close_session(self, name: str) -> None:
-        """Closes a session. JobError if there is none."""
-        self._session(name)
+    def close_session(self, name: str, by: Principal = TRUSTED) -> None:
+        """Closes a session. JobError if the client has none of that name."""
+        self._session(name, by)
         with self._lock:
             self._sessions.pop(name, None)
 
@@ -62,11 +65,11 @@ class QueryService:
         settings = {MINI_BATCH: "true", "job.on-error": "dead-letter"}
         return ClientSession(settings={**settings, **self._engine.config.settings})
 
-    def _session(self, name: str | None) -> ClientSession:
+    def _session(self, name: str | None, by: Principal) -> ClientSession:
         if name is None:
             return self._fresh()
         session = self._sessions.get(name)
-        if session is None:
+        if session is None or not _is_own(session.by, by):
             raise JobError(
                 f"session '{name}' does not exist",
                 detail="the server was started again, or nobody used it for long",
@@ -75,10 +78,11 @@ class QueryService:
         session.used_at = time.monotonic()
         return session
 
-    def names(self, session: str | None = None) -> Names:
-        """Returns the names that a session can write."""
-        catalog = self._session(session).place_in(self._engine.catalog)
-        return names_in(catalog, [j.name for j in self._engine.jobs()])
+    def names(self, session: str | None = None, by: Principal = TRUSTED) -> Names:
+        """Returns the names that a session of the client can write."""
+        catalog = self._session(session, by).place_in(self._engine.catalog)
+        jobs = [j.name for j in self._engine.jobs() if allows(by, Action.SEE_JOB, j.name)]
+        return names_in(catalog, jobs)
 
     # ---- statements ------------------------------------------------------------------------------
 
@@ -90,15 +94,16 @@ class QueryService:
         client: str = "",
         follow: bool = False,
         timeout_s: float | None = None,
+        by: Principal = TRUSTED,
     ) -> Query:
         """Starts a statement, which others may precede that set or define something for it.
 
         `follow`: a query goes on with rows that come later. The query's buffer has what comes of
         it, also its error."""
-        state = self._session(session)
+        state = self._session(session, by)
         identity = str(uuid.uuid4())
         now = self._engine.now_ms()
-        query = Query(identity, sql, client, now, self._limits, self._budget, timeout_s)
+        query = Query(identity, sql, client, now, self._limits, self._budget, timeout_s, by)
         with self._lock:
             if self._closed:
                 raise ServiceError("the server stops")
@@ -109,25 +114,29 @@ class QueryService:
         ).start()
         return query
 
-    def query(self, identity: str) -> Query:
-        """Returns a statement that runs, or whose result is kept. JobError if there is none."""
+    def query(self, identity: str, by: Principal = TRUSTED) -> Query:
+        """Returns a statement that runs, or whose result is kept. JobError if the client has
+        none of that name."""
         for known in list(self._queries.values()):
             known.watch()
         query = self._queries.get(identity)
-        if query is None:
+        if query is None or not _is_own(query.by.name, by):
             raise JobError(
                 f"query '{identity}' does not exist", detail="it may have ended, and been forgotten"
             )
         return query
 
-    def running(self) -> list[Query]:
-        """Returns the statements that run, oldest first."""
-        found = [q for q in list(self._queries.values()) if q.state is QueryState.RUNNING]
+    def running(self, by: Principal = TRUSTED) -> list[Query]:
+        """Returns the statements of the client that run, oldest first; an administrator sees
+        all."""
+        own = [q for q in list(self._queries.values()) if _is_own(q.by.name, by)]
+        found = [q for q in own if q.state is QueryState.RUNNING]
         return sorted(found, key=lambda q: q.started_ms)
 
-    def stop(self, identity: str) -> None:
-        """Ends a statement and forgets its result. JobError if there is none."""
-        self.query(identity).stop()
+    def stop(self, identity: str, by: Principal = TRUSTED) -> None:
+        """Ends a statement and forgets its result. JobError if the client has none of that
+        name."""
+        self.query(identity, by).stop()
         with self._lock:
             self._queries.pop(identity, None)
 
@@ -192,3 +201,8 @@ class QueryService:
         finally:
             with self._lock:
                 self._running -= 1
+
+
+def _is_own(owner: str, by: Principal) -> bool:
+    """True if a client may use what a principal has begun."""
+    return by.is_admin or owner == by.name

@@ -23,6 +23,11 @@ _MOST: Final = 1 << 20  # bytes of a file
 _PLACES: Final = ("connector", "format", "path", "topic", "url", "table-name")
 
 
+def secret_names(options: Mapping[str, str]) -> set[str]:
+    """Returns the names of the secrets to which options refer."""
+    return {name for text in options.values() for name in _REFERENCE.findall(text)}
+
+
 @dataclass(frozen=True)
 class Secrets:
     """The source of secrets: variables SQLENGINE_SECRET_NAME, and before them `source`, a file of

@@ -27,18 +27,19 @@ def handle_request(
     request_data: bytes,
     allow: Callable[[Request], None] = lambda _: None,
     waiting: threading.BoundedSemaphore | None = None,
+    seen: Callable[[Request, object], object] = lambda _, answer: answer,
 ) -> bytes:
     """Executes a request and returns the response, errors of the broker included.
 
     `allow` may raise a ServiceError to reject it. A request that waits is executed without waiting
-    if no more may be `waiting`.
+    if no more may be `waiting`. `seen` returns what the client may see of an answer.
     """
     try:
         request = _REQUEST.decode(request_data)
         allow(request)
         if isinstance(request, Wait | ReadAll) and request.timeout_s and waiting is not None:
             return msgspec.msgpack.encode(Response(_wait(broker, request, waiting)))
-        return msgspec.msgpack.encode(Response(request.execute(broker)))
+        return msgspec.msgpack.encode(Response(seen(request, request.execute(broker))))
     except msgspec.DecodeError as error:
         failure = Failure(
             "BrokerError", "the request cannot be read", str(error), "use a client of this version"

@@ -1,0 +1,382 @@
+"""What a principal reaches through SQL: its own tables, views and tables of others, ad-hoc queries,
+savepoints, modules, and changes of what others use."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.remote.client import connect
+from sqlengine.client import Refused
+from tests.access.conftest import TOKENS, Guarded
+from tests.access.test_routes import ask
+from tests.service.harness import User
+from tests.support import eventually
+
+
+def rows_of(answer: dict[str, object], key: str) -> list[Any]:
+    found = answer[key]
+    assert isinstance(found, list)
+    return found
+
+
+def table(name: str, topic: str, more: str = "") -> str:
+    return (
+        f"CREATE TABLE {name} (id BIGINT, word STRING) WITH ('connector' = 'topic', 'topic' = '{topic}',"
+        f" 'format' = 'json', 'scan.startup.mode' = 'earliest-offset'{more});\n"
+    )
+
+
+def temporary(name: str, topic: str, more: str = "") -> str:
+    return table(name, topic, more).replace("CREATE TABLE", "CREATE TEMPORARY TABLE", 1)
+
+
+@pytest.fixture(scope="module")
+def tables(guarded: Guarded) -> Guarded:
+    """The administrator has a table and a view over a topic that is his alone, and a job of bob's
+    reads one that is bob's."""
+    root = guarded.user("root")
+    shared = table("secrets", "secret") + table("common", "shared")
+    root.submit("defs", shared + "CREATE VIEW peek AS SELECT id, word FROM secrets WHERE id > 0;")
+    root.submit("words", "CREATE FUNCTION twice AS 'words.twice' LANGUAGE PYTHON;")
+    root.write("secret", {"id": 7, "word": "hidden"})
+    return guarded
+
+
+@pytest.fixture
+def alice(tables: Guarded) -> Iterator[User]:
+    user = tables.user("alice")
+    yield user
+    for job in user.jobs():
+        user.client.delete(f"/api/v1/jobs/{job['name']}")
+
+
+OUT = temporary("mine", "a.out")
+REFUSED = {
+    "read topic 'secret'": [
+        OUT + "INSERT INTO mine SELECT id, word FROM secrets",
+        OUT + "INSERT INTO mine SELECT id, word FROM peek",
+        OUT + "CREATE VIEW a_view AS SELECT * FROM peek; INSERT INTO mine SELECT id, word FROM a_view",
+        "CREATE VIEW a_view AS SELECT * FROM peek;",
+        OUT + temporary("own", "secret") + "INSERT INTO mine SELECT * FROM own",
+        OUT + "INSERT INTO mine SELECT * FROM common /*+ OPTIONS('topic' = 'secret') */",
+        OUT + "INSERT INTO mine SELECT c.id, c.word FROM common AS c JOIN secrets AS s ON c.id = s.id",
+        OUT + "INSERT INTO mine SELECT id, word FROM common WHERE id IN (SELECT id FROM secrets)",
+        OUT + "INSERT INTO mine SELECT id, word FROM common UNION ALL SELECT id, word FROM peek",
+        OUT + "EXECUTE STATEMENT SET BEGIN INSERT INTO mine SELECT * FROM common;"
+        " INSERT INTO mine SELECT * FROM secrets; END;",
+        OUT + "INSERT INTO mine SELECT id, word FROM common"
+        " UNION ALL SELECT id, word FROM secrets WHERE FALSE",
+    ],
+    "see topic 'secret'": [
+        table("a_own", "secret"),
+        "CREATE TABLE a_like (extra INT) LIKE secrets;",
+    ],
+    "write topic 'shared'": [
+        OUT + "INSERT INTO common SELECT id, word FROM common",
+        OUT + "INSERT INTO mine /*+ OPTIONS('topic' = 'shared') */ SELECT id, word FROM common",
+        temporary("own", "shared") + "INSERT INTO own SELECT * FROM common",
+    ],
+    "read topic '_jobs'": [
+        OUT + temporary("log", "_jobs") + "INSERT INTO mine SELECT * FROM log",
+    ],
+    "write topic 'A.out'": [
+        temporary("own", "A.out") + "INSERT INTO own SELECT * FROM common",
+    ],
+    "use connector 'filesystem'": [
+        OUT + "CREATE TEMPORARY TABLE f (word STRING) WITH ('connector' = 'filesystem',"
+        " 'path' = '/etc', 'format' = 'raw'); INSERT INTO mine SELECT 1, word FROM f",
+    ],
+    "use connector 'jdbc'": [
+        ("CREATE TABLE a_db (id BIGINT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/tmp/x',"
+        " 'table-name' = 't');"),
+    ],
+    "load function 'other.f'": [
+        "CREATE FUNCTION a_f AS 'other.f' LANGUAGE PYTHON;",
+        "CREATE TEMPORARY FUNCTION a_f AS 'other.f' LANGUAGE PYTHON USING FILE 'words.py';",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"), [(asked, text) for asked, texts in REFUSED.items() for text in texts]
+)
+def test_a_job_cannot(alice: User, asked: str, text: str) -> None:
+    """Neither with a change nor with its rehearsal; nothing of it is there afterwards."""
+    for dry_run in ("true", "false"):
+        refusal = alice.refused(partial(alice.submit, "a.x", text, dry_run=dry_run))
+        assert refusal.status == 403, refusal
+        assert f"may not {asked}" in str(refusal)
+    assert alice.jobs() == []
+
+
+def test_a_job_can(alice: User, tables: Guarded) -> None:
+    """What is its principal's, also through tables and functions of others; the version has the
+    name."""
+    alice.submit("a.x", OUT + "INSERT INTO mine SELECT id, twice(word) FROM common")
+    tables.user("root").write("shared", {"id": 1, "word": "ab"})
+    eventually(lambda: {"id": 1, "word": "abab"} in alice.read("a.out"))
+    assert alice.job("a.x")["by"] == "alice"
+    (version,) = rows_of(alice.client.get("/api/v1/jobs/a.x/history"), "versions")
+    assert version["by"] == "alice"
+
+
+def test_names_of_jobs(alice: User, tables: Guarded) -> None:
+    text = OUT + "INSERT INTO mine SELECT * FROM common"
+    for name in ("b.x", "A.x", "xa.x", "a", "defs"):
+        assert alice.refused(partial(alice.submit, name, text)).status == 403
+    many: dict[str, object] = {"jobs": {"a.x": text, "b.x": text}}
+    assert alice.refused(lambda: alice.client.post("/api/v1/jobs", many)).status == 403
+    assert alice.jobs() == []
+    assert "defs" in tables.user("root").states()
+
+
+QUERIES = {
+    "read topic 'secret'": [
+        "SELECT * FROM secrets",
+        "SELECT * FROM peek",
+        "SELECT COUNT(*) FROM peek",
+        "SELECT * FROM common /*+ OPTIONS('topic' = 'secret') */",
+        "CREATE TEMPORARY VIEW v AS SELECT * FROM peek",
+    ],
+    "see topic 'secret'": [temporary("own", "secret").strip().rstrip(";")],
+    "read topic '_commands'": [
+        "SELECT * FROM common /*+ OPTIONS('topic' = '_commands') */",
+    ],
+    "use connector 'filesystem'": [
+        ("CREATE TEMPORARY TABLE f (word STRING, dt STRING) PARTITIONED BY (dt) WITH"
+        " ('connector' = 'filesystem', 'path' = '/etc', 'format' = 'json')"),
+    ],
+    "use function 'other.f'": ["CREATE TEMPORARY FUNCTION f AS 'other.f' LANGUAGE PYTHON"],
+    "change job 'defs'": ["STOP JOB 'defs'"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"), [(asked, text) for asked, texts in QUERIES.items() for text in texts]
+)
+def test_a_query_cannot(alice: User, asked: str, text: str) -> None:
+    refusal = alice.refused(lambda: alice.client.post("/api/v1/queries", text.encode()))
+    assert refusal.status == 403, refusal
+    assert f"may not {asked}" in str(refusal)
+
+
+def test_queries_and_sessions_are_their_principals_own(tables: Guarded) -> None:
+    """A refused definition is not in the session either."""
+    alice, bob = tables.user("alice"), tables.user("bob")
+    session = alice.client.post("/api/v1/sessions")["session"]
+    alice.refused(
+        lambda: alice.client.post(
+            "/api/v1/queries", b"CREATE TEMPORARY VIEW v AS SELECT * FROM peek", session=session
+        )
+    )
+    refusal = alice.refused(
+        lambda: alice.client.post("/api/v1/queries", b"SELECT * FROM v", session=session)
+    )
+    assert "v" in str(refusal)
+    assert refusal.status == 400
+    query = alice.client.post("/api/v1/queries", b"SELECT id FROM common", follow="true")["query"]
+    assert [q["query"] for q in rows_of(alice.client.get("/api/v1/queries"), "queries")] == [query]
+    assert bob.client.get("/api/v1/queries")["queries"] == []
+    intrusions: list[Callable[[], object]] = [
+        lambda: bob.client.get(f"/api/v1/queries/{query}"),
+        lambda: bob.client.delete(f"/api/v1/queries/{query}"),
+        lambda: bob.client.delete(f"/api/v1/sessions/{session}"),
+        lambda: bob.client.post("/api/v1/queries", b"SELECT 1", session=session),
+    ]
+    for intrusion in intrusions:
+        assert bob.refused(intrusion).status == 404
+    alice.client.delete(f"/api/v1/queries/{query}")
+
+
+def test_nobody_makes_anothers_job_read_or_write_for_him(tables: Guarded) -> None:
+    """bob changes a view that a job of alice's uses: it may not read what alice may not, whatever
+    bob may; and alice's table cannot lead bob's job to a topic that is alice's alone."""
+    alice, bob, root = (tables.user(n) for n in ("alice", "bob", "root"))
+    bob.submit("b.defs", "CREATE VIEW b_view AS SELECT id, word FROM common;")
+    alice.submit("a.reads", OUT + "INSERT INTO mine SELECT * FROM b_view")
+    changed = table("b_in", "b.in") + "CREATE VIEW b_view AS SELECT id, word FROM b_in;"
+    refusal = bob.refused(lambda: bob.submit("b.defs", changed))
+    assert "principal 'alice' may not read topic 'b.in'" in str(refusal)
+    root.submit(
+        "a.reads", OUT + "INSERT INTO mine SELECT * FROM b_view"
+    )  # unchanged: still alice's
+    assert root.job("a.reads")["by"] == "alice"
+    alter = b"ALTER VIEW b_view AS SELECT id, word FROM secrets"
+    assert alice.refused(lambda: alice.client.post("/api/v1/statements", alter)).status == 403
+    assert bob.refused(lambda: bob.client.post("/api/v1/statements", alter)).status == 403
+    stop = b"STOP JOB 'b.defs'"
+    assert alice.refused(lambda: alice.client.post("/api/v1/statements", stop)).status == 403
+    (jobs,) = rows_of(alice.client.post("/api/v1/statements", b"SHOW JOBS"), "results")
+    assert [row[0] for row in jobs["rows"]] == ["a.reads"]
+    for user, job in ((alice, "a.reads"), (bob, "b.defs")):
+        user.client.delete(f"/api/v1/jobs/{job}")
+
+
+def test_a_rollback_is_a_submission(tables: Guarded) -> None:
+    """An old version of the administrator's does not run for who may not run its text."""
+    alice, root = tables.user("alice"), tables.user("root")
+    root.submit("a.old", OUT + "INSERT INTO mine SELECT * FROM peek")
+    alice.submit("a.old", OUT + "INSERT INTO mine SELECT * FROM common")
+    refusal = alice.refused(lambda: alice.client.post("/api/v1/jobs/a.old/rollback", version=1))
+    assert refusal.status == 403
+    assert alice.job("a.old")["version"] == 2
+    alice.client.delete("/api/v1/jobs/a.old")
+
+
+def test_state_of_anothers_job(tables: Guarded) -> None:
+    """A savepoint of another's job is neither seen, nor begun from, nor deleted."""
+    alice, bob = tables.user("alice"), tables.user("bob")
+    counts = (
+        "CREATE TEMPORARY TABLE n (w STRING, n BIGINT) WITH ('connector' = 'blackhole');"
+        " INSERT INTO n SELECT word, COUNT(*) FROM common GROUP BY word"
+    )
+    bob.submit("b.counts", counts)
+    path = bob.client.post("/api/v1/jobs/b.counts/savepoints")["savepoint"]
+    name = str(path).rsplit("/", 1)[-1]
+    intrusions: list[Callable[[], object]] = [
+        lambda: alice.submit("a.counts", counts, savepoint=path),
+        lambda: alice.submit("a.counts", f"SET 'execution.savepoint.path' = '{path}';{counts}"),
+        lambda: alice.client.get(f"/api/v1/savepoints/{name}"),
+        lambda: alice.client.get("/api/v1/savepoints/x", at=path),
+        lambda: alice.client.delete(f"/api/v1/savepoints/{name}"),
+        lambda: alice.client.get("/api/v1/jobs/b.counts/state/1"),
+    ]
+    for intrusion in intrusions:
+        assert alice.refused(intrusion).status == 403
+    alice.submit("a.counts", counts)
+    alice.client.post("/api/v1/jobs/a.counts/stop")
+    start = "/api/v1/jobs/a.counts/start"
+    assert alice.refused(lambda: alice.client.post(start, savepoint=path)).status == 403
+    assert alice.client.get("/api/v1/savepoints")["savepoints"] == []
+    assert len(rows_of(bob.client.get("/api/v1/savepoints"), "savepoints")) == 1
+    alice.client.delete("/api/v1/jobs/a.counts")
+    bob.client.delete("/api/v1/jobs/b.counts")
+
+
+def test_dead_letters_are_those_of_jobs_that_one_may_see(tables: Guarded) -> None:
+    alice, bob, root = (tables.user(n) for n in ("alice", "bob", "root"))
+    root.submit("r.secrets", "CREATE TEMPORARY TABLE x (id BIGINT) WITH ('connector' = 'blackhole');"
+                " INSERT INTO x SELECT CAST(word AS BIGINT) FROM secrets")  # fmt: skip
+    root.write("secret", b"torn {", {"id": 1, "word": "no number"})
+    letters = eventually(
+        lambda: (
+            len(found := rows_of(root.client.get("/api/v1/dead-letters"), "letters")) >= 2 and found
+        )
+    )
+    assert {letter["job"] for letter in letters} == {"", "r.secrets"}
+    for user in (alice, bob):
+        assert user.client.get("/api/v1/dead-letters")["letters"] == []
+        assert user.client.get("/api/v1/dead-letters", table="secrets")["letters"] == []
+    replay = "/api/v1/jobs/r.secrets/dead-letters/replay"
+    assert alice.refused(lambda: alice.client.post(replay)).status == 403
+    root.client.delete("/api/v1/jobs/r.secrets")
+
+
+def test_modules_come_from_administrators(tables: Guarded) -> None:
+    """Python runs as the server's user: who may upload it is an administrator."""
+    body: dict[str, object] = {
+        "name": "a.up",
+        "sql": "CREATE FUNCTION a_up AS 'words.evil' LANGUAGE PYTHON;",
+        "modules": {"words.py": "import os"},
+    }
+    alice = tables.user("alice")
+    refusal = alice.refused(lambda: alice.client.post("/api/v1/jobs", body))
+    assert refusal.status == 403
+    bob = tables.user("bob")
+    loads = "CREATE FUNCTION b_f AS 'words.twice' LANGUAGE PYTHON;"
+    assert bob.refused(lambda: bob.submit("b.f", loads)).status == 403
+    calls = temporary("mine", "b.out") + "INSERT INTO mine SELECT id, twice(word) FROM common"
+    refusal = bob.refused(lambda: bob.submit("b.f", calls))
+    assert "may not use function 'words.twice'" in str(refusal)
+
+
+def test_quotas(tables: Guarded) -> None:
+    """Three jobs of alice's, and no fourth, in one request or in several; a kilobyte a second of
+    the sender's."""
+    alice, sender = tables.user("alice"), tables.user("sender")
+    text = OUT + "INSERT INTO mine SELECT * FROM common WHERE id = {}"
+    jobs = {f"a.q{n}": text.format(n) for n in range(4)}
+    done = rows_of(alice.client.post("/api/v1/jobs", {"jobs": jobs}), "jobs")
+    assert sorted(o["status"] for o in done) == ["added"] * 3 + ["refused"]
+    refusal = alice.refused(lambda: alice.submit("a.q9", text.format(9)))
+    assert "principal 'alice' has 3 jobs, and may have 3" in str(refusal)
+    alice.submit("a.q0", text.format(17))  # one that there is may change
+    for job in alice.jobs():
+        alice.client.delete(f"/api/v1/jobs/{job['name']}")
+    sender.write("shared", b"x" * 2000)
+    assert sender.refused(lambda: sender.write("shared", b"x")).status == 429
+    assert ask(tables, "sender", "POST", "/api/v1/topics/shared/records", b"x", **{"X-Client": "o"})[
+        0
+    ] == 429  # fmt: skip
+
+
+def test_the_broker_for_other_processes(tables: Guarded) -> None:
+    """Every message is judged as its route over HTTP would be."""
+    alice = connect(tables.url, TOKENS["alice"])
+    refused: list[Callable[[], object]] = [
+        lambda: alice.read("secret", 0, 0),
+        lambda: alice.read("_jobs", 0, 0),
+        lambda: alice.topic("secret"),
+        lambda: alice.end_offset("secret", 0),
+        lambda: alice.lookup("_jobs", b"x"),
+        lambda: alice.append("shared", 0, [b"x"], timestamp_ms=1),
+        lambda: alice.append("_commands", 0, [b"x"], timestamp_ms=1),
+        lambda: alice.delete_topic("secret"),
+        lambda: alice.create_topic("c.new"),
+        lambda: alice.trim("secret", 0, 1),
+        lambda: alice.join("b", "m", ["b.in"]),
+        lambda: alice.commit("g", "secret", {0: 0}),
+        lambda: alice.apply_retention(),
+    ]
+    for work in refused:
+        with pytest.raises(BrokerError, match="may not"):
+            work()
+    assert {t.name for t in alice.topics()} == {"shared", "a.in", "a.out"}
+    alice.append("a.in", 0, [b"x"], timestamp_ms=1)
+    assert alice.read("a.in", 0, 0) is not None
+    bob = connect(tables.url, TOKENS["bob"])
+    bob.commit("bobs", "b.in", {0: 0})
+    with pytest.raises(BrokerError, match="may not"):
+        alice.delete_group("bobs")
+    assert "bobs" not in {g.name for g in alice.groups()}
+    alice.close()
+    bob.close()
+
+
+def test_commands_come_from_administrators(tables: Guarded) -> None:
+    root = tables.user("root")
+    assert root.command(op="list")["status"] == "listed"
+    alice = tables.user("alice")
+    command: dict[str, object] = {"id": "1", "op": "remove", "name": "defs"}
+    refusal = alice.refused(lambda: alice.write("_commands", command))
+    assert refusal.status == 403
+    assert "defs" in root.states()
+
+
+def test_a_body_is_not_waited_for(tables: Guarded) -> None:
+    """The roles are looked at by the head of a request."""
+    connection = http.client.HTTPConnection("127.0.0.1", tables.port, timeout=60)
+    connection.putrequest("POST", "/api/v1/topics/a.in/records")
+    connection.putheader("Authorization", f"Bearer {TOKENS['reader']}")
+    connection.putheader("Content-Length", "0")
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.status == 403
+    assert "role 'write'" in json.loads(answer.read())["cause"]
+    connection.close()
+
+
+def test_refused_is_not_raised_for_the_administrator(tables: Guarded) -> None:
+    root = tables.user("root")
+    root.submit("r.all", temporary("sink", "a.out") + "INSERT INTO sink SELECT * FROM peek")
+    assert root.job("r.all")["by"] == "root"
+    root.client.delete("/api/v1/jobs/r.all")
+    with pytest.raises(Refused):
+        root.job("r.all")
