@@ -19,7 +19,7 @@ SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist loadfile --max-worker-restart
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 
-.PHONY: help setup setup-spark check format test test-all test-slow soak test-spark test-oracle test-wheel goldens-check bench demo wheel clean
+.PHONY: help setup setup-spark check format test test-all test-slow soak test-spark test-oracle test-wheel goldens-check bench demo lock sbom wheel clean
 
 help: ## show the targets
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 16
@@ -36,19 +36,25 @@ $(BIN)/python:
 INSTALL = $(if $(UV),"$(UV)" pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
 $(SETUP): requirements/runtime.txt requirements/dev.txt pyproject.toml | $(BIN)/python
-	$(INSTALL) -r requirements/dev.txt
+	$(INSTALL) --require-hashes -r requirements/dev.txt
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
+# Extras that `make test` needs, too.
+TESTED_EXTRAS := mysql
+# One list for all versions of Python and kinds of processors, with the hashes of all their files.
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" $(UPGRADE)
+
 $(SPARK): requirements/spark.txt $(SETUP)
-	$(INSTALL) -r requirements/spark.txt
+	$(INSTALL) --require-hashes -r requirements/spark.txt
 	@touch $@
 
-check: $(SETUP) ## style, types, direction of imports
+check: $(SETUP) ## style, types, direction of imports, licences
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES) $(wildcard benchmarks tests)
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.supply_chain.licences
 
 format: $(SETUP) ## let ruff repair what it can
 	$(BIN)/ruff check --fix .
@@ -79,6 +85,14 @@ bench: $(SETUP) ## the figures of the documents
 
 demo: $(SETUP) ## events, attacks and rules on this machine
 	$(BIN)/python -m demo
+
+lock: $(SETUP) ## requirements/*.txt for pyproject.toml, with hashes (UPGRADE="--upgrade-package NAME" or --upgrade: newer versions)
+	$(LOCK) -o requirements/runtime.txt pyproject.toml
+	$(LOCK) -o requirements/dev.txt -c requirements/runtime.txt $(TESTED_EXTRAS:%=--extra %) --group dev pyproject.toml
+	$(LOCK) -o requirements/spark.txt -c requirements/runtime.txt --extra spark pyproject.toml
+
+sbom: $(SETUP) ## dist/sbom.cdx.json: the libraries as CycloneDX lists them
+	$(BIN)/python -m tests.supply_chain.sbom dist/sbom.cdx.json
 
 wheel: $(SETUP) ## dist/*.whl
 	$(BIN)/hatchling build -t wheel -d dist

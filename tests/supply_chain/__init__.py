@@ -1,0 +1,1 @@
+"""Where our libraries come from, and under which licences."""
