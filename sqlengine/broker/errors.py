@@ -175,6 +175,14 @@ def corrupt_segment(path: Path, position: int, offset: int, what: str) -> Corrup
     )
 
 
+def cannot_read_segment(path: Path, cause: OSError) -> BrokerError:
+    return BrokerError(
+        f"segment {str(path)!r} cannot be read",
+        detail=cause.strerror,
+        hint="see whether its disk is sound and this user may read it, or restore it from a copy",
+    )
+
+
 def records_missing(path: Path, position: int, first: int, behind: int) -> CorruptSegment:
     return CorruptSegment(
         f"segment {str(path)!r} is corrupt at byte {position}, offset {first}",

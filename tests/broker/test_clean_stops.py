@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,8 @@ import pytest
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import CorruptSegment
 from sqlengine.broker.storage.end_mark import NAME
-from sqlengine.broker.storage.open_files import OPEN_FILES
 from sqlengine.system.disk import MachineDisk
+from sqlengine.system.durability import Fsync
 
 
 def write_log(folder: Path, *, batches: int = 3) -> tuple[Path, list[int]]:
@@ -120,30 +122,87 @@ def test_one_damaged_topic_does_not_keep_the_others_from_opening(folder: Path) -
     broker.close()
 
 
-def test_a_segment_that_is_cut_while_it_is_mapped_is_an_error(folder: Path) -> None:
+def test_a_segment_that_is_cut_while_it_is_read_is_an_error(folder: Path) -> None:
     broker = EmbeddedBroker(folder)
     broker.create_topic("t")
+    ends = []
     for number in range(50):
         broker.append("t", 0, [b"%d" % number * 100] * 1_000, timestamp_ms=number)
+        ends.append(broker.shards("t")[0].bytes)
     assert broker.read("t", 0, 0) is not None
     (path,) = (folder / "topics" / "t.topic" / "0").glob("*.seg")
-    os.truncate(path, 4_096)
+    os.truncate(path, ends[1] + 80)
     for offset in (0, 20_000, 49_000):
-        with pytest.raises(CorruptSegment, match=path.name):
-            broker.read("t", 0, offset)
+        with pytest.raises(CorruptSegment, match=rf"{path.name}' .* byte {ends[1]}, offset 2000"):
+            broker.read("t", 0, offset, until=50_000)
+    with pytest.raises(CorruptSegment, match=path.name):
+        broker.append("t", 0, [b"x"], timestamp_ms=0)
     broker.close()
 
 
-def test_shards_do_not_keep_a_descriptor_each(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(OPEN_FILES, "_most", 1024 // 8)
-    broker = EmbeddedBroker(folder)
-    before = len(os.listdir("/proc/self/fd"))
-    broker.create_topic("wide", 1_000)
+def run_program(program: str, folder: Path) -> str:
+    """What a program says that works on a broker in a process of its own."""
+    begin = "import os, resource, sys; from sqlengine.broker.embedded import EmbeddedBroker\n"
+    command = [sys.executable, "-c", begin + program, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+HOLD = """
+broker = EmbeddedBroker(sys.argv[1])
+broker.create_topic("t")
+broker.append("t", 0, [b"abc"] * 100_000, timestamp_ms=0)
+records = broker.read("t", 0, 0, max_records=200_000)
+os.truncate(broker._log("t", 0).segments[0].path, 0)
+print(len(set(records.values.to_pylist())), records.num_rows)
+"""
+
+
+def test_records_that_were_read_outlive_a_cut(folder: Path) -> None:
+    assert run_program(HOLD, folder) == "1 100000\n"
+
+
+WIDE = """
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+for life in range(2):
+    broker = EmbeddedBroker(sys.argv[1])
+    broker.create_topic("wide", 1_000, if_not_exists=True)
     for shard in range(1_000):
         broker.append("wide", shard, [b"x"], timestamp_ms=0)
-        assert broker.read("wide", shard, 0) is not None
-    assert len(os.listdir("/proc/self/fd")) - before < 300
+    for shard in range(1_000):
+        assert broker.read("wide", shard, 0).num_rows == life + 1
+    assert len(os.listdir("/proc/self/fd")) < 100
     broker.close()
-    assert len(os.listdir("/proc/self/fd")) <= before
+assert len(os.listdir("/proc/self/fd")) < 15, os.listdir("/proc/self/fd")
+"""
+
+
+def test_shards_share_descriptors(folder: Path) -> None:
+    run_program(WIDE, folder)
+
+
+def test_what_was_on_disk_at_a_clean_stop_is_not_synced_again(folder: Path) -> None:
+    class Counting(MachineDisk):
+        synced = 0
+
+        def sync(self, file: int) -> None:
+            Counting.synced += 1
+            super().sync(file)
+
+    def life(writer: str | None = None, *, fsync: Fsync = "interval") -> int:
+        """How many files one more process syncs when it starts."""
+        before = Counting.synced
+        broker = EmbeddedBroker(folder, fsync=fsync, disk=Counting())
+        started = Counting.synced - before
+        broker.create_topic("t", 100, if_not_exists=True)
+        if writer is not None:
+            broker.append("t", 0, [], timestamp_ms=0, writer=writer, epoch=1)
+        broker.close()
+        return started
+
+    life()
+    assert life() == 0
+    assert life("unsynced", fsync="none") == 0
+    assert life() == 1
+    assert life() == 0

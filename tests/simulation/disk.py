@@ -140,6 +140,9 @@ class SimulatedDisk:
         self._open[self._next] = file, str(path)
         return self._next
 
+    def open_to_read(self, path: Path) -> int:
+        return self.open(path)
+
     def close(self, file: int) -> None:
         known = self._open.pop(file, None)
         if known is not None and known[0].locked == file:
@@ -204,9 +207,6 @@ class SimulatedDisk:
     def read(self, path: Path, size: int = -1) -> bytes:
         data = self._file(path).data
         return bytes(data if size < 0 else data[:size])
-
-    def map(self, path: Path) -> bytes:
-        return self.read(path)
 
     def names(self, folder: Path) -> list[str]:
         return sorted(self._folder(folder).entries) if self.is_folder(folder) else []

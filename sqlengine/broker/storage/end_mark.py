@@ -4,7 +4,8 @@ A torn end of a log is cut when it is opened, because a process that dies may le
 there at a clean stop cannot be torn: if it is missing, the file was damaged since.
 
 The file `end.mark` in the shard's folder is one line: the next offset, the start of the machine in
-which it was written, whether the log was synced before, and a CRC-32 of these. It is never removed:
+which it was written, whether the log was synced before, the size of the last segment (not in older
+ones), and a CRC-32 of these. It is never removed:
 a log only grows, so an older mark stays true."""
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ _LIMIT: Final = 200  # bytes; a mark has fewer
 
 class EndMark(NamedTuple):
     """`offset`: where the log ended. `boot`: the start of the machine. `synced`: the log was on
-    disk, so that a loss of power explains nothing."""
+    disk, so that a loss of power explains nothing. `size`: that of the last segment, in bytes; -1
+    where it is not known."""
 
     offset: int
     boot: str
     synced: bool
+    size: int = -1
 
     def must_hold(self, disk: Disk) -> bool:
         """True if nothing but damage explains a log that ends before the mark."""
@@ -46,16 +49,16 @@ def _read(path: Path, disk: Disk) -> EndMark:
     try:
         text, _, crc = disk.read(path, _LIMIT).decode().strip().rpartition(" ")
         if int(crc, 16) == zlib.crc32(text.encode()):
-            offset, boot, synced = text.split(" ")
-            return EndMark(int(offset), boot, synced == "synced")
+            offset, boot, synced, *size = text.split(" ")
+            return EndMark(int(offset), boot, synced == "synced", *map(int, size[:1]))
     except (OSError, ValueError):
         pass  # a mark only adds certainty: without one the log is what it was without marks
     return NO_MARK
 
 
-def write_end_mark(folder: Path, offset: int, disk: Disk, *, synced: bool) -> None:
+def write_end_mark(folder: Path, offset: int, size: int, disk: Disk, *, synced: bool) -> None:
     """Writes the mark of a shard that is closed now; leaves it out where the disk refuses."""
-    text = f"{offset} {disk.boot_id()} {'synced' if synced else 'written'}"
+    text = f"{offset} {disk.boot_id()} {'synced' if synced else 'written'} {size}"
     line = f"{text} {zlib.crc32(text.encode()):08x}\n".encode()
     unfinished = folder / (NAME + ".tmp")
     with suppress(OSError):

@@ -18,14 +18,18 @@ from sqlengine.broker.storage.codec import (
     Header,
     Parts,
     decode,
-    header_at,
     is_intact,
     plain_values,
 )
+from sqlengine.broker.storage.index import INDEX_BYTES
 from sqlengine.broker.storage.segment import Segment, Tail
+from sqlengine.broker.storage.window import Window
 
 _MAX_ARRAY_BYTES = 2**31 - 1
 _NO_LIMIT = 2**62
+# What a read takes of a file at first: so much more than expected, and within these bounds.
+_MARGIN = 1.25
+_LEAST_BYTES, _MOST_BYTES = 4 << 10, 2 << 20
 
 
 class ReadBounds(NamedTuple):
@@ -38,11 +42,10 @@ class ReadBounds(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Consecutive batches of one segment: their positions in the mapped file, and their headers."""
+    """Consecutive batches of one segment: what was read, their places in it, and their headers."""
 
-    buffer: pa.Buffer
-    view: memoryview
-    positions: list[int]
+    window: Window
+    places: list[int]
     headers: list[Header]
 
 
@@ -54,25 +57,58 @@ class Batches(msgspec.Struct, frozen=True, array_like=True):
 
     def run(self) -> Run:
         """Parses the batches. Raises BrokerError unless all of them are intact."""
-        buffer, view = pa.py_buffer(self.data), memoryview(self.data)
-        run, position = Run(buffer, view, [], []), 0
-        while position < len(view):
-            mark = int.from_bytes(view[position + 4 : position + 8], "little")
-            header = header_at(view, position, len(view), mark)
-            if header is None or not is_intact(view, position, header):
+        window, at = Window.of(self.data), 0
+        run, view = Run(window, [], []), window.view
+        while at < len(view):
+            mark = int.from_bytes(view[at + 4 : at + 8], "little")
+            header = window.header(at, len(view), mark)
+            if header is None or not is_intact(view, at, header):
                 raise BrokerError("batches were damaged on their way", hint="read them again")
-            run.positions.append(position)
+            run.places.append(at)
             run.headers.append(header)
-            position += header.length
+            at += header.length
         return run
 
 
+class Begin(NamedTuple):
+    """The beginning of a read: its first segment as it is now, and what was read of that from the
+    byte `position` on, at which a batch begins."""
+
+    segment: Segment
+    tail: Tail
+    position: int
+    window: Window
+
+
+def begin_read(segment: Segment, offset: int, limits: ReadBounds) -> Begin:
+    """Reads as much of the segment as the records from `offset` on within the limits will take."""
+    tail = segment.tail
+    position = segment.position_of(offset, tail)
+    size = _expected_bytes(segment, tail, offset, limits)
+    if not segment.is_hint(offset):
+        size += INDEX_BYTES  # batches between the entry of the index and the offset
+    return Begin(segment, tail, position, segment.window(position, size, tail))
+
+
+def _expected_bytes(segment: Segment, tail: Tail, offset: int, limits: ReadBounds) -> int:
+    """Returns how many bytes a read will need, by the average of the segment's records."""
+    records = limits.records if limits.until is None else max(0, limits.until - offset)
+    average = (tail.size - segment.start) / max(1, tail.next_offset - segment.base)
+    most = _MOST_BYTES if limits.until is not None else min(limits.bytes, _MOST_BYTES)
+    return max(_LEAST_BYTES, min(int(records * average * _MARGIN), int(most * _MARGIN)))
+
+
 def read_range(
-    topic: str, shard: int, segments: Sequence[Segment], offset: int, limits: ReadBounds
+    topic: str,
+    shard: int,
+    segments: Sequence[Segment],
+    offset: int,
+    limits: ReadBounds,
+    begin: Begin | None = None,
 ) -> Records:
     """Returns records of `segments` from `offset` on, which is in them; no rows only if compaction
-    left none."""
-    runs, reached = _collect_within(segments, offset, limits)
+    left none. `begin`: what was read of the first of them already."""
+    runs, reached = _collect_within(segments, offset, limits, begin)
     return records_of(topic, shard, runs, reached, offset, limits)
 
 
@@ -80,20 +116,20 @@ def read_batches(segments: Sequence[Segment], offset: int, limits: ReadBounds) -
     """Returns the batches with these records, as a whole."""
     runs, reached = _collect_within(segments, offset, limits)
     batches = [
-        run.view[position : position + header.length]
+        run.window.view[at : at + header.length]
         for run in runs
-        for position, header in zip(run.positions, run.headers, strict=True)
+        for at, header in zip(run.places, run.headers, strict=True)
     ]
     return Batches(b"".join(batches), reached)
 
 
 def _collect_within(
-    segments: Sequence[Segment], offset: int, limits: ReadBounds
+    segments: Sequence[Segment], offset: int, limits: ReadBounds, begin: Begin | None = None
 ) -> tuple[list[Run], int]:
-    if limits.until is not None:
-        return _collect(segments, offset, limits.until, _NO_LIMIT)
-    limits = clamped(limits)
-    return _collect(segments, offset, offset + limits.records, limits.bytes)
+    limits = clamped(limits) if limits.until is None else limits
+    stop = offset + limits.records if limits.until is None else limits.until
+    size = limits.bytes if limits.until is None else _NO_LIMIT
+    return _collect(segments, offset, stop, size, limits, begin)
 
 
 def clamped(limits: ReadBounds) -> ReadBounds:
@@ -115,9 +151,9 @@ def records_of(
         values = _join_plain(runs, headers)
     else:
         parts = [
-            decode(run.buffer, *batch)
+            decode(run.window.buffer, *batch)
             for run in runs
-            for batch in zip(run.positions, run.headers, strict=True)
+            for batch in zip(run.places, run.headers, strict=True)
         ]
         values = _join([part.values for part in parts])
     offsets, timestamps = _offsets(headers, parts), _timestamps(headers, parts)
@@ -139,7 +175,12 @@ def records_of(
 
 
 def _collect(
-    segments: Sequence[Segment], offset: int, stop: int, size: int
+    segments: Sequence[Segment],
+    offset: int,
+    stop: int,
+    size: int,
+    limits: ReadBounds,
+    begin: Begin | None,
 ) -> tuple[list[Run], int]:
     """Collects batches from `offset` on until one ends at or after `stop`, or has `size` bytes;
     returns where the last one ends."""
@@ -148,36 +189,41 @@ def _collect(
     for segment in segments[bisect_right(segments, offset, key=_base) - 1 :]:
         if reached >= stop or size <= 0:
             break
-        tail, buffer = segment.tail, segment.buffer()
-        run = Run(buffer, memoryview(buffer), [], [])
-        reached = _collect_run(segment, tail, run, offset, stop, size)
-        segment.check(run.view, run.positions, run.headers)
-        size -= sum(header.value_bytes for header in run.headers)
-        runs.append(run)
-        if reached == tail.next_offset and segment is not segments[-1]:
-            segment.unmap()  # each mapped file costs a descriptor
+        if begin is None or begin.segment is not segment:
+            begin = begin_read(segment, max(offset, segment.base), limits)
+        found, reached = _collect_runs(begin, offset, stop, size)
+        for run in found:
+            segment.check(run.window, run.places, run.headers)
+            size -= sum(header.value_bytes for header in run.headers)
+        runs += found
+        if reached == begin.tail.next_offset and segment is not segments[-1]:
+            segment.close()  # it is not read again soon
     return runs, reached
 
 
-def _collect_run(segment: Segment, tail: Tail, run: Run, offset: int, stop: int, size: int) -> int:
+def _collect_runs(begin: Begin, offset: int, stop: int, size: int) -> tuple[list[Run], int]:
+    segment, tail, start, first = begin
+    runs: list[Run] = []
     reached = max(offset, segment.base)
-    for position, header in segment.batches(
-        run.view, segment.position_of(offset, run.view, tail), tail
-    ):
+    held = None
+    for window, at, header in segment.batches(start, tail, len(first.view), first):
         if header.next <= offset:
             continue
         # Batches without rows record epochs, or gaps that compaction left.
         if header.rows:
-            run.positions.append(position)
-            run.headers.append(header)
+            if window is not held:
+                held = window
+                runs.append(Run(window, [], []))
+            runs[-1].places.append(at)
+            runs[-1].headers.append(header)
         reached = header.next
         size -= header.value_bytes
         if reached >= stop or size <= 0:
-            segment.set_hint(reached, position + header.length)
-            return reached
+            segment.set_hint(reached, window.start + at + header.length)
+            return runs, reached
     segment.require_end(reached, tail)
     segment.set_hint(reached, tail.size)
-    return reached
+    return runs, reached
 
 
 def _base(segment: Segment) -> int:
@@ -198,9 +244,9 @@ def _join_plain(runs: list[Run], headers: list[Header]) -> pa.BinaryArray:
     sizes = np.array([header.value_bytes for header in headers], np.int64)
     _require_fit(int(sizes.sum()))
     columns = [
-        plain_values(run.view, *batch)
+        plain_values(run.window.view, *batch)
         for run in runs
-        for batch in zip(run.positions, run.headers, strict=True)
+        for batch in zip(run.places, run.headers, strict=True)
     ]
     ends = np.frombuffer(b"".join([b"\0\0\0\0", *(ends for ends, _ in columns)]), "<i4").copy()
     before = (np.cumsum(sizes) - sizes).astype(np.int32)
@@ -268,14 +314,12 @@ def first_since(segment: Segment, timestamp: int) -> int:
     predecessor had it."""
     if segment.state.max_timestamp >= timestamp:
         return segment.base
-    tail, buffer = segment.tail, segment.buffer()
-    view = memoryview(buffer)
-    for position, header in segment.batches(
-        view, segment.position_before(timestamp, view, tail), tail
-    ):
+    tail = segment.tail
+    for window, at, header in segment.batches(segment.position_before(timestamp, tail), tail):
         if header.timestamp >= timestamp:
-            segment.check(view, [position], [header])
-            return _first_row_since(decode(buffer, position, header), header.base, timestamp)
+            batch = segment.window(window.start + at, header.length, tail)
+            segment.check(batch, [0], [header])
+            return _first_row_since(decode(batch.buffer, 0, header), header.base, timestamp)
     return tail.next_offset
 
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-
-from sqlengine.broker.errors import CorruptSegment, corrupt_segment
-from sqlengine.broker.storage.codec import Header, header_at, is_intact
+from sqlengine.broker.errors import (
+    BrokerError,
+    CorruptSegment,
+    cannot_read_segment,
+    corrupt_segment,
+)
+from sqlengine.broker.storage.codec import Header, is_intact
 from sqlengine.broker.storage.head import Head, State, new_head, read_head
-from sqlengine.broker.storage.open_files import OPEN_FILES
+from sqlengine.broker.storage.index import Index
+from sqlengine.broker.storage.open_files import OPEN_FILES, OpenFile
+from sqlengine.broker.storage.window import Batch, Window
 from sqlengine.system.disk import Disk
 
-INDEX_BYTES = 64 << 10
 _COPY_BYTES = 1 << 20
+# Reading headers alone: many of small batches come with one call, little in vain of large ones.
+_HEADERS_BYTES = 16 << 10
+# Reading all: what was read is still in the processor's cache when its checksum is computed.
+_ALL_BYTES = 256 << 10
 
 
 class Tail(NamedTuple):
@@ -30,32 +35,6 @@ class Tail(NamedTuple):
     next_offset: int
     size: int
     max_timestamp: int
-
-
-class Index:
-    """A sparse index with an entry about every 64 KiB: a batch's offset, its byte, and the latest
-    timestamp before it."""
-
-    def __init__(self) -> None:
-        self._offsets, self._positions, self._times = array("q"), array("q"), array("q")
-
-    def add(self, offset: int, position: int, latest: int) -> None:
-        if not self._positions or position - self._positions[-1] >= INDEX_BYTES:
-            # Readers take no lock and find an entry by its offset, which therefore is added last.
-            self._positions.append(position)
-            self._times.append(latest)
-            self._offsets.append(offset)
-
-    def for_offset(self, offset: int, default: int) -> int:
-        """Returns the byte of the last indexed batch that begins at or before `offset`."""
-        place = bisect_right(self._offsets, offset) - 1
-        return self._positions[place] if place >= 0 else default
-
-    def for_time(self, timestamp: int, default: int) -> int:
-        """Returns the byte of the last indexed batch before which no timestamp is `timestamp` or
-        later."""
-        place = bisect_left(self._times, timestamp) - 1
-        return self._positions[place] if place >= 0 else default
 
 
 class Segment:
@@ -70,8 +49,7 @@ class Segment:
         self.tail = Tail(self.base, self.start, self.state.max_timestamp)
         self.index: Index | None = None
         self.dirty = False
-        self._fd: int | None = None
-        self._mapped: pa.Buffer | None = None
+        self._open: OpenFile | None = None
         self._hint = (self.base, self.start)
         self._checked = (self.start, self.start)
 
@@ -100,7 +78,7 @@ class Segment:
         segment = cls(path, head, disk)
         segment.index = Index()
         try:
-            _write_all(disk, segment._create_file(), [content], 0)
+            _write_all(disk, segment._create_file().fd, [content], 0)
         except OSError:
             segment.remove()
             raise
@@ -109,7 +87,7 @@ class Segment:
     def publish(self, path: Path, *, durable: bool) -> None:
         """Renames the file to its final name, from which on it is part of the log."""
         if durable:
-            self._disk.sync(self._file())
+            self._disk.sync(self._file().fd)
             self.dirty = False
         self._disk.rename(self.path, path)
         self.path = path
@@ -118,18 +96,20 @@ class Segment:
 
     def write(self, parts: Sequence[bytes], *, durable: bool) -> int:
         """Writes batches after the tail; returns their size. Raises OSError, with nothing left of
-        them."""
-        position, fd = self.tail.size, self._file()
+        them, and CorruptSegment for a file that somebody has cut: what follows a gap could not be
+        read any more."""
+        position, file = self.tail.size, self._file()
+        if (size := self._disk.size(file.fd)) < position:
+            raise self._was_cut(size, self.tail)
         try:
-            size = _write_all(self._disk, fd, parts, position)
+            size = _write_all(self._disk, file.fd, parts, position)
             if durable:
-                self._disk.sync(fd)
+                self._disk.sync(file.fd)
         except OSError:
             # A torn batch must not stay: a later append would leave it in the middle of the file.
             self.cut(position)
             raise
         self.dirty = not durable
-        self._give_way()
         return size
 
     def advance(self, base: int, size: int, next_offset: int, timestamp: int) -> None:
@@ -148,7 +128,7 @@ class Segment:
         """Truncates the file to `size` bytes, which no reader has seen yet. Until a sync, a power
         failure may undo it."""
         self.dirty = True
-        self._disk.truncate(self._file(), size)
+        self._disk.truncate(self._file().fd, size)
 
     def copy(self, path: Path) -> Segment:
         """Copies a complete segment to another path. Raises OSError and leaves nothing there."""
@@ -157,19 +137,20 @@ class Segment:
             Head(self.state, self.mark, self.start, self.version),
             self._disk,
         )
-        view = memoryview(self.buffer())[: self.tail.size]
         try:
-            file = fresh._create_file()
-            for position in range(0, len(view), _COPY_BYTES):
-                part = bytes(view[position : position + _COPY_BYTES])
-                _write_all(self._disk, file, [part], position)
+            file, tail = fresh._create_file(), self.tail
+            for position in range(0, tail.size, _COPY_BYTES):
+                _write_all(self._disk, file.fd, [self._read(position, _COPY_BYTES, tail)], position)
             fresh.publish(path, durable=True)
-        except OSError:
+        except (OSError, BrokerError):
             fresh.remove()
             raise
         fresh.close()
         fresh.tail, fresh.index = self.tail, self.index
         return fresh
+
+    def file_size(self) -> int:
+        return self._disk.size(self.path)
 
     def sync(self) -> None:
         """Returns when all batches are on disk."""
@@ -178,94 +159,136 @@ class Segment:
             # time.
             self.dirty = False
             try:
-                self._disk.sync(self._file())
+                self._disk.sync(self._file().fd)
             except OSError:
                 self.dirty = True
                 raise
-            self._give_way()
 
     def close(self) -> None:
-        """Closes the file for writing; it is opened again when needed."""
-        if self._fd is not None:
-            OPEN_FILES.closed(self)
-            self._disk.close(self._fd)
-            self._fd = None
+        """Gives the file up; it is opened again when needed."""
+        self._open = None
 
-    def _give_way(self) -> None:
-        if OPEN_FILES.crowded:
-            self.close()
+    def give_up(self, file: OpenFile) -> None:
+        if self._open is file:
+            self._open = None
 
     def remove(self) -> None:
-        """Removes the file; buffers that readers hold stay valid."""
+        """Removes the file; what was read of it stays valid."""
         self.close()
         self._disk.remove(self.path)
 
-    def _file(self) -> int:
-        if self._fd is None:
-            self._fd = self._disk.open(self.path)
-            OPEN_FILES.opened(self)
-        return self._fd
+    def _file(self) -> OpenFile:
+        """Returns the file, open for writing."""
+        file = self._open
+        if file is None or not file.writable:
+            return self._hold(self._disk.open(self.path), writable=True)
+        file.recent = True
+        return file
 
-    def _create_file(self) -> int:
-        self._fd = self._disk.open(self.path, make=True, empty=True)
-        OPEN_FILES.opened(self)
-        return self._fd
+    def _create_file(self) -> OpenFile:
+        return self._hold(self._disk.open(self.path, make=True, empty=True), writable=True)
 
-    def map_file(self) -> mmap.mmap | bytes:
-        return self._disk.map(self.path)
+    def _file_to_read(self) -> OpenFile:
+        file = self._open
+        if file is None:
+            return self._hold(self._disk.open_to_read(self.path), writable=False)
+        file.recent = True
+        return file
 
-    def buffer(self) -> pa.Buffer:
-        """Maps the file up to `tail` at least. What was read from it stays valid after the file's
-        removal.
+    def _hold(self, fd: int, *, writable: bool) -> OpenFile:
+        file = self._open = OpenFile(self._disk, fd, writable=writable)
+        OPEN_FILES.opened(file, self)
+        return file
 
-        Raises CorruptSegment for a file that somebody has cut: touching what a mapped file does not
-        have any more would kill the process."""
-        tail, mapped = self.tail, self._mapped
-        size = self._disk.size(self.path)
-        if size < tail.size:
-            what = f"it was cut to {size:,} bytes, {tail.size:,} were written"
-            raise self.damaged(size, self.base, what)
-        if mapped is None or mapped.size < tail.size:
-            mapped = self._mapped = pa.py_buffer(self.map_file())
-            OPEN_FILES.mapped(self)
-        return mapped
+    def window(self, position: int, size: int, tail: Tail) -> Window:
+        """Reads `size` bytes from byte `position` on, or up to `tail`.
 
-    def unmap(self) -> None:
-        self._mapped = None
+        Raises BrokerError if the file cannot be read, and CorruptSegment if somebody has cut it;
+        FileNotFoundError if it was removed."""
+        return Window.of(self._read(position, size, tail), position)
 
-    def batches(self, view: memoryview, position: int, tail: Tail) -> Iterator[tuple[int, Header]]:
-        """Yields position and header of each batch from byte `position` on, without verifying
-        checksums."""
-        size, mark = tail.size, self.mark
-        while position < size:
-            header = header_at(view, position, size, mark)
+    def _read(self, position: int, size: int, tail: Tail) -> bytes:
+        size = min(size, tail.size - position)
+        try:
+            file = self._file_to_read()
+            data = self._disk.pread(file.fd, size, position)
+            while len(data) < size:
+                more = self._disk.pread(file.fd, size - len(data), position + len(data))
+                if not more:
+                    raise self._was_cut(self._disk.size(file.fd), tail)
+                data += more
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise cannot_read_segment(self.path, error) from error
+        return data
+
+    def _was_cut(self, size: int, tail: Tail) -> CorruptSegment:
+        end, offset = self._reach(size)
+        what = f"it was cut to {size:,} bytes, {tail.size:,} were written"
+        return self.damaged(end, offset, what)
+
+    def _reach(self, size: int) -> tuple[int, int]:
+        """Returns the byte and the offset at which the first damaged batch of `size` bytes
+        begins."""
+        end, offset = self.start, self.base
+        if size > end:
+            for window, at, header in self.intact(size):
+                end, offset = window.start + at + header.length, header.next
+        return end, offset
+
+    def batches(
+        self, position: int, tail: Tail, bodies: int = 0, window: Window | None = None
+    ) -> Iterator[Batch]:
+        """Yields each batch from byte `position` on, without verifying checksums. `bodies`: reads
+        the batches, too, about so many bytes at once (0: headers alone); `window`: was read
+        already, from there or before."""
+        position = yield from self._walk(position, tail, bodies, window)
+        if position < tail.size:
+            end, offset = self._reach(tail.size)
+            raise self.damaged(min(end, position), offset)
+
+    def _walk(
+        self, position: int, tail: Tail, bodies: int, window: Window | None = None
+    ) -> Generator[Batch, None, int]:
+        """Yields batches as `batches` does, as long as there are some; returns where they end."""
+        end, mark, step = tail.size, self.mark, bodies or _HEADERS_BYTES
+        while position < end:
+            if window is None or not window.has_header(position - window.start):
+                window = self.window(position, step, tail)
+            at = position - window.start
+            header = window.header(at, end, mark)
             if header is None:
-                raise self._first_damage(view, position, tail)
-            yield position, header
+                break
+            if bodies and at + header.length > len(window.view):
+                window, at = self.window(position, max(step, header.length), tail), 0
+            yield window, at, header
             position += header.length
+        return position
 
-    def intact(self, view: memoryview, size: int) -> Iterator[tuple[int, Header]]:
-        """Yields position and header of each batch from the first on, up to the first
-        damaged one."""
-        position, offset = self.start, self.base
-        while position < size:
-            header = header_at(view, position, size, self.mark)
-            if header is None or header.base != offset or not is_intact(view, position, header):
+    def intact(self, size: int) -> Iterator[Batch]:
+        """Yields each batch of the first `size` bytes, up to the first damaged one."""
+        offset = self.base
+        tail = Tail(offset, size, 0)
+        for window, at, header in self._walk(self.start, tail, _ALL_BYTES):
+            if header.base != offset or not is_intact(window.view, at, header):
                 return
-            yield position, header
-            position, offset = position + header.length, header.next
+            yield window, at, header
+            offset = header.next
 
-    def check(self, view: memoryview, positions: list[int], headers: list[Header]) -> None:
+    def check(self, window: Window, places: list[int], headers: list[Header]) -> None:
         """Raises CorruptSegment unless these consecutive batches are intact; each is verified once,
         at its first read."""
-        if not positions:
+        if not places:
             return
-        first, behind = positions[0], positions[-1] + headers[-1].length
+        first = window.start + places[0]
+        behind = window.start + places[-1] + headers[-1].length
         if self.is_checked(first, behind):
             return
         start, end = self._checked
-        for position, header in zip(positions, headers, strict=True):
-            if not start <= position < end and not is_intact(view, position, header):
+        for at, header in zip(places, headers, strict=True):
+            position = window.start + at
+            if not start <= position < end and not is_intact(window.view, at, header):
                 raise self.damaged(position, header.base)
         # One range of verified bytes is kept: it is extended by an adjacent or overlapping read,
         # and otherwise replaced.
@@ -291,38 +314,30 @@ class Segment:
                 tail.size, offset, f"it ends there, its records reach to offset {tail.next_offset}"
             )
 
-    def _first_damage(self, view: memoryview, position: int, tail: Tail) -> CorruptSegment:
-        """Returns the error for the first damaged batch: one with a damaged length also misplaces
-        all after it."""
-        good, offset = self.start, self.base
-        for at, header in self.intact(view, tail.size):
-            good, offset = at + header.length, header.next
-        return self.damaged(min(good, position), offset)
-
-    def position_of(self, offset: int, view: memoryview, tail: Tail) -> int:
+    def position_of(self, offset: int, tail: Tail) -> int:
         """Returns a byte at which a batch begins whose offset is `offset` or less."""
         known, position = self._hint
-        return (
-            position
-            if known == offset
-            else self._indexed(view, tail).for_offset(offset, self.start)
-        )
+        return position if known == offset else self._indexed(tail).for_offset(offset, self.start)
 
-    def position_before(self, timestamp: int, view: memoryview, tail: Tail) -> int:
+    def position_before(self, timestamp: int, tail: Tail) -> int:
         """Returns a byte at which a batch begins before which no timestamp is `timestamp`
         or later."""
-        return self._indexed(view, tail).for_time(timestamp, self.start)
+        return self._indexed(tail).for_time(timestamp, self.start)
+
+    def is_hint(self, offset: int) -> bool:
+        """True if the last read ended at that offset."""
+        return self._hint[0] == offset
 
     def set_hint(self, offset: int, position: int) -> None:
         """Records that the batch with `offset` begins at byte `position`: most reads continue where
         the last one ended."""
         self._hint = (offset, position)
 
-    def _indexed(self, view: memoryview, tail: Tail) -> Index:
+    def _indexed(self, tail: Tail) -> Index:
         if self.index is None:
             index, latest, end = Index(), self.state.max_timestamp, self.base
-            for position, header in self.batches(view, self.start, tail):
-                index.add(header.base, position, latest)
+            for window, at, header in self.batches(self.start, tail):
+                index.add(header.base, window.start + at, latest)
                 latest, end = max(latest, header.timestamp), header.next
             self.require_end(end, tail)
             self.index = index

@@ -14,16 +14,19 @@ from sqlengine.broker.base import Appended, Records, ShardInfo
 from sqlengine.broker.errors import (
     BrokerError,
     TopicNotFound,
+    cannot_read_segment,
     cannot_write,
     offset_out_of_range,
 )
 from sqlengine.broker.storage.chain import Options, open_chain
 from sqlengine.broker.storage.codec import NO_EPOCH, Payload, seal
-from sqlengine.broker.storage.end_mark import read_end_mark, write_end_mark
+from sqlengine.broker.storage.end_mark import EndMark, read_end_mark, write_end_mark
 from sqlengine.broker.storage.head import FORMAT, State, file_generation, file_name
+from sqlengine.broker.storage.queued import Queued, has_writer
 from sqlengine.broker.storage.reading import (
     Batches,
     ReadBounds,
+    begin_read,
     first_since,
     read_batches,
     read_range,
@@ -36,26 +39,6 @@ log = logging.getLogger("sqlengine")
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 256  # a pwritev call takes 1024 parts, and a batch has two
-
-
-class Queued:
-    """An append waiting for its turn; afterwards it has `appended`, or an `error`."""
-
-    __slots__ = ("appended", "epoch", "error", "length", "name", "payload", "timestamp", "writer")
-
-    def __init__(self, payload: Payload, timestamp: int, writer: str | None, epoch: int) -> None:
-        self.payload = payload
-        self.timestamp = timestamp
-        self.writer = writer
-        self.epoch = epoch
-        self.name = writer.encode() if writer else b""
-        self.length = payload.length(self.name)
-        self.appended: Appended | None = None
-        self.error: BaseException | None = None
-
-
-def _has_writer(group: Sequence[Queued], writer: str | None) -> bool:
-    return writer is not None and any(other.writer == writer for other in group)
 
 
 class ShardLog:
@@ -87,8 +70,12 @@ class ShardLog:
             )
         if self._segments[-1].version < FORMAT:
             self._roll(self._segments[-1])
-        if options.synced:
+        if options.synced and not (mark.synced and self._is_at(mark)):
             self._sync_all()
+
+    def _is_at(self, mark: EndMark) -> bool:
+        """True if nothing was appended since the mark, not even an epoch."""
+        return (self.end, self._segments[-1].tail.size) == (mark.offset, mark.size)
 
     def _sync_all(self) -> None:
         """Syncs all files at start: the previous process may have died between a write and its
@@ -195,7 +182,7 @@ class ShardLog:
             duplicate = self.has(item.writer, item.epoch)
             last = self._segments[-1]
             full = last.tail.size + size + item.length > self.options.segment_bytes
-            if group and (duplicate or full or _has_writer(group, item.writer)):
+            if group and (duplicate or full or has_writer(group, item.writer)):
                 self._write_group(group)
                 group, size = [], 0
                 duplicate = self.has(item.writer, item.epoch)
@@ -306,10 +293,11 @@ class ShardLog:
     def read(self, offset: int, limits: ReadBounds) -> Records | None:
         def work(segments: tuple[Segment, ...]) -> Records:
             segment = segments[bisect_right(segments, offset, key=_base) - 1]
-            small = read_small_batches(self.topic, self.shard, segment, offset, limits)
+            begin = begin_read(segment, offset, limits)
+            small = read_small_batches(self.topic, self.shard, begin, offset, limits)
             if small is not None:
                 return small
-            return read_range(self.topic, self.shard, segments, offset, limits)
+            return read_range(self.topic, self.shard, segments, offset, limits, begin)
 
         return self._reading(offset, limits, work)
 
@@ -331,10 +319,10 @@ class ShardLog:
                 return None
             try:
                 return work(segments)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
                 self._require_open()
                 if segments is self._segments:
-                    raise
+                    raise cannot_read_segment(Path(error.filename), error) from error
                 # Retention or compaction removed a file after we took the list: try again.
 
     def offset_for_time(self, timestamp: int) -> int:
@@ -348,10 +336,10 @@ class ShardLog:
                 return segments[-1].tail.next_offset
             try:
                 return first_since(segments[place], timestamp)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
                 self._require_open()
                 if segments is self._segments:
-                    raise
+                    raise cannot_read_segment(Path(error.filename), error) from error
 
     def drop(self, count: int) -> None:
         """Removes the first `count` segments, never the last one. The caller holds
@@ -362,8 +350,8 @@ class ShardLog:
 
     def replace(self, old: tuple[Segment, ...], new: Segment) -> None:
         """Replaces `old`, the first segments, by `new`. The caller holds `maintenance`."""
-        # Readers with the old tuple go on: removed files stay mapped, and unmapped ones make them
-        # try again.
+        # Readers with the old tuple go on: removed files stay open while they read, and closed ones
+        # make them try again.
         with self._append_lock:
             self._segments = (new, *self._segments[len(old) :])
         self._remove(old)
@@ -389,13 +377,16 @@ class ShardLog:
 
     def close(self) -> None:
         with self._append_lock, self._sync_lock:
-            if not self._closed and self.end != self._mark.offset:
-                synced = not any(segment.dirty for segment in self._segments)
-                write_end_mark(self.folder, self.end, self.options.disk, synced=synced)
+            dirty = any(segment.dirty for segment in self._segments)
+            # What a former process wrote is synced at the start, in modes that sync.
+            synced = self.options.synced and not dirty
+            said = self._is_at(self._mark) and (self._mark.synced or not synced)
+            if not self._closed and not said:
+                size = self._segments[-1].tail.size
+                write_end_mark(self.folder, self.end, size, self.options.disk, synced=synced)
             self._closed = True
             for segment in self._segments:
                 segment.close()
-                segment.unmap()
 
 
 def _base(segment: Segment) -> int:

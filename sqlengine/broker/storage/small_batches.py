@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from sqlengine.broker.base import IntArray, Records
 from sqlengine.broker.storage.codec import BINARY, HEADER, Header
-from sqlengine.broker.storage.reading import ReadBounds, clamped, last_row
-from sqlengine.broker.storage.segment import Segment, Tail
+from sqlengine.broker.storage.reading import Begin, ReadBounds, clamped, last_row
+from sqlengine.broker.storage.window import Window
 
 Heads: TypeAlias = np.ndarray[tuple[int], np.dtype[np.void]]
 # With fewer batches it does not pay.
@@ -41,10 +41,10 @@ _HEAD = np.dtype(
 
 
 def read_small_batches(
-    topic: str, shard: int, segment: Segment, offset: int, limits: ReadBounds
+    topic: str, shard: int, begin: Begin, offset: int, limits: ReadBounds
 ) -> Records | None:
-    """Returns records of the segment from `offset` on within the limits, at least one, maybe fewer
-    than possible.
+    """Returns records from `offset` on within the limits of what was read of a segment, at least
+    one, maybe fewer than possible.
 
     None if its batches are not small, many, plain and intact: the ordinary read handles these, and
     reports damage.
@@ -52,35 +52,32 @@ def read_small_batches(
     limits = clamped(limits)
     if limits.until is not None or limits.records < FEW:
         return None
-    tail, buffer = segment.tail, segment.buffer()
-    view = memoryview(buffer)
-    bounds = _walk(view, segment.position_of(offset, view, tail), tail, limits)
+    segment, window = begin.segment, begin.window
+    bounds = _walk(window.view, begin.position - window.start, limits)
     if bounds is None:
         return None
-    positions = np.array(bounds[:-1], np.int64)
-    # Batches begin at multiples of 8 bytes: with the file as 8-byte words, one index operation
+    places = np.array(bounds[:-1], np.int64)
+    # Batches begin at multiples of 8 bytes: with what was read as 8-byte words, one index operation
     # copies all headers, which are then viewed as records.
-    words = np.frombuffer(buffer, "<i8", tail.size // 8)
-    heads = words[positions[:, None] // 8 + np.arange(HEADER.size // 8)].view(_HEAD)[:, 0]
+    words = np.frombuffer(window.buffer, "<i8", len(window.view) // 8)
+    heads = words[places[:, None] // 8 + np.arange(HEADER.size // 8)].view(_HEAD)[:, 0]
     first = int(np.searchsorted(heads["next"], offset, side="right"))
     stop = _within(heads, first, offset, limits)
-    heads, positions = heads[first:stop], positions[first:stop]
+    heads, places = heads[first:stop], places[first:stop]
     if not _plain(heads, segment.mark, offset):
         return None
-    end_of_batches = int(positions[-1]) + int(heads["length"][-1])
-    if not segment.is_checked(int(positions[0]), end_of_batches):
-        headers = [
-            Header._make(HEADER.unpack_from(view, position)) for position in positions.tolist()
-        ]
-        segment.check(view, positions.tolist(), headers)
+    end_of_batches = window.start + int(places[-1]) + int(heads["length"][-1])
+    if not segment.is_checked(window.start + int(places[0]), end_of_batches):
+        headers = [Header._make(HEADER.unpack_from(window.view, at)) for at in places.tolist()]
+        segment.check(window, places.tolist(), headers)
     segment.set_hint(int(heads["next"][-1]), end_of_batches)
-    return _records(topic, shard, buffer, tail, positions, heads, offset, limits)
+    return _records(topic, shard, window, places, heads, offset, limits)
 
 
-def _walk(view: memoryview, position: int, tail: Tail, limits: ReadBounds) -> list[int] | None:
-    """Returns the positions of batches, and the end of the last one; None if they are too few or
-    not plain."""
-    unpack, end = _LENGTH.unpack_from, tail.size
+def _walk(view: memoryview, position: int, limits: ReadBounds) -> list[int] | None:
+    """Returns the places of batches, and the end of the last one; None if they are too few or not
+    plain."""
+    unpack, end = _LENGTH.unpack_from, len(view)
     if position + HEADER.size > end or _FLAGS.unpack_from(view, position + _FLAGS_AT)[0]:
         return None
     stop = min(end, position + 2 * limits.bytes + SMALL_BYTES)
@@ -119,15 +116,14 @@ def _plain(heads: Heads, mark: int, offset: int) -> bool:
 def _records(
     topic: str,
     shard: int,
-    buffer: pa.Buffer,
-    tail: Tail,
-    positions: IntArray,
+    window: Window,
+    places: IntArray,
     heads: Heads,
     offset: int,
     limits: ReadBounds,
 ) -> Records:
     rows = heads["rows"].astype(np.int64)
-    starts = positions + HEADER.size + (heads["writer_size"].astype(np.int64) + 7) // 8 * 8
+    starts = places + HEADER.size + (heads["writer_size"].astype(np.int64) + 7) // 8 * 8
     sizes = heads["value_bytes"].astype(np.int64)
     before_rows = np.cumsum(rows) - rows
     total = int(rows.sum())
@@ -137,11 +133,11 @@ def _records(
     words = np.repeat(starts // 4 + 1 - before_rows, rows) + np.arange(total)
     ends = np.empty(total + 1, np.int32)
     ends[0] = 0
-    ends[1:] = np.frombuffer(buffer, "<i4", tail.size // 4)[words] + np.repeat(
+    ends[1:] = np.frombuffer(window.buffer, "<i4", len(window.view) // 4)[words] + np.repeat(
         np.cumsum(sizes) - sizes, rows
     )
     data = starts + (4 * (rows + 1) + 7) // 8 * 8
-    view = memoryview(buffer)
+    view = window.view
     data_of_all = b"".join(
         [view[at:stop] for at, stop in zip(data.tolist(), (data + sizes).tolist(), strict=True)]
     )
