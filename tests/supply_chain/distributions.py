@@ -45,12 +45,12 @@ class Library:
     def licence(self) -> str:
         """The licence as SPDX writes it, 'BSD' where nothing tells which; '' if there is none."""
         said = self.distribution.metadata
-        if said.get("License-Expression"):
+        if "License-Expression" in said:
             return str(said["License-Expression"])
         kinds = [c.split(" :: ")[-1] for c in said.get_all("Classifier", []) if _is_licence(c)]
         if kinds:
             return " AND ".join(_CLASSIFIERS.get(kind, kind) for kind in kinds)
-        return str(said.get("License") or "").partition("\n")[0].strip()
+        return str(said.get_all("License", [""])[0]).partition("\n")[0].strip()
 
     @cached_property
     def requires(self) -> tuple[Requirement, ...]:

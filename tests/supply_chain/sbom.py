@@ -64,7 +64,7 @@ def _component(library: Library) -> dict[str, Any]:
         "bom-ref": purl,
         "name": library.name,
         "version": library.version,
-        "description": library.distribution.metadata.get("Summary", ""),
+        "description": library.distribution.metadata["Summary"],
         "licenses": [{"license": {"name": licence}} if named else {"expression": licence}],
         "purl": purl,
     }

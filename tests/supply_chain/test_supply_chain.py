@@ -29,7 +29,7 @@ class Stated(metadata.Distribution):
     def read_text(self, filename: str) -> str | None:
         return self._text if filename == "METADATA" else None
 
-    def locate_file(self, path: object) -> Path:  # type: ignore[override]
+    def locate_file(self, path: object) -> Path:
         return Path(str(path))
 
     @property
