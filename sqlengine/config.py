@@ -12,6 +12,8 @@ from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 from sqlengine.system.file_access import TABLE_FILES, FileAccess
+from sqlengine.system.sealed_values import SealedValues
+from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -46,7 +48,8 @@ class Config:
         which shards of topics may be moved. `savepoints`: folders besides DATA/savepoints in which
         savepoints may be. `files`: folders below which SQL may read and write, besides DATA/files
         (None: any, as the rights of the process allow). `secrets`: a file or folder with what
-        `${secret:NAME}` stands for, besides variables SQLENGINE_SECRET_NAME.
+        `${secret:NAME}` stands for, besides variables SQLENGINE_SECRET_NAME; `secrets_command`
+        prints it, and has `{name}` where the name belongs.
     Durability:
         `fsync`: 'none' (safe against the death of the process), 'interval' or 'epoch' (against
         power loss). `delivery`: 'at-least-once' may repeat rows after a crash, and saves the record
@@ -107,6 +110,7 @@ class Config:
     savepoints: tuple[Path, ...] = ()
     files: tuple[Path, ...] | None = None
     secrets: Path | None = None
+    secrets_command: str | None = None
     queries: QueryLimits = field(default_factory=QueryLimits)
     rules: Options = field(default_factory=Options)
     settings: dict[str, str] = field(default_factory=dict)
@@ -137,7 +141,13 @@ class Config:
     @property
     def secret_values(self) -> Secrets:
         """The secrets to which options of tables refer."""
-        return Secrets(self.secrets)
+        command = None if self.secrets_command is None else secret_command(self.secrets_command)
+        return Secrets(self.secrets, command, SealedValues(self.sealed_folder))
+
+    @property
+    def sealed_folder(self) -> Path:
+        """Where passwords are that were written plainly into texts."""
+        return self.data / "secrets"
 
     @property
     def functions_folder(self) -> Path:

@@ -28,9 +28,11 @@ from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_state
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
+from sqlengine.jobs.sealing import Sealing
 from sqlengine.jobs.workers import is_long
 from sqlengine.machine import Machine
 from sqlengine.system.memory import usable_bytes
+from sqlengine.system.sealed_values import SealedValues
 
 log = logging.getLogger("sqlengine")
 
@@ -58,6 +60,7 @@ class Registry:
         self.library = Library(
             config.data / "modules", (config.functions_folder,), limits=config.function_limits
         )
+        self.sealing = Sealing(SealedValues(config.sealed_folder))
         self._base = with_entry_points(Catalog(), self.library)
         self.catalog = self._base
         for note in check_settings(config.settings):
@@ -331,6 +334,7 @@ class Registry:
     def recover(self) -> None:
         """Plans all jobs of the log, which rebuilds the catalog. The plans are kept for the graphs,
         which are recovered next."""
+        self.sealing.begin([self.version(j).sql for j in self.jobs()], self.log.texts())
         jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
         # In this process: no stream runs yet that planning could hold up.
         texts = [self.text(j) for j in jobs]

@@ -18,6 +18,7 @@ from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.api.server import THREADS
 from sqlengine.broker.topic_access import BadRequest
+from sqlengine.connectors.plain_secrets import masked
 from sqlengine.formats.results import schema_event
 from sqlengine.queries.query import Query
 from sqlengine.queries.results import Page
@@ -142,7 +143,7 @@ def _page(query: Query, number: int) -> Response:
 def _query_json(query: Query) -> dict[str, object]:
     return {
         "query": query.identity,
-        "sql": query.sql,
+        "sql": masked(query.sql),
         "client": query.client,
         "state": query.state.value,
         "started_ms": query.started_ms,

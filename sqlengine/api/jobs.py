@@ -19,11 +19,13 @@ from sqlengine.api.problems import describe_refusal, refusal_of_job
 from sqlengine.api.queries import flag, whole_number
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
+from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request, begin_of
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
+from sqlengine.system.hidden import hidden
 
 
 class WatchedFolder(Protocol):
@@ -152,7 +154,9 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         version = engine.log.version(name, job.version)
         counts, hint = engine.counts()[name], engine.hints().get(name)
         progress = progress_json(engine.progress.of(job), details=True)
-        return jsonify(job_json(job, version, counts, hint) | progress | {"sql": version.sql})
+        return jsonify(
+            job_json(job, version, counts, hint) | progress | {"sql": masked(version.sql)}
+        )
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:
@@ -161,8 +165,9 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
     @blueprint.get("/<name>/explain")
     def explain(name: str) -> Response:
         if request.args.get("format") == "json":
-            return jsonify(engine.explain_json(name))
-        return Response(engine.explain(name), mimetype="text/plain")
+            plan = hidden(json.dumps(engine.explain_json(name)))
+            return Response(plan, mimetype="application/json")
+        return Response(hidden(engine.explain(name)), mimetype="text/plain")
 
 
 def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
@@ -364,7 +369,7 @@ def job_json(
         "by": version.by or None,
         "file": version.file,
         "changed_ms": job.changed_ms,
-        "reason": job.reason,
+        "reason": None if job.reason is None else hidden(job.reason),
         "hint": hint,
         "restarts": job.restarts,
         "next_ms": job.next_ms if job.state is JobState.RESTARTING else None,
@@ -388,5 +393,5 @@ def version_json(version: JobVersion) -> dict[str, object]:
         "by": version.by or None,
         "file": version.file,
         "follows": list(version.follows),
-        "sql": version.sql,
+        "sql": masked(version.sql),
     }

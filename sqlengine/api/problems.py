@@ -30,6 +30,7 @@ from sqlengine.broker.errors import (
 from sqlengine.broker.topic_access import BadRequest, TopicInUse
 from sqlengine.queries.query import QueryEnded, TooManyQueries
 from sqlengine.queries.results import TokenMissed
+from sqlengine.system.hidden import hidden
 
 
 def problem(error: SqlError, status: int | None = None) -> Response:
@@ -53,7 +54,8 @@ def _response(body: dict[str, object]) -> Response:
 
 def describe(error: SqlError, status: int | None = None) -> dict[str, object]:
     """Returns the error as JSON, for responses and for the answers on the command topic."""
-    body = as_json(error) | {"status": status or status_of(error)}
+    told = {k: hidden(v) if isinstance(v, str) else v for k, v in as_json(error).items()}
+    body = told | {"status": status or status_of(error)}
     return body | ({"retry_ms": error.retry_ms} if isinstance(error, TooFast) else {})
 
 

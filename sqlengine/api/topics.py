@@ -15,13 +15,14 @@ from sqlengine.api.queries import seconds, whole_number
 from sqlengine.api.topic_permissions import check_group, may_see, sees_group
 from sqlengine.broker import topic_access, topic_details
 from sqlengine.broker.topic_access import BadRequest
+from sqlengine.control.sealed_commands import command_texts, seal_commands
 from sqlengine.engine import Engine
 
 
 def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Blueprint:
     """Returns the routes of topics; `rates` limits how fast clients append."""
     blueprint = Blueprint("topics", __name__, url_prefix="/api/v1/topics")
-    broker = engine.broker
+    broker, texts = engine.broker, command_texts(engine.config)
 
     @blueprint.get("")
     def list_topics() -> Response:
@@ -66,10 +67,11 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
         """Appends one record a line (?shard=N, ?key=text for all of them). Returns the offsets."""
         if rates is not None:
             rates.take(request.content_length or 0)
+        lines = request.get_data(cache=False)
         done = topic_access.append_lines(
             broker,
             name,
-            request.get_data(cache=False),
+            seal_commands(texts, lines) if name == topic_access.COMMANDS else lines,
             shard=whole_number("shard", 0),
             key=request.args.get("key"),
             now_ms=engine.now_ms(),

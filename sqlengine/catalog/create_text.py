@@ -1,4 +1,5 @@
-"""Texts of SHOW CREATE: the statement that creates an object again, in Flink's words."""
+"""Texts of SHOW CREATE: the statement that creates an object again, in Flink's words. Passwords are
+masked."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from planner.binder.alterations import name_of_key
 from planner.binder.derived import definition_of
 from planner.catalog import CatalogObject, Container, Function, View
 from sqlengine.catalog.changes import view_of
+from sqlengine.connectors.plain_secrets import masked, masked_option
 
 
 def create_text(item: CatalogObject) -> str:
@@ -55,7 +57,8 @@ def _view(view: View) -> str:
     columns = ",\n".join(f"  {backticked(n)}" for n in view.plan.schema.names)
     head = f"{_create(view.temporary)} VIEW {_path(view.name)} (\n{columns}\n)"
     return (
-        "\n".join([head, *_comment(statement.comment), f"AS {write_tree(statement.query)}"]) + "\n"
+        "\n".join([head, *_comment(statement.comment), f"AS {masked(write_tree(statement.query))}"])
+        + "\n"
     )
 
 
@@ -101,7 +104,8 @@ def _comment(text: str | None) -> list[str]:
 
 
 def _with(options: Mapping[str, str]) -> list[str]:
-    items = ",\n".join(f"  {quoted(k)} = {quoted(v)}" for k, v in sorted(options.items()))
+    shown = {k: masked_option(k, v, options) for k, v in options.items()}
+    items = ",\n".join(f"  {quoted(k)} = {quoted(v)}" for k, v in sorted(shown.items()))
     return [f"WITH (\n{items}\n)"] if options else []
 
 

@@ -15,6 +15,7 @@ from planner.catalog import PARTITION, SYSTEM, Catalog, Container, Function, Tab
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.catalog.changes import database_of, has_catalog, unknown_database
 from sqlengine.catalog.create_text import catalog_text, create_text
+from sqlengine.connectors.plain_secrets import masked_option
 from udf.reference import Entry, entry_named, function_names
 
 _DESCRIBE = Schema(
@@ -160,7 +161,12 @@ def _describe_catalog(container: Container, extended: bool) -> Batch:
         "comment": container.comment,
     }
     if extended:
-        facts |= {f"option:{k}": v for k, v in sorted(container.options.items()) if k != "type"}
+        options = container.options
+        facts |= {
+            f"option:{k}": masked_option(k, v, options)
+            for k, v in sorted(options.items())
+            if k != "type"
+        }
     schema = Schema((Column("info name", STRING), Column("info value", STRING)))
     return from_pydict(schema, {"info name": list(facts), "info value": list(facts.values())})
 

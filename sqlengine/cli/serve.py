@@ -121,6 +121,11 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="File of NAME=VALUE, or folder with a file a name, for ${secret:NAME} in options.",
 )
 @click.option(
+    "--secrets-command",
+    metavar="COMMAND",
+    help="Program that prints a secret, such as 'pass show {name}', for ${secret:NAME}.",
+)
+@click.option(
     "--savepoints",
     multiple=True,
     type=click.Path(path_type=Path),
@@ -222,6 +227,7 @@ def serve(
     volumes: tuple[Path, ...],
     files: tuple[Path, ...],
     secrets: Path | None,
+    secrets_command: str | None,
     savepoints: tuple[Path, ...],
     topic_auto_create: bool,
     topic_shards: int,
@@ -267,6 +273,7 @@ def serve(
         volumes=volumes,
         files=files,
         secrets=secrets,
+        secrets_command=secrets_command,
         savepoints=savepoints,
         memory_limit=memory_limit or None,
         step_timeout_s=step_timeout / 1000 if step_timeout else None,

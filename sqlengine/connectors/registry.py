@@ -170,7 +170,7 @@ def _open_source(table: Table, environment: Environment) -> Source:
             f"table '{table.display}' with connector '{connector.name}' cannot be read"
         )
     try:
-        return with_secrets(connector.source, table, environment)
+        return with_secrets(connector.source, connector, table, environment)
     except OSError as error:
         raise _cannot_open(table, "read", error) from None
 
@@ -188,7 +188,7 @@ def _open_scan(scan: Scan, connector: Connector, environment: Environment) -> So
     source = connector.capabilities.source
     if scan.reloaded and source is not None and source.lookup is Lookup.RELOADED:
         validate(scan.table)
-        return with_secrets(connector.lookup_source, scan.table, environment)
+        return with_secrets(connector.lookup_source, connector, scan.table, environment)
     opened = _open_source(scan.table, environment)
     if scan.where is not None:
         opened.apply_partitions(scan.where)
@@ -233,8 +233,8 @@ def _open_sink(
         raise cannot_be_written(table)
     try:
         if overwrite and sink.overwrite is not Overwrite.UNSUPPORTED:
-            return with_secrets(connector.overwriting_sink, table, environment)
-        return with_secrets(connector.sink, table, environment)
+            return with_secrets(connector.overwriting_sink, connector, table, environment)
+        return with_secrets(connector.sink, connector, table, environment)
     except OSError as error:
         if error.errno in NO_SPACE:
             raise cannot_write(f"table '{table.display}'", error) from None

@@ -1,25 +1,36 @@
-"""Opens a table whose options refer to secrets."""
+"""Opens a table whose options have secrets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import TypeVar
+
+import msgspec
 
 from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
-from sqlengine.connectors.base import Environment
-from sqlengine.system.secrets import masked
+from sqlengine.connectors.base import Connector, Environment
+from sqlengine.connectors.secret_names import place_options
+from sqlengine.system.hidden import without
 
 T = TypeVar("T")
 
 
 def with_secrets(
-    opening: Callable[[Table, Environment], T], table: Table, environment: Environment
+    opening: Callable[[Table, Environment], T],
+    connector: Connector,
+    table: Table,
+    environment: Environment,
 ) -> T:
     """Opens a table with the values of its secrets, which its connector alone sees: an error that
     has one of them tells it not."""
-    options, values = environment.secrets.fill(table.options, table.display)
+
+    def use(option: str) -> str:
+        return use_of(option, table.options, connector)
+
+    options, values = environment.secrets.fill(table.options, table.display, use)
     if not values:
         return opening(table, environment)
     try:
@@ -27,6 +38,13 @@ def with_secrets(
     except Exception as error:
         detail = error.detail if isinstance(error, SqlError) else None
         texts = [str(error), *error.args, detail or ""]
-        if all(masked(str(text), values) == str(text) for text in texts):
+        if all(without(str(text), values) == str(text) for text in texts):
             raise
-        raise ExecutionError(masked(str(error), values)) from None
+        raise ExecutionError(without(str(error), values)) from None
+
+
+def use_of(option: str, options: Mapping[str, str], connector: Connector) -> str:
+    """Returns where the value of an option goes, as a digest: the same while the table has the same
+    connector and is in the same place."""
+    places = sorted(place_options(options, connector.options).items())
+    return sha256(msgspec.json.encode([option, places])).hexdigest()[:32]

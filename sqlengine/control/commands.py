@@ -15,6 +15,8 @@ import msgspec
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.broker.base import Broker
 from sqlengine.broker.topic_access import COMMANDS
+from sqlengine.connectors.plain_secrets import masked
+from sqlengine.control.sealed_commands import command_texts
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, begin_of
 from sqlengine.jobs.job import Origin
@@ -35,7 +37,8 @@ class Command(msgspec.Struct, frozen=True):
 
     `savepoint`: the path to start from; for `stop` and `savepoint` the folder for a new one, '' for
     the default one. `drain`: `stop` fires all windows first, and writes a savepoint. `begin`:
-    where `start` begins, if not where the job was.
+    where `start` begins, if not where the job was. `sealed`: what the server adds to a text with
+    passwords (`sqlengine.control.sealed_commands`).
     """
 
     id: str
@@ -46,6 +49,7 @@ class Command(msgspec.Struct, frozen=True):
     savepoint: str | None = None
     drain: bool = False
     begin: str | None = msgspec.field(default=None, name="from")
+    sealed: str = ""
 
 
 class CommandIntake(Background):
@@ -59,8 +63,11 @@ class CommandIntake(Background):
     def __init__(self, engine: Engine, describe: Callable[[SqlError], dict[str, object]]) -> None:
         super().__init__("commands")
         self._engine = engine
+        self._done: list[str] = []
         self._broker: Broker = engine.broker
         self._describe = describe
+        self._texts = command_texts(engine.config)
+        self._texts.drop_older(RETENTION_MS / 1000)
         for name in (COMMANDS, RESULTS):
             self._broker.create_topic(name, retention_ms=RETENTION_MS, if_not_exists=True)
 
@@ -87,12 +94,23 @@ class CommandIntake(Background):
                 if value is not None:
                     self._execute(value)
                 self._broker.commit(GROUP, COMMANDS, {0: at + 1})
+                self._texts.drop(self._done)
+                self._done.clear()
             offset = records.next_offset
+
+    def _unsealed(self, value: bytes) -> Command:
+        """Returns a command with the text that was kept for it."""
+        command = msgspec.json.decode(value, type=Command)
+        kept = self._texts.get(command.sealed) if command.sealed else None
+        if kept is None:
+            return command
+        self._done.append(command.sealed)
+        return msgspec.structs.replace(command, sql=kept[0])
 
     def _execute(self, value: bytes) -> None:
         identity = _identity(value)
         try:
-            answer = _perform(self._engine, msgspec.json.decode(value, type=Command))
+            answer = _perform(self._engine, self._unsealed(value))
         except SqlError as error:
             answer = {"status": "refused", "error": self._describe(error)}
         except msgspec.MsgspecError as error:
@@ -167,7 +185,7 @@ def _list(engine: Engine, command: Command) -> Answer:
 
 
 def _history(engine: Engine, command: Command) -> Answer:
-    versions = [{"version": v.version, "sql": v.sql} for v in engine.history(command.name)]
+    versions = [{"version": v.version, "sql": masked(v.sql)} for v in engine.history(command.name)]
     return {"status": "listed", "name": command.name, "versions": versions}
 
 

@@ -81,7 +81,9 @@ class FolderIntake:
             if not files.keeps(n)
         }
         known = {j.name for j in self._engine.jobs()} | self._overridden_in(files.upserts).keys()
-        renamed = renames(gone, {n: f.text for n, f in files.upserts.items() if n not in known})
+        sealed = self._engine.sealed_form
+        texts = {n: sealed(f.text) for n, f in files.upserts.items() if n not in known}
+        renamed = renames(gone, texts)
         missing = {n for n, _ in self._records.items() if n not in files.upserts}
         removed = gone.keys() | {n for n in missing if not files.keeps(n)}
         self._apply(replace(files, renamed=renamed), frozenset(removed - renamed.keys()))
@@ -114,7 +116,7 @@ class FolderIntake:
         found: dict[str, OverriddenFile] = {}
         for name, file in files.items():
             taken = self._records.get(name)
-            if taken is not None and taken.text == digest_of_text(file.text):
+            if taken is not None and taken.text == self._digest(file.text):
                 late = overridden(self._engine.log, name, taken)
                 found |= {} if late is None else {name: late}
         return found
@@ -129,6 +131,11 @@ class FolderIntake:
                 digest = digest_of_text(v.sql)
                 taken[name] = TakenFile(str(files[name].path), digest, v.version, v.version + 1)
         return taken
+
+    def _digest(self, text: str) -> str:
+        """Returns the digest of a file's text as the job log has it: without passwords, which could
+        be guessed by it."""
+        return digest_of_text(self._engine.sealed_form(text))
 
     def _path(self, change: FolderChange, name: str) -> Path:
         """Returns the job's file, even if it is gone."""
@@ -198,7 +205,8 @@ class FolderIntake:
         edited = {
             n: texts[n]
             for n in renamed.values()
-            if outcomes[n].error is None and self._current_text(n) != texts[n].sql
+            if outcomes[n].error is None
+            and self._current_text(n) != self._engine.sealed_form(texts[n].sql)
         }
         if edited:  # an edit that was refused under the old name
             outcomes |= self._engine.change(Request(Origin.FOLDER, edited, owners=owners))
@@ -207,7 +215,8 @@ class FolderIntake:
     def _record(self, texts: Mapping[str, JobText], gone: Collection[str] = ()) -> None:
         """Keeps what was taken from files, after it was submitted."""
         log_ = self._engine.log
-        taken = {n: taken_file(log_, n, str(t.file), t.sql) for n, t in texts.items()}
+        digests = {n: self._digest(t.sql) for n, t in texts.items()}
+        taken = {n: taken_file(log_, n, str(t.file), digests[n]) for n, t in texts.items()}
         self._records.write(dict.fromkeys(gone) | taken)
 
     def _log_overridden(

@@ -25,9 +25,9 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class TakenFile:
-    """The file of a job as it was last submitted, or refused. `text`: hex SHA-256 of its text;
-    `version`: the one that the job had then (0: there was none), and `next_version` the one that it
-    would get."""
+    """The file of a job as it was last submitted, or refused. `text`: hex SHA-256 of its text
+    without passwords; `version`: the one that the job had then (0: there was none), and
+    `next_version` the one that it would get."""
 
     file: str
     text: str
@@ -111,11 +111,12 @@ class FolderRecords:
         )
 
 
-def taken_file(log: JobLog, name: str, file: str, text: str) -> TakenFile:
-    """Returns the record of a file that was submitted, or refused, just now."""
+def taken_file(log: JobLog, name: str, file: str, digest: str) -> TakenFile:
+    """Returns the record of a file that was submitted, or refused, just now. `digest`: of its
+    text."""
     job = log.jobs.get(name)
     version = 0 if job is None else job.version
-    return TakenFile(file, digest_of_text(text), version, log.next_version(name))
+    return TakenFile(file, digest, version, log.next_version(name))
 
 
 def overridden(log: JobLog, name: str, taken: TakenFile) -> OverriddenFile | None:

@@ -271,6 +271,7 @@ class ChangePlanner:
             str(missing),
         )
         if not work.request.dry_run:
+            registry.sealing.defer(text, version.version)
             registry.log.add_waiting(version, job, registry.clock())
         work.outcomes[text.name] = Outcome(text.name, "waiting", version.version, missing)
 

@@ -40,6 +40,7 @@ from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
+from sqlengine.engine.sealed_requests import sealed_request
 from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
 from sqlengine.engine.views.state_views import StateViews
@@ -59,6 +60,7 @@ from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.jobs.job import MAIN, Job, JobState, JobVersion, Origin
 from sqlengine.jobs.log import JobLog
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
+from sqlengine.jobs.sealing import shown
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
@@ -239,7 +241,10 @@ class Engine:
     def change(self, request: Request) -> dict[str, Outcome]:
         """Makes a change of many jobs. Refused ones leave no trace; the others take effect
         together."""
-        request = request.signed()
+        with sealed_request(self._registry, request.signed()) as sealed:
+            return sealed.told(self._make(sealed.request))
+
+    def _make(self, request: Request) -> dict[str, Outcome]:
         for name, text in request.upserts.items():
             self._registry.plan_ahead(text, {name})
         try:
@@ -275,6 +280,10 @@ class Engine:
         """Returns what `submit` would do, without doing it. Raises the SqlError of a refusal."""
         request = Request(origin, {name: JobText(name, sql, file)}, dry_run=True)
         return _raised(self.change(request)[name])
+
+    def sealed_form(self, text: str) -> str:
+        """Returns a text of a job as the log keeps it: with marks in the place of passwords."""
+        return self._registry.sealing.form(text)
 
     def rollback(
         self, name: str, version: int, origin: Origin = Origin.SDK, by: Principal = TRUSTED
@@ -322,11 +331,12 @@ class Engine:
 
     def statement_of(self, letter: DeadLetter) -> tuple[Position | None, str | None]:
         """Returns the position of the expression that a letter names, in the text of the job's
-        version, and that text; None for the letter of a table."""
+        version as it is shown, and that text; None for the letter of a table."""
         version = self.log.versions.get(letter.job, {}).get(letter.version)
         if version is None:
             return None, None
-        return self._serially(lambda: self._replays.position_of(letter)), version.sql
+        position = self._serially(lambda: self._replays.position_of(letter))
+        return shown(version.sql, position)
 
     # ---- views -----------------------------------------------------------------------------------
 

@@ -89,6 +89,7 @@ class JobChanges:
         """Makes the change with what is not refused yet. False if it was prepared and not made,
         since more of it is refused now."""
         self._planner.plan(work)
+        self._admit_secrets(work)
         refused = work.refused
         revived = self._revive(work)
         try:
@@ -102,6 +103,12 @@ class JobChanges:
         finally:
             self._go_on(revived)
         return accepted
+
+    def _admit_secrets(self, work: Work) -> None:
+        """Lets secrets that the request has go where its tables are, before these are opened."""
+        for name, text in work.texts.items():
+            if name in work.ready:
+                self._registry.sealing.admit(text.given, work.ready[name])
 
     def _running(self, work: Work) -> list[str]:
         """Returns the jobs that run and get another version."""
@@ -122,6 +129,7 @@ class JobChanges:
         self._classify(work)
         while True:
             self._planner.plan(work)
+            self._admit_secrets(work)
             refused = work.refused
             self._deployment.dry_run(work)
             if self._planner.accept(work, refused):
@@ -258,7 +266,8 @@ class JobChanges:
 
     def _unaccepted(self, job: Job) -> JobText:
         """Returns the text of a job that waits: it has never been planned to its end."""
-        return replace(self._registry.text(job), accepted=False)
+        text = replace(self._registry.text(job), accepted=False)
+        return self._registry.sealing.deferred(text, job.version)
 
 
 def _has_snapshot(job: Job) -> bool:

@@ -14,12 +14,14 @@ from parser.script import split
 from parser.statements import Reset, Set, Show, StopJob
 from sqlengine.access.policy import Action, allows, require
 from sqlengine.access.principals import TRUSTED, Principal
+from sqlengine.connectors.plain_secrets import plain_values
 from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
 from sqlengine.engine.requests import Outcome
 from sqlengine.jobs.job import Job, Origin
 from sqlengine.jobs.unknown_options import UnknownOptions
 from sqlengine.snapshots.savepoint_files import FOLDERS
+from sqlengine.system.hidden import hide
 
 log = logging.getLogger("sqlengine")
 
@@ -43,6 +45,13 @@ def execute(
 
     Raises the SqlError of the first bad one; those before it have taken effect.
     """
+    try:
+        return _executed(engine, text, origin, by)
+    except SqlError as error:
+        raise hide(error, plain_values(text)) from None
+
+
+def _executed(engine: Engine, text: str, origin: Origin, by: Principal) -> list[Answer]:
     settings: dict[str, str] = {}
     answers = []
     options = UnknownOptions(log.warning)

@@ -22,12 +22,15 @@ from sqlengine.formats.lines import Framing, LineFraming
 @dataclass(frozen=True)
 class Option:
     """A WITH option: `parse` checks and converts its text (ValueError says what is wrong);
-    `default` is text."""
+    `default` is text. `secret`: nobody may read its value (None: its name tells); `place`: it says
+    with whom the table shares its secrets."""
 
     parse: Callable[[str], object] = str
     required: bool = False
     default: str | None = None
     doc: str = ""
+    secret: bool | None = None
+    place: bool = False
 
 
 @dataclass(frozen=True)

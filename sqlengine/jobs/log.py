@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -193,6 +193,12 @@ class JobLog:
         )
         if self._sync:
             self._broker.sync()
+
+    def texts(self) -> Iterator[str]:
+        """Yields the texts of all versions."""
+        return (
+            v.sql for versions in self.versions.copy().values() for v in list(versions.values())
+        )
 
     def next_version(self, name: str) -> int:
         return max(self.versions.get(name, {0: None})) + 1

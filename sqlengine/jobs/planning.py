@@ -41,7 +41,8 @@ class JobText:
     names in CREATE FUNCTION; other modules are taken from `uploads` (sources by file name), or from
     their files as they are now. `accepted`: it has been a version already, perhaps of an earlier
     release that took options which nobody reads; they do not matter now either. `by`: the principal
-    that submits it; `loads`: patterns of the functions that it may load, None for any."""
+    that submits it; `loads`: patterns of the functions that it may load, None for any; `given`: the
+    names of the secrets that whoever submitted it had written plainly."""
 
     name: str
     sql: str
@@ -51,6 +52,7 @@ class JobText:
     accepted: bool = False
     by: str = ""
     loads: tuple[str, ...] | None = None
+    given: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

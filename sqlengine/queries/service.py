@@ -17,11 +17,13 @@ from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import MINI_BATCH
 from sqlengine.access.policy import Action, allows
 from sqlengine.access.principals import TRUSTED, Principal
+from sqlengine.connectors.plain_secrets import masked, plain_values
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.queries.client_session import ClientSession, Names, names_in
 from sqlengine.queries.execution import Execution
 from sqlengine.queries.query import Query, QueryState, RowBudget, TooManyQueries
+from sqlengine.system.hidden import hide
 
 log = logging.getLogger("sqlengine")
 
@@ -178,9 +180,9 @@ class QueryService:
             with POOL.apart(WORKERS):
                 Execution(self._engine, query, state, self._slot, follow=follow).run()
         except SqlError as failure:
-            error = failure
+            error = hide(failure, plain_values(query.sql))
         except Exception:
-            log.exception("query of %s failed: %s", query.client, query.sql[:200])
+            log.exception("query of %s failed: %s", query.client, masked(query.sql)[:200])
             error = ServiceError(
                 "internal error in a query", detail="the server's log has the trace"
             )

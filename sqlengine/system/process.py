@@ -6,14 +6,16 @@ import logging
 import resource
 from contextlib import suppress
 
+from sqlengine.system.hidden import hidden
 from sqlengine.system.terminal import visible
 
 
 class _VisibleFormatter(logging.Formatter):
-    """Spells controls out: messages hold names and records, and logs are read on terminals."""
+    """Spells controls out: messages hold names and records, and logs are read on terminals. Secrets
+    that connectors were given are masked, also in what these raise."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+        return hidden(visible(super().format(record)))
 
 
 def begin_log(layout: str) -> None:

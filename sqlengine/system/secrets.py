@@ -1,21 +1,25 @@
 """Secrets of tables: `${secret:NAME}` in an option stands for a value that no text of a job holds.
 
 It is looked up each time that a table is opened, and nobody but the connector sees it: texts of
-jobs, what lists and explains them, topics and savepoints have the reference."""
+jobs, what lists and explains them, topics and savepoints have the reference. `${sealed:…}` is the
+mark of a password that was written plainly (`sqlengine.system.sealed_values`)."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from parser.errors import PlanError, ServiceError
+from sqlengine.system.hidden import hand_out
+from sqlengine.system.sealed_values import SealedValues
+from sqlengine.system.secret_command import SecretCommand
 
-_REFERENCE: Final = re.compile(r"\$\{secret:([^}]*)\}", re.ASCII)
+REFERENCE: Final = re.compile(r"\$\{(secret|sealed):([^}]*)\}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
 _VARIABLE: Final = "SQLENGINE_SECRET_"
 _MOST: Final = 1 << 20  # bytes of a file
@@ -30,10 +34,13 @@ def secret_names(options: Mapping[str, str]) -> set[str]:
 
 @dataclass(frozen=True)
 class Secrets:
-    """The source of secrets: variables SQLENGINE_SECRET_NAME, and before them `source`, a file of
-    lines NAME=VALUE or a folder with a file for each name."""
+    """The sources of secrets, in their order: `source`, a file of lines NAME=VALUE or a folder with
+    a file for each name; a command; variables SQLENGINE_SECRET_NAME. `sealed`: the passwords that
+    were written plainly into texts of jobs."""
 
     source: Path | None = None
+    command: SecretCommand | None = None
+    sealed: SealedValues | None = None
 
     def check(self) -> None:
         """Raises ServiceError for a source that is missing, or a file that others may read."""
@@ -51,20 +58,43 @@ class Secrets:
                 hint=f"chmod 600 {self.source}",
             )
 
-    def fill(self, options: Mapping[str, str], table: str) -> tuple[dict[str, str], list[str]]:
-        """Returns the options of a table with the values of its secrets, and these values.
+    def fill(
+        self, options: Mapping[str, str], table: str, use: Callable[[str], str] = str
+    ) -> tuple[dict[str, str], list[str]]:
+        """Returns the options of a table with the values of its secrets, and these values. `use`
+        says of an option where its value would go.
 
         PlanError for a secret that is not there, or stands where none may."""
         filled, values = dict(options), list[str]()
         for option, text in options.items():
-            for name in _REFERENCE.findall(text):
+            for found in REFERENCE.finditer(text):
                 where = f"option '{option}' of table '{table}'"
-                if option in _PLACES:
+                if found[1] == "sealed":
+                    value = self._sealed(found[2], use(option), where)
+                elif option in _PLACES:
                     raise PlanError(f"{where} says where the table is, and takes no secret")
-                value = self._value(name, where)
+                else:
+                    value = self._value(found[2], where)
+                hand_out(value)
                 values.append(value)
-                filled[option] = filled[option].replace(f"${{secret:{name}}}", value)
+                filled[option] = filled[option].replace(found[0], value)
         return filled, values
+
+    def _sealed(self, name: str, use: str, where: str) -> str:
+        """Returns a password that was written plainly. PlanError where it is not known here, or was
+        given for another place."""
+        kept = None if self.sealed is None or not _NAME.fullmatch(name) else self.sealed.get(name)
+        hint = "write it again, or refer to it: '${secret:NAME}'"
+        if kept is None:
+            detail = "it is kept in the data folder to which it was written"
+            raise PlanError(f"the secret in {where} is not known here", detail=detail, hint=hint)
+        value, uses = kept
+        if use not in uses:
+            detail = "options that say where the table is have changed, and the password has not"
+            raise PlanError(
+                f"the secret in {where} was given for another place", detail=detail, hint=hint
+            )
+        return value
 
     def _value(self, name: str, where: str) -> str:
         if not _NAME.fullmatch(name):
@@ -73,14 +103,20 @@ class Secrets:
                 hint="letters, digits and _.- make a name",
             )
         value = self._given().get(name) if self._is_file else self._file(name)
+        if value is None and self.command is not None:
+            value = self.command.get(name)
         if value is None:
             value = os.environ.get(_VARIABLE + name)
         if value is None:
-            raise PlanError(
-                f"secret '{name}' is not there, for {where}",
-                hint=f"set {_VARIABLE}{name}, or name a file or folder that has it with --secrets",
-            )
+            raise self._missing(name, where)
         return value
+
+    def _missing(self, name: str, where: str) -> PlanError:
+        return PlanError(
+            f"secret '{name}' is not there, for {where}",
+            detail=None if self.command is None else "the command for secrets fails for it",
+            hint=f"set {_VARIABLE}{name}, or name a file or folder that has it with --secrets",
+        )
 
     @property
     def _is_file(self) -> bool:
@@ -102,11 +138,3 @@ class Secrets:
             return None
         with path.open(encoding="utf-8") as file:
             return file.read(_MOST).removesuffix("\n")
-
-
-def masked(text: str, values: list[str]) -> str:
-    """Returns a text in which no secret can be read."""
-    for value in values:
-        if value:
-            text = text.replace(value, "******")
-    return text

@@ -17,6 +17,7 @@ from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Busy
 from sqlengine.connectors.boundary.answers import Nonsense
 from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.system.hidden import hidden
 from sqlengine.system.lanes import Call
 
 T = TypeVar("T")
@@ -89,6 +90,7 @@ def _words(error: BaseException) -> str:
         text = " ".join(str(error).split())
     except Exception:  # noqa: BLE001  a connector's exception may do anything
         text = ""
+    text = hidden(text)
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 

@@ -38,6 +38,7 @@ class JdbcConnector(Connector):
     options: ClassVar[Mapping[str, Option]] = {
         "url": Option(
             required=True,
+            place=True,
             doc=(
                 "jdbc:sqlite:/path/to/file (a relative one is below the working folder of the"
                 " server, or of 'sql run'), jdbc:mysql://host:3306/database or jdbc:mariadb://…"
@@ -45,7 +46,7 @@ class JdbcConnector(Connector):
         ),
         "table-name": Option(required=True, doc="the table's name in the database"),
         "username": Option(doc="who connects"),
-        "password": Option(doc="of the one who connects"),
+        "password": Option(secret=True, doc="of the one who connects"),
         "sink.max-retries": Option(
             at_least(0), default="3", doc="how often an epoch is written again after an error"
         ),

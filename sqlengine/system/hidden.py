@@ -1,0 +1,50 @@
+"""Texts in which no secret can be read: those that this process has handed to connectors, and marks
+of those that are kept apart."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from parser.errors import SqlError
+
+MASK: Final = "******"
+SEALED: Final = re.compile(r"\$\{sealed:([0-9a-f]{32})\}", re.ASCII)
+# A shorter value would hide words by accident.
+_SHORTEST: Final = 4
+_MOST: Final = 10_000
+# Values by when they were last handed out, newest last.
+_handed_out: dict[str, None] = {}
+
+
+def hand_out(value: str) -> None:
+    """Notes a secret that a connector gets: it may be in what that raises and logs later on."""
+    if len(value) >= _SHORTEST:
+        _handed_out.pop(value, None)
+        _handed_out[value] = None
+        while len(_handed_out) > _MOST:
+            _handed_out.pop(next(iter(_handed_out)))
+
+
+def without(text: str, values: list[str]) -> str:
+    """Returns a text with a mask for each of these values."""
+    for value in sorted(filter(None, values), key=len, reverse=True):
+        text = text.replace(value, MASK)
+    return text
+
+
+def hidden(text: str) -> str:
+    """Returns a text with a mask for each mark, and each secret that was handed out."""
+    if "${sealed:" in text:
+        text = SEALED.sub(MASK, text)
+    return without(text, [v for v in list(_handed_out) if v in text])
+
+
+def hide(error: SqlError, values: list[str]) -> SqlError:
+    """Takes values out of what an error says; returns the error itself."""
+    if any(v and v in f"{error.message}\0{error.detail}\0{error.hint}" for v in values):
+        error.message = without(error.message, values)
+        error.args = (error.message,)
+        error.detail = None if error.detail is None else without(error.detail, values)
+        error.hint = None if error.hint is None else without(error.hint, values)
+    return error
