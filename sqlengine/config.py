@@ -146,7 +146,7 @@ class Config:
 
     @property
     def sealed_folder(self) -> Path:
-        """Where passwords are that were written plainly into texts."""
+        """The folder of passwords that were written plainly into texts."""
         return self.data / "secrets"
 
     @property

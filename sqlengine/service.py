@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -29,6 +28,7 @@ from sqlengine.queries.service import QueryService
 from sqlengine.system.addresses import host_and_port
 from sqlengine.system.memory import give_back, keep_for_reuse
 from sqlengine.system.process import begin_log, raise_file_limit
+from sqlengine.system.rights import concerns, keep_private
 from sqlengine.system.threads import THREADS
 
 log = logging.getLogger("sqlengine")
@@ -47,7 +47,7 @@ class Service:
         removals of jobs. `steps`, `openings`: made by who wants to end what the recovery does."""
         check_address(config)
         config.secret_values.check()
-        _warn_of_readers(config.data)
+        _warn_of_rights(config)
         self.config = config
         steps = steps or Steps(config.step_timeout_s, THREADS.now)
         access = access_of(config)
@@ -118,21 +118,18 @@ def check_address(config: Config) -> None:
         )
 
 
-def _warn_of_readers(data: Path) -> None:
-    """Warns of a data folder that others may read or change: texts of jobs and records are in
-    it."""
-    if data.is_dir() and (mode := data.stat().st_mode & 0o077):
-        log.warning(
-            "others than this user may use the data folder '%s' (mode ..%02o): chmod 700 %s",
-            data,
-            mode,
-            data,
-        )
+def _warn_of_rights(config: Config) -> None:
+    """Warns of a data folder that others may read or change, since texts of jobs and records are in
+    it, and of folders whose content runs."""
+    run = [("watched folder", config.jobs_folder), ("folder of functions", config.functions_folder)]
+    for concern in concerns(config.data, run):
+        log.warning("%s", concern)
 
 
 def serve(config: Config) -> None:
     """Runs the server until SIGTERM or SIGINT, then stops it cleanly: at any time, also while it
     starts. After `STOP_S` seconds the process ends as it is."""
+    keep_private()
     begin_log("%(asctime)s %(levelname)s %(name)s %(message)s")
     raise_file_limit()
     stopping, awake = threading.Event(), threading.Event()

@@ -47,13 +47,13 @@ class Value:
 
     @cached_property
     def text(self) -> str:
-        """What the literal stands for."""
+        """The text that the literal stands for."""
         return _content(self.written)
 
 
 @dataclass
 class _Scanner:
-    """Where a text is. `name`: the last one that was written, of several parts perhaps; `table`:
+    """The place in a text that is scanned. `name`: the last one that was written, of several parts perhaps; `table`:
     the one that the statement defines or alters, and `hinted` the one before a hint; `group`: the
     options of the parentheses that are open; `key`: the option whose value may come next."""
 

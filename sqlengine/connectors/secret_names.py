@@ -1,4 +1,4 @@
-"""Which options of tables are secrets, and which say where a table is.
+"""The options of tables that are secrets, and those that say where a table is.
 
 A connector declares it (`Option.secret`, `Option.place`); of options that nobody declares the name
 decides."""

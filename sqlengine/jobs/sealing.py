@@ -168,8 +168,10 @@ class Sealing:
         """Lets values go where the tables of a plan are, whose text has given them."""
         for table in tables_of(plan) if given else ():
             connector = get_connector(table.options.get("connector", ""))
-            for option, text in table.options.items() if connector is not None else ():
-                for name in given & set(SEALED.findall(text)):
+            if connector is None:
+                continue
+            for option, text in table.options.items():
+                for name in {n for n in SEALED.findall(text) if n in given}:
                     self._store.admit(name, use_of(option, table.options, connector))
 
 

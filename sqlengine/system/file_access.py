@@ -11,13 +11,14 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from parser.errors import ExecutionError, PlanError
 from sqlengine.system.disk import Disk, MachineDisk
+from sqlengine.system.rights import make_shared_folder, share
 
 # The kernel's own, but for memory that is a file system like others.
 _KERNEL: Final = ("/proc", "/sys", "/dev")
@@ -145,7 +146,7 @@ class AllowedDisk(MachineDisk):
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | make * os.O_CREAT | empty * os.O_TRUNC
         with self._access.folder(path.parent) as folder:
             try:
-                file = os.open(path.name, flags | os.O_NONBLOCK, mode, dir_fd=folder)
+                file = _opened(path.name, flags | os.O_NONBLOCK, mode, folder)
             except OSError as error:
                 if error.errno == errno.ELOOP:
                     raise not_regular(path, "a link") from None
@@ -163,7 +164,7 @@ class AllowedDisk(MachineDisk):
 
     def make_folder(self, path: Path, *, parents: bool = False, mode: int = 0o777) -> None:
         self._access.check(path)
-        super().make_folder(path, parents=parents, mode=mode)
+        make_shared_folder(path, parents=parents, mode=mode)
 
     def rename(self, old: Path, new: Path) -> None:
         self._access.check(new.parent)
@@ -176,6 +177,16 @@ class AllowedDisk(MachineDisk):
     def remove_folder(self, path: Path) -> None:
         self._access.check(path)
         super().remove_folder(path)
+
+
+def _opened(name: str, flags: int, mode: int, folder: int) -> int:
+    """Opens a file of a table; one that is new gets the rights of such files."""
+    if flags & os.O_CREAT:
+        with suppress(FileExistsError):
+            file = os.open(name, flags | os.O_EXCL, mode, dir_fd=folder)
+            share(file, mode)
+            return file
+    return os.open(name, flags, mode, dir_fd=folder)
 
 
 def not_regular(path: str | Path, kind: str) -> ExecutionError:

@@ -8,6 +8,7 @@ cannot have it sent to another host."""
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import re
 import threading
@@ -15,11 +16,10 @@ import time
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from parser.errors import ServiceError
 
@@ -28,12 +28,16 @@ _FORMAT: Final = 1
 _NAME: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
-class _Entry(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class _Entry:
     """The content of a file. `uses`: where the value may go."""
 
     value: str
     uses: tuple[str, ...] = ()
-    format: int = _FORMAT
+
+    def data(self) -> bytes:
+        body = {"format": _FORMAT, "value": self.value, "uses": self.uses}
+        return json.dumps(body).encode()
 
 
 class SealedValues:
@@ -56,14 +60,14 @@ class SealedValues:
         with self._lock:
             name = self.name_of(value)
             if self._read(name) is None:
-                self._write(name, msgspec.json.encode(_Entry(value)))
+                self._write(name, _Entry(value).data())
             self._held[name] += 1
             return name
 
     def keep_once(self, value: str) -> str:
         """Keeps a value under a name of its own, which nobody can guess."""
         name = os.urandom(16).hex()
-        self._write(name, msgspec.json.encode(_Entry(value)))
+        self._write(name, _Entry(value).data())
         return name
 
     def drop_older(self, than_s: float) -> None:
@@ -88,8 +92,7 @@ class SealedValues:
         with self._lock:
             entry = self._read(name)
             if entry is not None and use not in entry.uses:
-                changed = _Entry(entry.value, (*entry.uses, use))
-                self._write(name, msgspec.json.encode(changed))
+                self._write(name, _Entry(entry.value, (*entry.uses, use)).data())
 
     def drop(self, names: Collection[str]) -> None:
         """Removes values that no text needs, unless another change has kept them."""
@@ -109,8 +112,9 @@ class SealedValues:
         if not _NAME.fullmatch(name):
             return None
         try:
-            return msgspec.json.decode((self._folder / name).read_bytes(), type=_Entry)
-        except (OSError, msgspec.MsgspecError):
+            body = json.loads((self._folder / name).read_bytes())
+            return _Entry(str(body["value"]), tuple(map(str, body["uses"])))
+        except (OSError, ValueError, TypeError, KeyError):
             return None
 
     def _key(self) -> bytes:

@@ -145,7 +145,7 @@ def test_a_whole_life(life: Life, caplog: pytest.LogCaptureFixture) -> None:
         assert "'password' = '******'" in user.job("keeps")["sql"]
         assert user.submit("keeps", life.text(second, url))["status"] == "replaced"
         for wrong in ("id + ", "nothing > 1", f"id = '{second}' AND 'password' '{second}'"):
-            error = user.refused(lambda w=wrong: user.submit("keeps", life.text(second, url, w)))  # type: ignore[misc]
+            error = user.refused(lambda w=wrong: user.submit("keeps", life.text(second, url, w)))
             life.check(f"{error} {error.body}", "the refusal")
         life.check(json.dumps(user.command(op="validate", name="x", sql="x")), "an answer")
         life.check(json.dumps(user.command(op="history", name="keeps")), "an answer")
@@ -235,7 +235,7 @@ def test_nobody_gets_a_password_that_he_does_not_know(life: Life) -> None:
         ]
         for number, text in enumerate(tries):
             name = "keeps" if number == 0 else f"t{number}"
-            error = user.refused(lambda n=name, t=text: user.submit(n, t))  # type: ignore[misc]
+            error = user.refused(lambda n=name, t=text: user.submit(n, t))
             assert "was given for another place" in str(error), text
         statements = user.client.post
         error = user.refused(lambda: statements("/api/v1/statements", f"{alter})".encode()))

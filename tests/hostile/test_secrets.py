@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from parser.errors import PlanError, ServiceError, SqlError
 from parser.types import BIGINT, Schema
 from sqlengine.batch import from_pydict
 from sqlengine.connectors.registry import open_sink
+from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 from tests.connectors.tables import environment, table
 from tests.service.harness import User, running
@@ -52,6 +54,49 @@ def test_where_values_come_from(
     assert line.startswith(f"<{VALUE}>")
     with pytest.raises(PlanError, match=r"secret 'B' is not there, for option 'print-identifier'"):
         printed({"print-identifier": "${secret:B}"}, Secrets(source))
+
+
+def command(script: Path, text: str) -> Secrets:
+    """A command that prints what a script in Python does, which has the name as its argument."""
+    script.write_text(text)
+    return Secrets(None, secret_command(f"{sys.executable} '{script}' --name={{name}}"))
+
+
+def test_a_command_gives_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name is an argument, and no text of a shell; it is asked once for a while."""
+    asked = tmp_path / "asked"
+    text = f"import sys; open({str(asked)!r}, 'a').write('.'); name = sys.argv[1]"
+    secrets = command(tmp_path / "it", f"{text}\nprint('{VALUE}') if 'A' in name else sys.exit(3)")
+    for _ in range(2):
+        (line,) = printed({"print-identifier": "<${secret:A}>"}, secrets)
+        assert line.startswith(f"<{VALUE}>")
+    assert asked.read_text() == "."
+    with pytest.raises(PlanError, match="secret 'B' is not there") as error:
+        printed({"print-identifier": "${secret:B}"}, secrets)
+    assert error.value.detail == "the command for secrets fails for it"
+    monkeypatch.setenv("SQLENGINE_SECRET_B", VALUE)
+    assert printed({"print-identifier": "<${secret:B}>"}, secrets)[0].startswith(f"<{VALUE}>")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import time; print('x', flush=True); time.sleep(60)", "takes longer than"),
+        ("import os; os.closerange(1, 3); import time; time.sleep(60)", "takes longer than"),
+        ("while True: print('x' * 10000)", "prints more than"),
+        ("import sys; sys.stdout.buffer.write(bytes([255]))", "is not UTF-8"),
+    ],
+)
+def test_commands_that_go_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
+) -> None:
+    monkeypatch.setattr("sqlengine.system.secret_command.DEADLINE_S", 1.0)
+    with pytest.raises(ServiceError, match="gives no secret 'A'") as error:
+        printed({"print-identifier": "${secret:A}"}, command(tmp_path / "it", text))
+    assert why in str(error.value.detail)
+    for bad in ("", "pass show", "{name}", "pass 'show {name}"):
+        with pytest.raises(ServiceError, match="the command for secrets is none"):
+            secret_command(bad)
 
 
 @pytest.mark.parametrize("name", ["../x", "..", "", "a/b", "a\0b"])

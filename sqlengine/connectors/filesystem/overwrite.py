@@ -22,6 +22,7 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.filesystem.sink import check_folder, file_name, part_of
 from sqlengine.system.file_access import FileAccess
+from sqlengine.system.rights import make_shared_folder
 
 _LIST = ".overwrite-"
 
@@ -122,7 +123,7 @@ def _carry_out(folder: Path, entry: Path, files: FileAccess) -> None:
     staging = folder / exchange.staging
     for name in exchange.comes:
         if (staging / name).exists():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            make_shared_folder((folder / name).parent, parents=True)
             os.replace(staging / name, folder / name)
     for name in exchange.goes:
         _remove(folder / name)
