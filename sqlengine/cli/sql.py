@@ -37,6 +37,7 @@ MODULES = {
     "query": "query",
     "shell": "shell.command",
     "dead-letters": "dead_letters",
+    "secrets": "secrets",
     "instances": "instances",
     "access": "access",
     "topic": "topics",

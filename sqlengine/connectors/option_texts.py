@@ -53,9 +53,11 @@ class Value:
 
 @dataclass
 class _Scanner:
-    """The place in a text that is scanned. `name`: the last one that was written, of several parts perhaps; `table`:
-    the one that the statement defines or alters, and `hinted` the one before a hint; `group`: the
-    options of the parentheses that are open; `key`: the option whose value may come next."""
+    """The place in a text that is scanned.
+
+    `name`: the last one that was written, of several parts perhaps; `table`: the one that the
+    statement defines or alters, and `hinted` the one before a hint; `group`: the options of the
+    parentheses that are open; `key`: the option whose value may come next."""
 
     found: list[Value] = field(default_factory=list)
     first: str = ""

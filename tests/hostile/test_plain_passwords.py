@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from sqlengine.cli import main
 from sqlengine.client import Refused
 from sqlengine.connectors.plain_secrets import masked
 from tests.service.harness import TABLES, User, running
@@ -301,3 +302,33 @@ def test_places_of_errors_are_those_of_the_text(life: Life) -> None:
         body = user.refused(lambda: user.submit("wrong", text)).body
         line = text.splitlines()[int(str(body["line"])) - 1]
         assert line[int(str(body["column"])) - 1 :].startswith("'nosuch'")
+
+
+def test_what_the_command_line_tells(life: Life, capsys: pytest.CaptureFixture[str]) -> None:
+    """`sql secrets check` names options, of files and of jobs; the line of an error is masked."""
+    file = life.folder / "keeps.sql"
+    file.write_text(life.text(life.password()).replace("SELECT id", "SELECT oh"))
+
+    def told(command: list[str]) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        said = "".join(capsys.readouterr())
+        life.check(said, str(command))
+        return int(str(ended.value.code)), said
+
+    code, said = told(["secrets", "check", str(file)])
+    assert (code, "4:52: 'password' of table 'db' is written plainly" in said) == (1, True), said
+    one_line = life.folder / "line.sql"
+    one_line.write_text(" ".join(file.read_text().split("\n")[2:]).strip())
+    with life.running() as (service, user):
+        user.prepare()
+        server = ["--server", f"http://127.0.0.1:{service.port}"]
+        assert told(["secrets", "check", *server])[0] == 0
+        for refused in (file, one_line):
+            code, said = told(["submit", str(refused), *server])
+            assert (code, "'oh'" in said) == (1, True)
+            line, caret = (t for t in said.splitlines() if t.startswith("  | "))
+            assert line[caret.index("^") :].startswith("oh FROM events")
+        user.submit("keeps", file.read_text().replace("oh", "id"))
+        code, said = told(["secrets", "check", *server])
+        assert (code, "keeps:4:52: 'password' of table 'db'" in said) == (1, True), said
