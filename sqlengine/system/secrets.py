@@ -29,7 +29,8 @@ _PLACES: Final = ("connector", "format", "path", "topic", "url", "table-name")
 
 def secret_names(options: Mapping[str, str]) -> set[str]:
     """Returns the names of the secrets to which options refer."""
-    return {name for text in options.values() for name in _REFERENCE.findall(text)}
+    found = (pair for text in options.values() for pair in REFERENCE.findall(text))
+    return {name for kind, name in found if kind == "secret"}
 
 
 @dataclass(frozen=True)
