@@ -4,7 +4,7 @@ SET (…) and OPTIONS (…), and of SET 'key' = '…', also in comments."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -23,7 +23,11 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_IN_COMMENT: Final = re.compile(r"'((?:[^'\n]|'')*+)'\s*+=\s*+('(?:[^'\n]|'')*+')")
+# Between an option and its value, and what may stand there where a text makes no sense.
+_EQUALS: Final = re.compile(r"'\s{0,20}=\s{0,20}(?=')")
+_MEANT: Final = re.compile(r"'[\s=:,(]{1,20}(?=')")
+_STRING: Final = re.compile(r"'(?:[^'\n]|'')*+'?")
+_LONGEST: Final = 200  # characters of an option's name
 # What an object's name stands behind, and what may stand between.
 _KINDS: Final = ("TABLE", "CATALOG", "DATABASE")
 _BETWEEN: Final = ("IF", "NOT", "EXISTS")
@@ -70,8 +74,9 @@ class _Scanner:
     key: str | None = None
 
     def comment(self, text: str, start: int) -> None:
-        for pair in _IN_COMMENT.finditer(text):
-            self.found.append(Value(start + pair.start(2), pair[2], pair[1], "", {}, comment=True))
+        for option, value in _pairs(text, _EQUALS):
+            at = start + value.start()
+            self.found.append(Value(at, value.group(), option, "", {}, comment=True))
 
     def string(self, text: str, start: int) -> None:
         if self.key is not None and self.last == "=":
@@ -129,6 +134,21 @@ def values_in(text: str) -> list[Value]:
             case _:
                 scanner.last, scanner.key = "", None
     return scanner.found
+
+
+def pairs_in(text: str) -> list[tuple[str, str]]:
+    """Returns texts in quotes, each with the one that follows it, in a text that may make no sense:
+    of some it can be told only by their names that they are an option and its value."""
+    return [(option, _content(value.group())) for option, value in _pairs(text, _MEANT)]
+
+
+def _pairs(text: str, between: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yields names of options and their values, wherever other quotes are."""
+    for found in between.finditer(text):
+        start = text.rfind("'", max(0, found.start() - _LONGEST), found.start())
+        value = _STRING.match(text, found.end())
+        if start >= 0 and value is not None:
+            yield text[start + 1 : found.start()], value
 
 
 def _content(literal: str) -> str:

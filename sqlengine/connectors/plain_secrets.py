@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final, TypeAlias
 
 from parser.writer.names import quoted
-from sqlengine.connectors.option_texts import Value, values_in
+from sqlengine.connectors.option_texts import Value, pairs_in, values_in
 from sqlengine.connectors.registry import connector_names, get_connector
 from sqlengine.connectors.secret_names import is_secret
 from sqlengine.formats.base import Option
@@ -19,18 +19,13 @@ from sqlengine.system.hidden import MASK, hidden
 from sqlengine.system.secrets import REFERENCE
 
 # Without one of these a text has no options.
-_OPTIONS: Final = re.compile(
-    r"\b(?:WITH|SET|OPTIONS)\b(?:\s|/\*.*?\*/|--[^\n]*+(?:\n|\Z))*+[^\s\w`]",
-    re.IGNORECASE | re.DOTALL,
-)
+_OPTIONS: Final = re.compile(r"\b(?:WITH|SET|OPTIONS)\b\s*+[^\s\w`]", re.IGNORECASE)
 _URL: Final = re.compile(r"://[^/@\s:]*+:([^/@\s]+)@")
 _PARAMETER: Final = re.compile(
     r"[?&;](?:password|passwd|pwd|secret|(?:access_|auth_|id_)?token|api_?key|sig(?:nature)?|sas)="
     r"([^&;#\s]++)",
     re.IGNORECASE,
 )
-# A value behind its option, whatever is between and around them.
-_ANYHOW: Final = re.compile(r"'((?:[^'\n]|'')+)'[\s=:,(]*'((?:[^'\n]|'')+)'")
 
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -74,9 +69,8 @@ def plain_values(text: str) -> list[str]:
     """Returns all that is probably a secret in a text, also in one that makes no sense."""
     values = [secret for found in option_values(text) for secret in found.secrets]
     secrets = _declared_secrets()
-    pairs = (m.groups() for m in _ANYHOW.finditer(text))
-    values += [v.replace("''", "'") for option, v in pairs if is_secret(option, secrets)]
-    return [v for v in dict.fromkeys(values) if v != MASK and not REFERENCE.search(v)]
+    values += [value for option, value in pairs_in(text) if is_secret(option, secrets)]
+    return [v for v in dict.fromkeys(values) if v not in ("", MASK) and not REFERENCE.search(v)]
 
 
 def masked(text: str) -> str:

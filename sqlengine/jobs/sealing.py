@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from parser.errors import PlanError, Position, SqlError
+from parser.limits import refused
 from parser.places import Places
 from planner.catalog import Table, View
 from planner.logical import LogicalPlan, Scan, Sink
@@ -107,6 +108,8 @@ class Sealing:
     def sealed(self, text: JobText, before: str = "") -> SealedText:
         """Returns a text with marks in the place of its passwords, which are kept. `before`: the
         present text of the job. PlanError for a mask that stands for nothing there."""
+        if refused(len(text.sql), "text_size") is not None:
+            return SealedText(text, "", Rewritten(text.sql))  # nothing is made of it, or kept
         given: set[str] = set()
         plain: list[OptionValue] = []
         earlier: dict[tuple[str, str, int], OptionValue] | None = None

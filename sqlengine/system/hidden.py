@@ -40,6 +40,11 @@ def hidden(text: str) -> str:
     return without(text, [v for v in list(_handed_out) if v in text])
 
 
+def hide_handed_out(error: SqlError) -> SqlError:
+    """Takes secrets that connectors were given out of what an error says; returns the error."""
+    return hide(error, list(_handed_out))
+
+
 def hide(error: SqlError, values: list[str]) -> SqlError:
     """Takes values out of what an error says; returns the error itself."""
     if any(v and v in f"{error.message}\0{error.detail}\0{error.hint}" for v in values):

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,9 @@ import pytest
 
 from sqlengine.cli import main
 from sqlengine.client import Refused
-from sqlengine.connectors.plain_secrets import masked
+from sqlengine.connectors.plain_secrets import masked, plain_values
+from sqlengine.connectors.registry import connector_names, get_connector
+from sqlengine.connectors.secret_names import is_secret
 from tests.service.harness import TABLES, User, running
 from tests.support import eventually
 
@@ -332,3 +335,42 @@ def test_what_the_command_line_tells(life: Life, capsys: pytest.CaptureFixture[s
         user.submit("keeps", file.read_text().replace("oh", "id"))
         code, said = told(["secrets", "check", *server])
         assert (code, "keeps:4:52: 'password' of table 'db'" in said) == (1, True), said
+
+
+def test_a_job_that_waits_for_a_table(life: Life) -> None:
+    """Its password is given once, and goes where its table is when the other one has come."""
+    folder = life.data / "jobs"
+    folder.mkdir(parents=True)
+    with life.running(jobs=folder) as (_, user):
+        user.topic("events")
+        (folder / "keeps.sql").write_text(life.text(life.password()))
+        eventually(lambda: user.states().get("keeps") == "waiting", "the job of the file")
+        user.submit("tables", TABLES)
+        eventually(lambda: user.states()["keeps"] == "running", "the job that has waited")
+        user.write("events", user.event())
+        eventually(lambda: life.rows() == [1], "the row in the database")
+        (folder / "keeps.sql").unlink()
+        life.search()
+
+
+def test_options_of_all_connectors() -> None:
+    """What is called like a secret is declared to be one, or not to be; `Life` has all secrets."""
+    declared = {
+        (connector.name, name): option.secret
+        for connector in map(get_connector, connector_names())
+        if connector is not None
+        for name, option in connector.options.items()
+        if option.secret or is_secret(name, {})
+    }
+    assert declared == {("jdbc", "password"): True}
+
+
+@pytest.mark.parametrize(
+    "part", ["'", "`", "/*", "--", "WITH /*", "WITH ('", "'a''", "://a:", "E'\\"]
+)
+def test_texts_that_take_long_to_scan(part: str) -> None:
+    text = f"{part * 100_000} WITH ('a' = 'b'"
+    began = time.monotonic()
+    assert "******" not in masked(text)
+    assert plain_values(text) == []
+    assert time.monotonic() - began < 10

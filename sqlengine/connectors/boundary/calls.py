@@ -17,7 +17,7 @@ from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Busy
 from sqlengine.connectors.boundary.answers import Nonsense
 from sqlengine.connectors.boundary.openings import Openings
-from sqlengine.system.hidden import hidden
+from sqlengine.system.hidden import hidden, hide_handed_out
 from sqlengine.system.lanes import Call
 
 T = TypeVar("T")
@@ -161,8 +161,8 @@ class Calls:
         """Runs the call here. What it raises becomes an SqlError, unless it controls the thread."""
         try:
             return work()
-        except SqlError:
-            raise
+        except SqlError as error:
+            raise hide_handed_out(error) from None
         except Nonsense as error:
             raise self.opened.nonsense(call, str(error)) from None
         except Exception as error:
