@@ -11,11 +11,15 @@ from types import FrameType
 from typing import Final
 
 from parser.errors import ServiceError
+from sqlengine.access.audit.log import FOLDER, NO_AUDIT, Audit, AuditLog, Event
+from sqlengine.access.identity import Access, AccessFile
 from sqlengine.api.access import access_of, admission
 from sqlengine.api.app import create_app
+from sqlengine.api.auditing import audited
 from sqlengine.api.problems import describe
 from sqlengine.api.server import HttpServer
 from sqlengine.api.starting import Gate
+from sqlengine.broker.embedded import system_clock
 from sqlengine.config import LOOPBACK, Config
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.control.commands import CommandIntake
@@ -51,7 +55,8 @@ class Service:
         self.config = config
         steps = steps or Steps(config.step_timeout_s, THREADS.now)
         access = access_of(config)
-        admit = admission(config, access)
+        self._audit = _audit_of(config, access)
+        admit = audited(admission(config, access), self._audit)
         self._gate = Gate(steps, admit, access)
         self._http = HttpServer(self._gate, config.host, config.port)
         self._http.start()
@@ -68,11 +73,11 @@ class Service:
             self._http.stop()
             raise
         try:
-            self._commands = CommandIntake(self.engine, describe)
+            self._commands = CommandIntake(self.engine, describe, self._audit)
             self.upkeep = Upkeep(self.engine)
-            self._folder = FolderIntake(self.engine, config.jobs_folder)
+            self._folder = FolderIntake(self.engine, config.jobs_folder, self._audit)
             self._queries = QueryService(self.engine)
-            self._app = create_app(self.engine, self._folder, self._queries, admit)
+            self._app = create_app(self.engine, self._folder, self._queries, admit, self._audit)
         except BaseException:
             self._http.stop()
             self.engine.close()
@@ -99,6 +104,24 @@ class Service:
         self._commands.stop()
         self.upkeep.stop()
         self.engine.close()
+        self._audit.close()
+
+
+def _audit_of(config: Config, access: Access) -> Audit:
+    """Returns the audit log of a server that has principals; it is told of the access file."""
+    if not isinstance(access, AccessFile):
+        return NO_AUDIT
+    folder, sync = config.data / FOLDER, config.fsync != "none"
+    audit = AuditLog(folder, access.rules.audit, system_clock, sync=sync)
+    audit.write([Event("", "", "start server", detail=f"access file {config.access}")])
+
+    def changed(fault: ServiceError | None) -> None:
+        outcome, detail = ("done", "") if fault is None else ("failed", str(fault))
+        audit.write([Event("", "", "read access file", str(config.access), 0, outcome, detail)])
+
+    access.changed = changed
+    audit.start(THREADS)
+    return audit
 
 
 def check_address(config: Config) -> None:

@@ -124,6 +124,8 @@ class _Known:
     def read(section: _Section, name: str) -> _Known:
         if not 0 < len(name) <= _MOST_NAME or not name.isprintable():
             raise BadAccessFile(f"'{name[:_MOST_NAME]}' is no name of a principal")
+        if name.startswith("jwt:"):
+            raise BadAccessFile(f"the name '{name}' is one of those that JWTs give")
         tokens = section.texts("tokens") + section.texts("token")
         bad = next((t for t in tokens if not is_hash(t)), None)
         if bad is not None:

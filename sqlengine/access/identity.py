@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
 from sqlengine.access.access_file import AccessRules, BadAccessFile, read_rules
 from sqlengine.access.policy import Unauthorised
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.access.tokens import hash_of, holder
+
+if TYPE_CHECKING:
+    from sqlengine.access.jwt_tokens import JwtKeys
 
 log = logging.getLogger("sqlengine")
 
@@ -107,8 +110,10 @@ class AccessFile:
         self._path = path
         self._lock = threading.Lock()
         self._looked = time.monotonic()
-        self._stamp = _stamp(path)
-        self._rules = read_access_file(path)
+        self._keys: JwtKeys | None = None
+        self._rules = AccessRules()
+        self._stamp: tuple[object, ...] = ()
+        self._read()
         self.changed: Callable[[ServiceError | None], None] = lambda fault: None
         self._problem: str | None = None
 
@@ -128,13 +133,19 @@ class AccessFile:
         certificate."""
         rules = self.rules
         if caller.authorization:
-            return _by_token(caller.authorization, rules.tokens)
+            return self._holder(caller.authorization, rules)
         if caller.user is not None:
             return self._local_user(caller.user)
         for name in caller.certificate:
             if name in rules.certificates:
                 return rules.certificates[name]
         raise _unknown("the request has no token")
+
+    def _holder(self, authorization: str, rules: AccessRules) -> Principal:
+        token, keys = _token(authorization), self._keys
+        if keys is not None and token.count(".") == 2:
+            return keys.principal(token, rules.principals)
+        return _by_token(authorization, rules.tokens)
 
     def _local_user(self, user: int) -> Principal:
         found = self.rules.users.get(user) or (TRUSTED if user in _own_users() else None)
@@ -162,16 +173,16 @@ class AccessFile:
             return
         try:
             self._looked = now
-            stamp = _stamp(self._path)
-            if stamp != self._stamp:
-                self._stamp = stamp
+            stamps = self._stamps()
+            if stamps != self._stamp:
+                self._stamp = stamps
                 self._reload()
         finally:
             self._lock.release()
 
     def _reload(self) -> None:
         try:
-            self._rules = read_access_file(self._path)
+            self._read()
         except ServiceError as error:
             self._problem = f"{error}; what it said before counts"
             log.error("access file '%s': %s", self._path, self._problem)
@@ -181,6 +192,20 @@ class AccessFile:
             log.info("access file '%s' was read again", self._path)
             self.changed(None)
 
+    def _read(self) -> None:
+        """Reads the file, and the keys file that it names: both count, or neither."""
+        stamp, keys, keys_stamp = _stamp(self._path), None, None
+        rules = read_access_file(self._path)
+        if rules.jwt is not None:
+            from sqlengine.access.jwt_tokens import JwtKeys
+
+            keys_stamp, keys = _stamp(Path(rules.jwt.keys)), JwtKeys(rules.jwt)
+        self._rules, self._keys, self._stamp = rules, keys, (stamp, keys_stamp)
+
+    def _stamps(self) -> tuple[object, ...]:
+        keys = None if self._rules.jwt is None else _stamp(Path(self._rules.jwt.keys))
+        return _stamp(self._path), keys
+
 
 def _own_users() -> tuple[int, ...]:
     """Users who can do everything to the server as it is: its own, and root."""
@@ -188,13 +213,17 @@ def _own_users() -> tuple[int, ...]:
 
 
 def _by_token(authorization: str, holders: Mapping[str, Principal]) -> Principal:
-    token = authorization.removeprefix(_BEARER).strip()
+    token = _token(authorization)
     if not token:
         raise _unknown("the request has no token")
     found = holder(token, holders)
     if found is None:
         raise _unknown("the token is not the server's")
     return found
+
+
+def _token(authorization: str) -> str:
+    return authorization.removeprefix(_BEARER).strip()
 
 
 def _unknown(why: str) -> Unauthorised:

@@ -52,9 +52,10 @@ class Unauthorised(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """Somebody whom the server knows may not do what was asked for."""
+    """Somebody whom the server knows may not do what was asked for. `by`: the principal's name."""
 
     title = "forbidden"
+    by = ""
 
 
 _READERS: Final = frozenset({Role.READ, Role.SUBMIT})
@@ -128,8 +129,10 @@ def require(principal: Principal, action: Action, name: str | None = None) -> No
 def forbidden(principal: Principal, action: Action, name: str | None, missing: str) -> Forbidden:
     """Returns the refusal: who asked for what, and what is missing."""
     named = "" if name is None else f" '{name[:200]}'"
-    return Forbidden(
+    error = Forbidden(
         f"{principal.shown} may not {action.value}{named}",
         detail=f"missing: {missing}",
         hint="the server's administrator gives it, in the file that 'sql serve --access' names",
     )
+    error.by = principal.name
+    return error

@@ -13,6 +13,7 @@ import threading
 
 from flask import Blueprint, Response, jsonify, request
 
+from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
@@ -50,8 +51,10 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
         """Runs a statement: SQL as text, or JSON {"sql"}. ?session= is the session whose tables and
         settings it sees, ?follow=true goes on with rows that come later, ?timeout= ends it after so
         many seconds."""
+        sql = _sql()
+        note(detail=masked(sql))
         query = service.submit(
-            _sql(),
+            sql,
             session=request.args.get("session"),
             client=client_name(),
             follow=flag("follow"),

@@ -6,8 +6,10 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.api.access import admission, authorise, refusal
 from sqlengine.api.ad_hoc import ad_hoc_blueprint
+from sqlengine.api.auditing import add_audit, told
 from sqlengine.api.broker import ClientRates, broker_blueprint
 from sqlengine.api.content_encoding import unpack
 from sqlengine.api.dead_letters import dead_letters_blueprint
@@ -30,10 +32,11 @@ def create_app(
     folder: WatchedFolder = NO_FOLDER,
     queries: QueryService | None = None,
     admit: Admit | None = None,
+    audit: Audit = NO_AUDIT,
 ) -> Flask:
     """The server's routes over an engine and its watched folder; `queries` runs ad-hoc statements,
     `admit` decides on requests that the server has not admitted (by default as its configuration
-    says)."""
+    says), `audit` is told of what is asked."""
     app = Flask("sqlengine", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
@@ -42,23 +45,26 @@ def create_app(
     app.register_blueprint(topics_blueprint(engine, rates))
     app.register_blueprint(groups_blueprint(engine))
     app.register_blueprint(
-        broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic), rates)
+        broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic), rates, audit)
     )
     app.register_blueprint(dead_letters_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
     app.register_blueprint(ad_hoc_blueprint(queries or QueryService(engine)))
     app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
-    app.register_blueprint(health_blueprint(engine))
+    app.register_blueprint(health_blueprint(engine, audit))
     decide = admit or admission(engine.config, engine.access)
 
     @app.before_request
     def guard() -> Response | None:
         refused = refusal(decide)
         if refused is not None:
+            told()
             return refused
         authorise(engine.access)
         return unpack(MAX_BODY)
+
+    add_audit(app, audit)
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Collection
 
 from flask import Blueprint, Response, request
 
+from parser.errors import ServiceError
+from sqlengine.access.audit.log import NO_AUDIT, Audit
+from sqlengine.api.auditing import changes_broker, no_space, tell_message
 from sqlengine.api.principal import present_principal
 from sqlengine.api.server import THREADS
 from sqlengine.api.topic_permissions import check_message, seen_of
@@ -73,13 +76,24 @@ def broker_blueprint(
     broker: Served,
     users: Callable[[str], Collection[str]] = lambda _: (),
     rates: ClientRates | None = None,
+    audit: Audit = NO_AUDIT,
 ) -> Blueprint:
     """The route over a broker; `users` names the jobs that need a topic, `rates` says how fast
-    clients may append."""
+    clients may append, `audit` is told of messages."""
     blueprint = Blueprint("broker", __name__)
     waiting = threading.BoundedSemaphore(MAX_WAITING)
 
     def allow(asked: Request) -> None:
+        """Refuses what a client may not do, and changes that the audit log has no space for."""
+        if changes_broker(asked) and not audit.ready():
+            raise no_space()
+        try:
+            check(asked)
+        except ServiceError as error:
+            tell_message(audit, asked, error)
+            raise
+
+    def check(asked: Request) -> None:
         """Refuses changes of what is the system's, and the removal of topics in use."""
         check_message(present_principal(), asked, broker)
         appends = appends_of(asked)
@@ -95,6 +109,7 @@ def broker_blueprint(
             rates.take(sum(len(a.payload.body) for a in appends))
 
     def seen(asked: Request, answer: object) -> object:
+        tell_message(audit, asked, None)
         return seen_of(present_principal(), asked, answer)
 
     @blueprint.post(PATH)

@@ -6,6 +6,7 @@ from typing import Final
 
 from flask import Blueprint, Response, jsonify
 
+from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.engine import Engine
 from sqlengine.graphs.totals import Rising
 from sqlengine.metrics import render
@@ -14,7 +15,8 @@ from sqlengine.metrics import render
 STANDS_S: Final = 10.0
 
 
-def health_blueprint(engine: Engine) -> Blueprint:
+def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
+    """The routes over one engine; `audit`: the log that changes wait for."""
     blueprint, rising = Blueprint("health", __name__), Rising()
 
     @blueprint.get("/healthz")
@@ -34,7 +36,7 @@ def health_blueprint(engine: Engine) -> Blueprint:
         slow = engine.slow_steps()
         stands = engine.graphs.problem or next((s for s in slow if s.seconds >= STANDS_S), None)
         ready = engine.ready and stands is None
-        problem = engine.graphs.problem or next(map(str, slow), None) or _of_access(engine)
+        problem = engine.graphs.problem or next(map(str, slow), None) or _of_access(engine, audit)
         return jsonify(
             {"status": "ready" if ready else "not ready", "problem": problem}
         ), 200 if ready else 503
@@ -46,8 +48,11 @@ def health_blueprint(engine: Engine) -> Blueprint:
     return blueprint
 
 
-def _of_access(engine: Engine) -> str | None:
-    """Returns what is wrong with the access file, without what it says: anybody may ask."""
+def _of_access(engine: Engine, audit: Audit) -> str | None:
+    """Returns what is wrong with the audit log, or with the access file, without what it says:
+    anybody may ask."""
+    if not audit.ready():
+        return "the audit log cannot be written: nothing can be changed until there is space"
     if engine.access.problem is None:
         return None
     return "the access file has a fault: what it said before counts, the log has more"

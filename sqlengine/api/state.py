@@ -7,10 +7,12 @@ from msgspec import to_builtins
 
 from parser.errors import SqlError
 from sqlengine.access.policy import Action
+from sqlengine.api.auditing import note
 from sqlengine.api.jobs import body_text, outcome_json, request_origin
 from sqlengine.api.principal import may, need, present_principal
 from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number
+from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import execute
 from sqlengine.engine.views.state_views import OperationView
@@ -77,7 +79,9 @@ def state_blueprint(engine: Engine) -> Blueprint:
     def statements() -> Response:
         """Executes STOP JOB 'name' [WITH SAVEPOINT [WITH DRAIN]], SHOW JOBS, ALTER TABLE and
         ALTER VIEW, and SET before them."""
-        answers = execute(engine, body_text(), request_origin(), present_principal())
+        text = body_text()
+        note(detail=masked(text))
+        answers = execute(engine, text, request_origin(), present_principal())
         return jsonify({"results": [{"columns": a.columns, "rows": a.rows} for a in answers]})
 
     return blueprint

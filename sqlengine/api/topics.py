@@ -9,6 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
 from sqlengine.access.policy import Action
+from sqlengine.api.auditing import note
 from sqlengine.api.broker import ClientRates
 from sqlengine.api.principal import need, present_principal
 from sqlengine.api.queries import seconds, whole_number
@@ -34,6 +35,7 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
         """Creates a topic: JSON {"name", "shards", "compacted", "retention_ms",
         "retention_bytes", "if_not_exists"}."""
         asked = _json()
+        note(named(asked, "name"))
         need(Action.WRITE_TOPIC, named(asked, "name"))
         return jsonify(topic_access.create_topic(broker, asked))
 
@@ -68,10 +70,13 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
         if rates is not None:
             rates.take(request.content_length or 0)
         lines = request.get_data(cache=False)
+        if name == topic_access.COMMANDS:
+            lines = seal_commands(texts, lines)
+            note(detail=lines.decode("utf-8", "replace"))
         done = topic_access.append_lines(
             broker,
             name,
-            seal_commands(texts, lines) if name == topic_access.COMMANDS else lines,
+            lines,
             shard=whole_number("shard", 0),
             key=request.args.get("key"),
             now_ms=engine.now_ms(),

@@ -40,6 +40,7 @@ MODULES = {
     "secrets": "secrets",
     "instances": "instances",
     "access": "access",
+    "audit": "audit",
     "topic": "topics",
     "tail": "topic_records",
 }

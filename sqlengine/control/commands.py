@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from parser.errors import JobError, ServiceError, SqlError
+from sqlengine.access.audit.log import NO_AUDIT, Audit, Event
 from sqlengine.broker.base import Broker
 from sqlengine.broker.topic_access import COMMANDS
 from sqlengine.connectors.plain_secrets import masked
@@ -30,6 +31,8 @@ RETENTION_MS = 7 * 24 * 3600 * 1000
 log = logging.getLogger("sqlengine.commands")
 
 Answer: TypeAlias = dict[str, object]
+# Commands that change nothing.
+_LOOKS: Final = frozenset({"validate", "list", "history"})
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -60,8 +63,14 @@ class CommandIntake(Background):
     intake waits until there is some.
     """
 
-    def __init__(self, engine: Engine, describe: Callable[[SqlError], dict[str, object]]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        describe: Callable[[SqlError], dict[str, object]],
+        audit: Audit = NO_AUDIT,
+    ) -> None:
         super().__init__("commands")
+        self._audit = audit
         self._engine = engine
         self._done: list[str] = []
         self._broker: Broker = engine.broker
@@ -91,6 +100,9 @@ class CommandIntake(Background):
                 self._broker.wait_for_data(0.2)
                 continue
             for at, value in zip(records.offsets.tolist(), records.values.to_pylist(), strict=True):
+                while not self._audit.ready():
+                    if self._stopping.wait(RETRY_S):
+                        return
                 if value is not None:
                     self._execute(value)
                 self._broker.commit(GROUP, COMMANDS, {0: at + 1})
@@ -108,9 +120,10 @@ class CommandIntake(Background):
         return msgspec.structs.replace(command, sql=kept[0])
 
     def _execute(self, value: bytes) -> None:
-        identity = _identity(value)
+        identity, command = _identity(value), None
         try:
-            answer = _perform(self._engine, self._unsealed(value))
+            command = self._unsealed(value)
+            answer = _perform(self._engine, command)
         except SqlError as error:
             answer = {"status": "refused", "error": self._describe(error)}
         except msgspec.MsgspecError as error:
@@ -124,10 +137,26 @@ class CommandIntake(Background):
                 f"internal error in command '{identity}'", detail="the server's log has the trace"
             )
             answer = {"status": "refused", "error": self._describe(fault)}
+        if command is not None and command.op not in _LOOKS:
+            self._audit.write([_event(command, answer)])
         data = msgspec.json.encode({"id": identity, **answer})
         self._broker.append(
             RESULTS, 0, [data], keys=[identity.encode()], timestamp_ms=self._engine.now_ms()
         )
+
+
+def _event(command: Command, answer: Answer) -> Event:
+    """Returns what the audit log has of a command; who appended it stands in a line of its own."""
+    refused, version = answer["status"] == "refused", answer.get("version")
+    return Event(
+        "",
+        "command topic",
+        f"command {command.op[:60]} ({command.id[:60]})",
+        command.name,
+        version if isinstance(version, int) else 0,
+        "refused" if refused else "done",
+        msgspec.json.encode(answer.get("error")).decode() if refused else str(answer["status"]),
+    )
 
 
 def _identity(value: bytes) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from parser.errors import ParseError, PlanError, SqlError
+from sqlengine.access.audit.log import NO_AUDIT, Audit, AuditFull
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.control.folder_owners import FolderOwners
 from sqlengine.control.folder_records import (
@@ -58,8 +59,9 @@ class _Refusal:
 class FolderIntake:
     """Keeps the jobs of a folder as its files are. Creates the folder if it is missing."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
+    def __init__(self, engine: Engine, folder: Path, audit: Audit = NO_AUDIT) -> None:
         self._engine = engine
+        self._audit = audit
         self._watcher = FolderWatcher(folder, self._changed)
         self._records = FolderRecords(engine.broker, engine.now_ms)
         self._owners = FolderOwners(engine.access)
@@ -162,6 +164,8 @@ class FolderIntake:
         self._apply(change, frozenset(change.removed))
 
     def _apply(self, change: FolderChange, removed: frozenset[str]) -> None:
+        if not self._audit.ready():
+            raise AuditFull("the audit log cannot be written", detail="its disk is full")
         with self._lock:
             self._make(change, removed)
             self._begin_retries()
@@ -187,6 +191,7 @@ class FolderIntake:
             if n not in late and n not in refused
         }
         outcomes = self._submit(texts, removed & own, renamed) | refused
+        self._audit.write(self._owners.events(outcomes.values()))
         self._record(texts, {*removed, *change.renamed})
         for name in [*removed, *change.renamed, *texts]:
             self._refused.pop(name, None)

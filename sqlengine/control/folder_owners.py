@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
+from sqlengine.access.audit.log import Event
 from sqlengine.access.identity import Access
 from sqlengine.access.policy import Action, Forbidden, require
 from sqlengine.access.principals import NOBODY, Principal
@@ -33,6 +34,23 @@ class FolderOwners:
     def of(self, names: Collection[str]) -> dict[str, Principal]:
         """Returns the principals of files, as the access file has them now."""
         return {n: self._principal(n, self._users[n]) for n in names if n in self._users}
+
+    def events(self, outcomes: Iterable[Outcome]) -> list[Event]:
+        """Returns what the audit log has of a change of files."""
+        owners = {n: self._principal(n, user) for n, user in self._users.items()}
+        return [
+            Event(
+                owners[o.name].name if o.name in owners and o.status != "removed" else "",
+                "watched folder",
+                f"file {o.status}",
+                o.name,
+                o.version,
+                "refused" if o.error is not None else "done",
+                "" if o.error is None else str(o.error),
+            )
+            for o in outcomes
+            if o.status != "unchanged"
+        ]
 
     def _principal(self, name: str, user: int) -> Principal:
         known = self._access.owner(user)

@@ -38,8 +38,10 @@ def handle_request(
         request = _REQUEST.decode(request_data)
         allow(request)
         if isinstance(request, Wait | ReadAll) and request.timeout_s and waiting is not None:
-            return msgspec.msgpack.encode(Response(_wait(broker, request, waiting)))
-        return msgspec.msgpack.encode(Response(seen(request, request.execute(broker))))
+            answer = _wait(broker, request, waiting)
+        else:
+            answer = request.execute(broker)
+        return msgspec.msgpack.encode(Response(seen(request, answer)))
     except msgspec.DecodeError as error:
         failure = Failure(
             "BrokerError", "the request cannot be read", str(error), "use a client of this version"

@@ -1,0 +1,1 @@
+"""The audit log: who changed or read what, in files of lines that are chained by hashes."""

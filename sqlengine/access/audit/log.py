@@ -1,0 +1,324 @@
+"""The files of the audit log, which a server appends to."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from parser.errors import ServiceError
+from sqlengine.access.access_file import AuditSettings
+from sqlengine.access.audit.chain import FIRST, Link, link_of, sealed
+from sqlengine.system.threads import Repeated, Threads
+
+log = logging.getLogger("sqlengine")
+
+FOLDER: Final = "audit"
+_PREFIX, _SUFFIX = "audit-", ".jsonl"
+# What is told of a text at most, such as that of a query.
+_MOST_TEXT: Final = 4000
+# Lines that wait for space in memory; what comes beyond is counted.
+_MOST_PENDING: Final = 1000
+# Different reads and appends that are counted at the same time.
+_MOST_COUNTED: Final = 10_000
+COUNT_S: Final = 60.0
+
+
+class AuditFull(ServiceError):
+    """The audit log cannot be written: nothing is changed that it would not tell."""
+
+    title = "audit log is full"
+
+
+@dataclass(frozen=True)
+class Event:
+    """A deed of somebody. `by`: the principal, '' where it is not known; `peer`: the address, or
+    the user of this machine; `what`: the request; `subject`: its object, with the `version` that
+    it has made; `outcome`: done, refused or failed."""
+
+    by: str
+    peer: str
+    what: str
+    subject: str = ""
+    version: int = 0
+    outcome: str = "done"
+    detail: str = ""
+
+    def fields(self, time_ms: int) -> dict[str, object]:
+        """Returns the event as its line has it; fields without a value are left out."""
+        moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        optional: dict[str, object] = {
+            "object": self.subject[:300],
+            "version": self.version,
+            "detail": self.detail[:_MOST_TEXT],
+        }
+        return {
+            "time": moment.replace("+00:00", "Z"),
+            "by": self.by[:300],
+            "peer": self.peer[:100],
+            "what": self.what[:300],
+            **{key: value for key, value in optional.items() if value},
+            "outcome": self.outcome,
+        }
+
+
+class Audit(Protocol):
+    """Takes events. Any thread; no method raises."""
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Writes changes. They are in the file when it returns, or wait for space."""
+
+    def count(self, event: Event, records: int = 0, size: int = 0) -> None:
+        """Counts something that comes often: equal events of a minute are one line."""
+
+    def ready(self) -> bool:
+        """Returns True if a change would be told: else there is no space."""
+
+    def close(self) -> None:
+        """Writes all counts, and closes the file."""
+
+
+class NoAudit:
+    """The audit of a server without principals: none."""
+
+    def write(self, events: Sequence[Event]) -> None: ...
+
+    def count(self, event: Event, records: int = 0, size: int = 0) -> None: ...
+
+    def ready(self) -> bool:
+        return True
+
+    def close(self) -> None: ...
+
+
+NO_AUDIT: Final = NoAudit()
+
+
+@dataclass
+class _Counted:
+    began: float
+    since_ms: int
+    times: int = 0
+    records: int = 0
+    size: int = 0
+
+
+class AuditLog:
+    """Appends to the files below a folder: one at a time, a line an event. `sync`: lines of changes
+    are on disk, and not only with the system, when `write` returns."""
+
+    def __init__(
+        self, folder: Path, settings: AuditSettings, clock: Callable[[], int], *, sync: bool
+    ) -> None:
+        """Goes on behind the last line. What a crash has left of another one is cut off, and that
+        is told."""
+        self._folder = folder
+        self._settings = settings
+        self._clock = clock
+        self._sync = sync
+        self._lock = threading.Lock()
+        self._counted: dict[Event, _Counted] = {}
+        self._pending: list[dict[str, object]] = []
+        self._lost = 0
+        self._full = False
+        self._ticking: Repeated | None = None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._last, self._path, cut = _repaired(folder)
+        self._file = self._open(self._path) if self._path is not None else None
+        if cut:
+            self.write(
+                [Event("", "", "repair audit log", detail=f"{cut} bytes of a line were cut")]
+            )
+
+    # ---- events ----------------------------------------------------------------------------------
+
+    def write(self, events: Sequence[Event]) -> None:
+        """See `Audit`."""
+        now = self._clock()
+        with self._lock:
+            self._add([event.fields(now) for event in events])
+            self._flush(sync=self._sync)
+
+    def count(self, event: Event, records: int = 0, size: int = 0) -> None:
+        """See `Audit`. A crash loses the counts of a minute at most."""
+        now = time.monotonic()
+        with self._lock:
+            found = self._counted.get(event)
+            if found is None:
+                if len(self._counted) >= _MOST_COUNTED:
+                    self._tell_counts(older_than=now)
+                found = self._counted[event] = _Counted(now, self._clock())
+            found.times += 1
+            found.records += records
+            found.size += size
+            due = now - found.began >= COUNT_S
+        if due:
+            self.tick()
+
+    def start(self, threads: Threads) -> None:
+        """Looks for counts that are a minute old now and then, until it is closed."""
+        self._ticking = threads.every("audit", COUNT_S / 6, self.tick)
+
+    def tick(self) -> None:
+        """Writes the counts that are a minute old."""
+        with self._lock:
+            self._tell_counts(older_than=time.monotonic() - COUNT_S)
+
+    def ready(self) -> bool:
+        """See `Audit`. Tries again what waits."""
+        if not self._full:
+            return True
+        with self._lock:
+            self._flush(sync=self._sync)
+            return not self._full
+
+    @property
+    def head(self) -> Link:
+        """The place of the last line."""
+        return self._last
+
+    def close(self) -> None:
+        """See `Audit`."""
+        if self._ticking is not None:
+            self._ticking.stop()
+        with self._lock:
+            self._tell_counts(older_than=time.monotonic())
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+    # ---- lines, under the lock -------------------------------------------------------------------
+
+    def _tell_counts(self, *, older_than: float) -> None:
+        due = [event for event, counted in self._counted.items() if counted.began <= older_than]
+        for event in due:
+            counted = self._counted.pop(event)
+            numbers = {"times": counted.times, "records": counted.records, "bytes": counted.size}
+            self._add([event.fields(counted.since_ms) | {k: v for k, v in numbers.items() if v}])
+        if due:
+            self._flush(sync=False)
+
+    def _add(self, entries: Sequence[dict[str, object]]) -> None:
+        room = max(0, _MOST_PENDING - len(self._pending)) if self._full else len(entries)
+        self._pending += entries[:room]
+        self._lost += max(0, len(entries) - room)
+
+    def _flush(self, *, sync: bool) -> None:
+        """Writes what waits; what cannot be written goes on waiting."""
+        try:
+            while self._pending:
+                batch = self._pending[:_MOST_PENDING]
+                self._append(batch, sync=sync)
+                del self._pending[: len(batch)]
+            if self._full:
+                self._tell_gap()
+        except OSError as error:
+            if not self._full:
+                log.error(
+                    "the audit log cannot be written: nothing is changed till then: %s",
+                    error,
+                )
+            self._full = True
+
+    def _tell_gap(self) -> None:
+        lost = f"{self._lost} events are not told" if self._lost else "no event was lost"
+        gap = Event("", "", "write audit log again", detail=f"there was no space; {lost}")
+        self._append([gap.fields(self._clock())], sync=self._sync)
+        self._full, self._lost = False, 0
+        log.warning("the audit log is written again: %s", lost)
+
+    def _append(self, entries: Sequence[dict[str, object]], *, sync: bool) -> None:
+        """Appends lines to the file together, or none of them. OSError if that cannot be."""
+        lines, link = [], self._last
+        for entry in entries:
+            line, link = sealed(entry, link)
+            lines.append(line)
+        data = b"".join(lines)
+        file = self._file_for(len(data))
+        size = os.fstat(file).st_size
+        try:
+            if os.write(file, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if sync:
+                os.fsync(file)
+        except OSError:
+            os.ftruncate(file, size)
+            raise
+        self._last = link
+
+    def _file_for(self, size: int) -> int:
+        """Returns the file for so many bytes more: a new one where the present one is full."""
+        if self._file is not None:
+            used = os.fstat(self._file).st_size
+            if used == 0 or used + size <= self._settings.file_bytes:
+                return self._file
+        path = self._folder / f"{_PREFIX}{self._last.number + 1:012d}{_SUFFIX}"
+        file = self._open(path)
+        if self._sync:
+            _sync_folder(self._folder)
+        if self._file is not None:
+            os.close(self._file)
+        self._file, self._path = file, path
+        self._drop_old()
+        return file
+
+    def _open(self, path: Path) -> int:
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _drop_old(self) -> None:
+        """Removes the oldest files beyond the number that is kept, and tells it in the next
+        line."""
+        files = files_in(self._folder)
+        for path in files[: -self._settings.files]:
+            last = _last_link(path.read_bytes())
+            path.unlink()
+            gone = Event("", "", "remove audit file", path.name, detail=f"its last line was {last}")
+            self._pending.append(gone.fields(self._clock()))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Returns the files of an audit log, the oldest first."""
+    return sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}"))
+
+
+def _repaired(folder: Path) -> tuple[Link, Path | None, int]:
+    """Returns the last line, its file, and the bytes that were cut off behind it: a crash has
+    written a line in part."""
+    cut = 0
+    files = files_in(folder)
+    for path in reversed(files):
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            cut += len(content) - whole
+            os.truncate(path, whole)
+            log.warning("audit log: %d bytes behind the last line were cut off %s", cut, path)
+        if whole:
+            return _last_link(content[:whole]), files[-1], cut
+    return FIRST, files[-1] if files else None, cut
+
+
+def _last_link(content: bytes) -> Link:
+    """Returns the place of the last line of a file. A line that was changed is told, and gone on
+    from: the chain has a fault there."""
+    line = content.rstrip(b"\n").rsplit(b"\n", 1)[-1]
+    link = link_of(line) if line else FIRST
+    if isinstance(link, Link):
+        return link
+    log.error("the last line of the audit log does not fit: %s ('sql audit verify')", link)
+    return Link(content.count(b"\n"), FIRST.hash)
+
+
+def _sync_folder(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
