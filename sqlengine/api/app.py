@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
@@ -21,6 +23,7 @@ from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
+from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
 from sqlengine.queries.service import QueryService
 
@@ -45,7 +48,13 @@ def create_app(
     app.register_blueprint(topics_blueprint(engine, rates))
     app.register_blueprint(groups_blueprint(engine))
     app.register_blueprint(
-        broker_blueprint(engine.broker, lambda topic: users_of_topic(engine, topic), rates, audit)
+        broker_blueprint(
+            engine.broker,
+            lambda topic: users_of_topic(engine, topic),
+            rates,
+            audit,
+            partial(seal_appends, command_texts(engine.config)),
+        )
     )
     app.register_blueprint(dead_letters_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))

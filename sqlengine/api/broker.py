@@ -77,9 +77,11 @@ def broker_blueprint(
     users: Callable[[str], Collection[str]] = lambda _: (),
     rates: ClientRates | None = None,
     audit: Audit = NO_AUDIT,
+    kept: Callable[[Request], Request] = lambda asked: asked,
 ) -> Blueprint:
     """The route over a broker; `users` names the jobs that need a topic, `rates` says how fast
-    clients may append, `audit` is told of messages."""
+    clients may append, `audit` is told of messages, `kept` returns what is executed of a
+    request."""
     blueprint = Blueprint("broker", __name__)
     waiting = threading.BoundedSemaphore(MAX_WAITING)
 
@@ -116,7 +118,7 @@ def broker_blueprint(
     def ask() -> Response:
         """A question and its answer, both MessagePack: see sqlengine/broker/remote/wire.py."""
         return Response(
-            handle_request(broker, request.get_data(cache=False), allow, waiting, seen),
+            handle_request(broker, request.get_data(cache=False), allow, waiting, seen, kept),
             mimetype="application/msgpack",
         )
 

@@ -4,21 +4,17 @@ server's answer, as that answer has them."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 import click
 
-from parser.errors import SqlError, as_json, render
+from parser.errors import SqlError, as_json
 from sqlengine.client import Json, Refused
+from sqlengine.jobs.error_texts import rendered
 
 F = TypeVar("F", bound=Callable[..., object])
 _FORM: Final = "sqlengine.output"
-# Words without which a text has no passwords.
-_SECRETS: Final = re.compile(
-    r"pass|pwd|pin|secret|token|credential|key|auth|jaas|connection|://", re.I
-)
 
 
 def output_option(kinds: Sequence[str], text: str) -> Callable[[F], F]:
@@ -40,19 +36,7 @@ def show_error(error: SqlError, text: str | None = None) -> None:
     if context is not None and context.meta.get(_FORM) == "json":
         click.echo(json.dumps(error_json(error), ensure_ascii=False), err=True)
     else:
-        click.echo(_rendered(error, text), err=True)
-
-
-def _rendered(error: SqlError, text: str | None) -> str:
-    """Returns an error for people, with its line of a text, in which passwords are masked."""
-    if text is None or not _SECRETS.search(text):
-        return render(error, text)
-    from sqlengine.jobs.sealing import shown
-
-    position, masked = shown(text, error.position)
-    place = str(error.position)
-    error.position = position
-    return render(error, masked).replace(str(position), place, 1)
+        click.echo(rendered(error, text), err=True)
 
 
 def error_json(error: SqlError) -> Json:

@@ -9,10 +9,10 @@ from typing import Final
 
 import click
 
-from parser.errors import render
 from sqlengine.cli.refused_files import draw_refused_files
 from sqlengine.cli.texts import Texts
 from sqlengine.client import Json, Refused
+from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count, counted, grouped, listed
 
 # So many outcomes are shown one by one.
@@ -104,7 +104,7 @@ def draw_outcome(body: Json, file: str | None = None, text: str | None = None) -
     )
     error = body.get("error")
     if isinstance(error, dict):
-        click.echo(render(Refused(error).in_file(file), text), err=True)
+        click.echo(rendered(Refused(error).in_file(file), text), err=True)
     if body.get("savepoint"):
         click.echo(f"  savepoint {body['savepoint']}")
     for topic in items_of(body, "topics"):

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 
 import click
 
-from parser.errors import SqlError, render
+from parser.errors import SqlError
 from sqlengine.cli.descriptions import moment
 from sqlengine.cli.options import connection_options, rows_option
 from sqlengine.cli.outcomes import items_of
@@ -17,6 +17,7 @@ from sqlengine.cli.texts import read_text
 from sqlengine.cli.values import DURATION
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Client, Json, Refused, quote
+from sqlengine.jobs.error_texts import rendered
 from sqlengine.session.printers import PRINTERS, ResultRow, RowPrinter
 from sqlengine.system.words import count
 
@@ -65,7 +66,7 @@ def _run(client: Client, text: str, query: Json, printer: RowPrinter, *, follow:
         with closing(fetch(client, text, query)) as pages:
             print_result(pages, printer)
     except Refused as error:
-        click.echo(render(error, text), err=True)
+        click.echo(rendered(error, text), err=True)
         return 1
     except KeyboardInterrupt:
         return 0 if follow else 130

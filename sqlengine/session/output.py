@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from parser.errors import SqlError, render
+from parser.errors import SqlError
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.results import event, rows_of, schema_event
+from sqlengine.jobs.error_texts import rendered
 from sqlengine.session.printers import ResultColumn, RowPrinter
 from sqlengine.system.words import count, listed
 
@@ -79,7 +80,7 @@ class PrinterOutput:
         again = self._again.get(said := (error.title, error.reason, error.hint or ""))
         if again is None:
             self._again[said] = []
-            print(render(error, self.text), file=sys.stderr)
+            print(rendered(error, self.text), file=sys.stderr)
         else:
             again.append(str(error.position or f"statement {stmt + 1}"))
 

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from sqlengine.broker.remote.client import connect
 from sqlengine.cli import main
 from sqlengine.client import Refused
 from sqlengine.connectors.plain_secrets import masked, plain_values
@@ -188,6 +190,11 @@ def test_the_command_topic(life: Life) -> None:
         assert user.command(op="submit", name="keeps", sql=text)["status"] == "added"
         again = {"op": "submit", "name": "keeps", "sql": text, "sealed": "0" * 32}
         assert user.command(**again)["status"] == "unchanged"
+        order = {"id": "r1", "op": "submit", "name": "keeps", "sql": life.text(life.password())}
+        with closing(connect(user.client.server)) as remote:
+            remote.append("_commands", 0, [json.dumps(order).encode()], timestamp_ms=0)
+        told = lambda: [a for a in user.read("_command_results") if a["id"] == "r1"]  # noqa: E731
+        assert eventually(told, "the answer")[0]["status"] == "replaced"
         user.write("events", user.event())
         eventually(life.rows, "the row in the database")
         assert not list((life.data / PRIVATE / "commands").glob("?" * 32))
@@ -323,6 +330,8 @@ def test_what_the_command_line_tells(life: Life, capsys: pytest.CaptureFixture[s
     assert (code, "4:52: 'password' of table 'db' is written plainly" in said) == (1, True), said
     one_line = life.folder / "line.sql"
     one_line.write_text(" ".join(file.read_text().split("\n")[2:]).strip())
+    code, said = told(["run", str(one_line)])
+    assert (code, "unknown table 'events'" in said) == (1, True)
     with life.running() as (service, user):
         user.prepare()
         server = ["--server", f"http://127.0.0.1:{service.port}"]

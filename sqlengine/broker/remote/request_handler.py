@@ -28,11 +28,13 @@ def handle_request(
     allow: Callable[[Request], None] = lambda _: None,
     waiting: threading.BoundedSemaphore | None = None,
     seen: Callable[[Request, object], object] = lambda _, answer: answer,
+    kept: Callable[[Request], Request] = lambda request: request,
 ) -> bytes:
     """Executes a request and returns the response, errors of the broker included.
 
     `allow` may raise a ServiceError to reject it. A request that waits is executed without waiting
-    if no more may be `waiting`. `seen` returns what the client may see of an answer.
+    if no more may be `waiting`. `seen` returns what the client may see of an answer, and `kept`
+    what is executed of a request.
     """
     try:
         request = _REQUEST.decode(request_data)
@@ -40,7 +42,7 @@ def handle_request(
         if isinstance(request, Wait | ReadAll) and request.timeout_s and waiting is not None:
             answer = _wait(broker, request, waiting)
         else:
-            answer = request.execute(broker)
+            answer = kept(request).execute(broker)
         return msgspec.msgpack.encode(Response(seen(request, answer)))
     except msgspec.DecodeError as error:
         failure = Failure(

@@ -143,8 +143,9 @@ def compress(payload: Payload, compression: Compression) -> Payload:
     return payload._replace(flags=payload.flags | flag, body=body, plain_bytes=len(payload.body))
 
 
-def check(payload: Payload) -> None:
-    """Raises BrokerError unless the payload is valid: one from a client might make readers fail."""
+def check(payload: Payload) -> Parts:
+    """Returns the records of a payload. Raises BrokerError unless it is valid: one from a client
+    might make readers fail."""
     body = pa.py_buffer(payload.body)
     if payload.flags & COMPRESSED:
         body = decompress_body(body, 0, payload.flags, payload.plain_bytes)
@@ -160,6 +161,7 @@ def check(payload: Payload) -> None:
         _check_column(parts.values, payload.value_bytes)
         if parts.keys is not None:
             _check_column(parts.keys, payload.key_bytes)
+        return parts
     except pa.ArrowInvalid as error:
         raise BrokerError("a batch is malformed", detail=str(error)) from None
 

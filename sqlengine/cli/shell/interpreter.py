@@ -12,11 +12,12 @@ from typing import IO, Final
 
 import click
 
-from parser.errors import ServiceError, SqlError, render
+from parser.errors import ServiceError, SqlError
 from parser.script import split
 from sqlengine.cli.shell.backends import Backend
 from sqlengine.cli.shell.completion import Names
 from sqlengine.cli.texts import read_text
+from sqlengine.jobs.error_texts import rendered
 from sqlengine.session.printers import PRINTERS
 
 
@@ -82,7 +83,7 @@ class Interpreter:
 
     def _show(self, error: SqlError, text: str | None) -> None:
         self._failed = True
-        click.echo(render(error, text), err=True)
+        click.echo(rendered(error, text), err=True)
 
     # ---- commands --------------------------------------------------------------------------------
 
