@@ -13,6 +13,7 @@ import click
 from parser.errors import SqlError
 from parser.script import substitute
 from sqlengine.cli.limits import limit_option, use_limits
+from sqlengine.cli.logs import show_log
 from sqlengine.cli.options import define_option
 from sqlengine.cli.texts import definitions, read_text
 from sqlengine.system.file_access import FileAccess
@@ -67,6 +68,9 @@ Text: TypeAlias = tuple[str | None, str]
     help="Folder below which tables may have files, besides those of script and command.",
 )
 @limit_option
+@click.option(
+    "--verbose", is_flag=True, help="Show more: what Spark prints, and traces of what fails."
+)
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -79,6 +83,7 @@ def run(
     data: str | None,
     files: tuple[Path, ...],
     limits: tuple[str, ...],
+    verbose: bool,
 ) -> None:
     """Run a script in this process, statement by statement; '-' is standard input.
 
@@ -88,9 +93,11 @@ def run(
     if file is None and not statements:
         raise click.UsageError("Missing argument 'FILE', or -e SQL.")
     use_limits(limits)
+    show_log(verbose=verbose)
     texts = list(_texts(file, statements, define))
     access = script_files(files, file)
-    ctx.exit(0 if _run_texts(texts, batch_size, where, output, data, access) else 1)
+    good = _run_texts(texts, batch_size, where, output, data, access, verbose=verbose)
+    ctx.exit(0 if good else 1)
 
 
 def script_files(given: Sequence[Path], file: str | None) -> FileAccess:
@@ -120,6 +127,8 @@ def _run_texts(
     output: str,
     data: str | None,
     files: FileAccess,
+    *,
+    verbose: bool,
 ) -> bool:
     from sqlengine.system.memory import importing
 
@@ -131,7 +140,9 @@ def _run_texts(
     shown, set_aside = _output(output), RowsSetAside()
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
         folder = Path(data or scratch).absolute()
-        runner = stack.enter_context(open_runner(folder, batch_size, where, set_aside, files))
+        runner = stack.enter_context(
+            open_runner(folder, batch_size, where, set_aside, files, verbose=verbose)
+        )
         library = stack.enter_context(script_library(folder, texts[0][0]))
         session = _session(runner, shown, library)
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
@@ -31,20 +32,31 @@ def open_runner(
     where: str = "embedded",
     set_aside: RowsSetAside | None = None,
     files: FileAccess = ANY_FILES,
+    *,
+    verbose: bool = False,
 ) -> Iterator[Runner]:
     """Opens the folder `data`, which has the topics, while a script runs. `set_aside` counts the
-    rows in error that do not end it; `files`: which files it may use."""
+    rows in error that do not end it; `files`: which files it may use; `verbose`: Spark prints to
+    standard error, not to a file in `data`."""
     keep_for_reuse()
     if where == "spark":
         from sqlengine.executors.spark.script_runner import spark_runner
 
-        with spark_runner(data, rows_per_read, set_aside, files) as runner:
+        printed = None if verbose else data / "spark.log"
+        with spark_runner(data, rows_per_read, set_aside, files, printed) as runner:
             yield runner
         return
     broker = EmbeddedBroker(data, fsync="none", clock=wall_clock)
     try:
         name = f"script-{time.time_ns()}"
-        environment = Environment(broker, wall_clock, name, memory=Memory(), files=files)
+        environment = Environment(
+            broker,
+            wall_clock,
+            name,
+            memory=Memory(),
+            openings=Openings(command="sql run"),
+            files=files,
+        )
         yield EmbeddedRunner(
             environment,
             OperatorFactory(),

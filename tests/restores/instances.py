@@ -15,14 +15,14 @@ from parser.errors import SqlError
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
-from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.spark import keyed as spark_keyed
 from sqlengine.executors.spark import sources as spark_sources
+from sqlengine.executors.spark.outputs import BatchOutputs
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.runner import SparkRunner
-from sqlengine.executors.spark.script_runner import ResultWriter, build_spark_plan
+from sqlengine.executors.spark.script_runner import build_spark_plan
 from sqlengine.executors.spark.sources import DriverSources, InputSplit, splits_to_table
 from sqlengine.formats.results import Row
 from tests.restores.lives import START, Outcome, Rows, Statement, files_in
@@ -70,12 +70,16 @@ def _run(
         )
         environment = Environment(broker, lambda: START, "instances", lambda line: None, Memory())
         sources = stack.enter_context(closing(DriverSources(plan, environment, rows_per_read)))
-        sinks: dict[str, Sink] = {}
-        for name, sink in plan.sinks.items():
-            table = sink.sink.table
-            sinks[name] = Rows(told) if table is None else open_sink(table, environment)
-            stack.callback(sinks[name].close)
-        outlet = ResultWriter(plan, cut.sinks, sinks, statement.fails, first_epoch=1)
+        outlet = BatchOutputs(
+            plan,
+            cut.sinks,
+            environment,
+            Rows(told).write,
+            fails=statement.fails,
+            set_aside=None,
+            first_epoch=1,
+        )
+        stack.callback(outlet.close)
         ((works, _),) = sources.batches()
         parts = _parts(works)
         plans = {
@@ -93,6 +97,7 @@ def _run(
                 staged.createDataFrame(splits_to_table(part)), number, end=number == len(parts) - 1
             )
             counts["batches"] += 1
+        outlet.finish()
 
 
 def _parts(works: list[InputSplit]) -> list[list[InputSplit]]:

@@ -60,4 +60,7 @@ class Staged:
     def errors(self) -> Iterator[None]:
         yield
 
+    def worker_memory(self) -> None:
+        """Its tasks run in this process."""
+
     def close(self) -> None: ...

@@ -54,7 +54,7 @@ def grown(
     folder: Path,
     spark: Spark,
     query: str,
-    steps: list[tuple[int, list[str]]],
+    steps: list[tuple[int, list[str] | Callable[[], object]]],
     last: int,
     more: str = "",
 ) -> list[list[object]]:
@@ -69,7 +69,8 @@ def grown(
         with file.open("a") as out:
             out.write("".join(lines))
 
-    shown = Watched("", [(n, partial(append, lines)) for n, lines in steps], last)
+    acts = [(n, partial(append, s) if isinstance(s, list) else s) for n, s in steps]
+    shown = Watched("", acts, last)
     with script_runner(folder / "data", 100, spark) as runner, pytest.raises(Enough):
         _session(runner, shown).run(TABLES.format(folder) + query)
     return shown.seen
@@ -107,6 +108,25 @@ def test_a_table_that_ends_does_not_hold_time_back(tmp_path: Path) -> None:
         GROUP BY window_start, window_end"""
     seen = grown(tmp_path, Staged(), query, [], 1, line(9, "a", 3))
     assert seen == [["+I", "2024-01-01T00:00", 3]]
+
+
+def test_windows_go_on_over_a_rotated_log(tmp_path: Path) -> None:
+    query = """SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND))
+        GROUP BY window_start, window_end"""
+
+    def rotate() -> None:
+        log = tmp_path / "t" / "0.json"
+        with log.open("a") as file:
+            file.write(line(8, "a", 1))
+        log.rename(tmp_path / "t" / "0.json.1")
+        log.write_text(line(11, "b", 1) + line(21, "b", 1))
+
+    seen = grown(tmp_path, Staged(), query, [(1, rotate)], 3, line(7, "a", 3))
+    assert seen == [
+        ["+I", "2024-01-01T00:00", 2],
+        ["+I", "2024-01-01T00:00:05", 2],
+        ["+I", "2024-01-01T00:00:10", 1],
+    ]
 
 
 def test_windows_of_the_clock_end_without_rows(

@@ -16,7 +16,7 @@ from parser.errors import ExecutionError, SqlError
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Busy
 from sqlengine.connectors.boundary.answers import Nonsense
-from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.connectors.boundary.openings import SERVE, Openings
 from sqlengine.system.hidden import hidden, hide_handed_out
 from sqlengine.system.lanes import Call
 
@@ -33,13 +33,19 @@ _CLOSE_S: Final = 1.0
 @dataclass(frozen=True)
 class Opened:
     """A table that a connector opens. `verb`: what fails with it, 'read' or 'written'; `place`: the
-    host or path on which it depends."""
+    host or path on which it depends; `command`: what people have started."""
 
     table: str
     connector: str
     verb: str
     place: str
     timeout_s: float
+    command: str = SERVE
+
+    @property
+    def _again(self) -> str:
+        """The advice for when the cause is gone."""
+        return "'sql start JOB'" if self.command == SERVE else "run the statement again"
 
     def failed(self, call: str, error: BaseException) -> SqlError:
         """Returns the error of the table for an exception that its connector has raised."""
@@ -55,7 +61,7 @@ class Opened:
         return ConnectorFailed(
             f"table '{self.table}' cannot be {self.verb}: its connector failed",
             detail=f"'{call}' of connector '{self.connector}' raised {_words(error)}",
-            hint="put right what it names, and start the job again: 'sql start JOB'",
+            hint=f"put right what it names, then {self._again}",
         )
 
     def nonsense(self, call: str, what: str) -> SqlError:
@@ -71,8 +77,8 @@ class Opened:
         return ConnectorSilent(
             f"table '{self.table}' cannot be {self.verb}: no answer for {self.timeout_s:g} s",
             detail=f"'{call}' of connector '{self.connector}' does not come back",
-            hint="see whether the host or the disk behind it is there, then 'sql start JOB';"
-            f" 'sql serve {TIMEOUT_OPTION}' allows more",
+            hint=f"see whether the host or the disk behind it is there, then {self._again}"
+            + (f"; '{SERVE} {TIMEOUT_OPTION}' allows more" if self.command == SERVE else ""),
         )
 
 

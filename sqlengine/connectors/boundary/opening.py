@@ -24,7 +24,12 @@ def behind_boundary(
     openings = environment.openings
     place = table.options.get("url") or table.options.get("path") or repr(table.options)
     opened = Opened(
-        table.display, table.connector, verb, f"{table.connector} {place}", openings.timeout_s
+        table.display,
+        table.connector,
+        verb,
+        f"{table.connector} {place}",
+        openings.timeout_s,
+        openings.command,
     )
     beside = connector.capabilities.blocks and openings.lanes is not None
     return Calls(opened, openings if beside else None)

@@ -15,6 +15,8 @@ from sqlengine.system.lanes import Call, Lanes
 
 # Seconds until a call of a connector has failed that does not come back.
 TIMEOUT_S: Final = 30.0
+# The command that has jobs; others run statements.
+SERVE: Final = "sql serve"
 # Seconds that the thread of changes waits for a table to open.
 _PATIENCE_S: Final = 1.0
 # Seconds for which what was opened is kept for the one who asked for it.
@@ -66,11 +68,18 @@ class _Silence:
 class Openings:
     """The tables that one engine opens. Any thread.
 
-    `timeout_s`: seconds that any call of a connector may take."""
+    `timeout_s`: seconds that any call of a connector may take; `command`: what people have started,
+    for hints."""
 
-    def __init__(self, lanes: Lanes | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        lanes: Lanes | None = None,
+        timeout_s: float = TIMEOUT_S,
+        command: str = SERVE,
+    ) -> None:
         self.lanes = lanes
         self.timeout_s = timeout_s
+        self.command = command
         self._lock = threading.Lock()
         self._running: dict[Hashable, tuple[Opening, Call[object]]] = {}
         self._silent: dict[str, _Silence] = {}

@@ -112,6 +112,7 @@ class WalledSource(Source):
         """Returns the shards that have appeared, without bounds, and one chunk of each shard that
         has rows now. With `bounds` no row at or after them, and nothing of shards without one."""
         if not self._calls.beside:
+            self._calls.require_sound()
             return self._polled(dict(positions), max_rows, bounds).within(positions, bounds)
         found = self._answer(positions, max_rows, bounds)
         if found is None:
@@ -210,6 +211,11 @@ class WalledSource(Source):
     ) -> Chunk | None:
         return self._calls.need("read", lambda: self._read(shard, offset, max_rows, until))
 
+    def required_end(self, shard: str) -> int | None:
+        """Returns the end of a shard, as `end`, for who cannot do without; raises as `read`."""
+        self._ends[shard] = self._calls.need("end", lambda: self._end(shard))
+        return self._ends[shard]
+
     def resume(self, positions: Mapping[str, int], marks: Mapping[str, str]) -> None:
         self._marks |= marks
         self._calls.need("resume", lambda: self._source.resume(positions, marks))
@@ -246,8 +252,12 @@ class WalledSource(Source):
         if not self._calls.beside:
             self._ends[shard] = self._ask("end", lambda: self._end(shard), self._ends.get(shard))
         elif shard not in self._ends and not self._calls.busy:
-            self._ends[shard] = self._ask("end", lambda: self._end(shard), None)
+            self._ask("end", partial(self._note_end, shard), None)
         return self._ends.get(shard)
+
+    def _note_end(self, shard: str) -> None:
+        # Here and not where it is asked for: an answer that is missing is no end.
+        self._ends[shard] = self._end(shard)
 
     def exhausted(self, positions: Mapping[str, int]) -> bool:
         """True if bounded input is read to its end now; never while an answer is missing."""
@@ -255,7 +265,8 @@ class WalledSource(Source):
             return False
         ends = {shard: self.end(shard) for shard in positions}
         at_end = all(at >= (ends[s] or 0) for s, at in positions.items())
-        return at_end and self._calls.failure is None
+        answered = positions.keys() <= self._ends.keys()
+        return at_end and answered and self._calls.failure is None
 
     def marks(self) -> Mapping[str, str]:
         known = self._marks

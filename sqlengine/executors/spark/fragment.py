@@ -11,6 +11,7 @@ from parser.types import Schema
 from planner.graph.physical import Edge, PhysicalNode
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.containment import run_contained
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,
@@ -18,7 +19,6 @@ from sqlengine.operators.base import (
     Operator,
     Output,
     Timed,
-    outputs,
 )
 from sqlengine.state.table import KeyedTable
 
@@ -66,8 +66,9 @@ class _Scoped:
 class FragmentOperator:
     """Pushes batches through the nodes of a fragment in topological order.
 
-    Rows in error of all nodes leave by the error ports. Only the partition with bucket 0 (`first`)
-    has rows of `single` nodes; in all others they only forward watermarks."""
+    Rows in error of all nodes leave by the error ports, also those for which an operator raises.
+    Only the partition with bucket 0 (`first`) has rows of `single` nodes; in all others they only
+    forward watermarks. OperatorFailed where an operator with state raises."""
 
     def __init__(self, fragment: Fragment, factory: OperatorFactory, first: bool = True) -> None:
         self._fragment = fragment
@@ -129,7 +130,9 @@ class FragmentOperator:
         return output
 
     def _process(self, name: str, parts: Sequence[tuple[int, Batch]]) -> Output:
-        output = [made for stream in outputs(self._operators[name], parts) for made in stream]
+        stateful = name in self._stateful
+        streams = run_contained(self._nodes[name], self._operators[name], stateful, parts)
+        output = [made for stream in streams for made in stream]
         if name not in self._watermarks_only:
             return output
         return [

@@ -22,6 +22,7 @@ from pyarrow import fs
 
 from sqlengine.batch import MIN_WATERMARK, Batch, concat, empty, joined_steps
 from sqlengine.executors.seeds import spread_seed
+from sqlengine.executors.spark.boundary import failed
 from sqlengine.executors.spark.worker import (
     CHUNK_COLUMNS,
     END_OF_BATCH,
@@ -71,11 +72,15 @@ _instances: dict[tuple[str, str, int, int], _StageInstance] = {}
 def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Batches) -> Batches:
     """Processes the frames of one partition; yields frames of results and for later stages.
 
-    State is restored from the step's `previous` batch and saved to a file of this batch, unless
-    another attempt has done that already, with the same content."""
+    Where a stage before has failed it yields its failures alone. State is restored from the step's
+    `previous` batch and saved to a file of this batch, unless another attempt has done that
+    already, with the same content."""
     frames = pa.Table.from_batches(
         [pa.RecordBatch.from_arrays(b.columns, schema=FRAME) for b in batches], FRAME
     )
+    if len(failures := failed(frames)):
+        yield from failures.to_batches()
+        return
     is_mine = pc.equal(frames["stage"], bound_for(stage))
     yield from frames.filter(pc.invert(is_mine)).to_batches()
     mine = frames.filter(is_mine)

@@ -23,10 +23,12 @@ from pyarrow import fs
 from parser.errors import ServiceError
 from sqlengine.batch import Batch
 from sqlengine.executors.seeds import MAX_SEED, spread_seed
+from sqlengine.executors.spark.boundary import TaskFailed, contained, failures_in
 from sqlengine.executors.spark.keyed import run_keyed
 from sqlengine.executors.spark.worker import (
     FRAME_ORDER,
     READ,
+    STATELESS,
     Batches,
     SparkPlan,
     Step,
@@ -116,7 +118,8 @@ class SparkRunner:
 
     def run(self, records: DataFrame, batch: int, *, end: bool = False) -> None:
         """Runs one batch of `records`, in the form that the plan's stateless stage takes; with
-        `end` the last one. The last batch may be repeated: it gives the same rows."""
+        `end` the last one. The last batch may be repeated: it gives the same rows. TaskFailed where
+        a task fails: nothing of the batch is delivered."""
         step = self._fix(batch, end=end)
         if step.end and not end:
             raise ServiceError(
@@ -142,13 +145,15 @@ class SparkRunner:
                 hint="keep the versions of a graph until their last batch is done",
             )
         plan = self._plans[step.version]
-        frames = records.mapInArrow(lambda batches: run_stateless(plan, step, batches), _DDL)
+        frames = records.mapInArrow(_stage(plan, STATELESS, step, self._folder), _DDL)
         if plan.keyed:
             frames = frames.unionByName(self._ticks(step, len(plan.keyed)))
         for stage in range(1, len(plan.keyed) + 1):
             frames = frames.repartitionById(step.partitions, "partition")
             frames = frames.mapInArrow(_stage(plan, stage, step, self._folder), _DDL)
         table = frames.toArrow()
+        for failure in failures_in(table):
+            raise TaskFailed(failure)
         is_read = pc.equal(table["stage"], READ)
         self.rows_read += pc.sum(table.filter(is_read)["part"]).as_py() or 0
         self._deliver(step.batch, _results(table.filter(pc.invert(is_read))))
@@ -219,7 +224,12 @@ class SparkRunner:
 
 
 def _stage(plan: SparkPlan, stage: int, step: Step, folder: str) -> Callable[[Batches], Batches]:
-    return lambda batches: run_keyed(plan, stage, step, folder, batches)
+    def run(batches: Batches) -> Batches:
+        if stage == STATELESS:
+            return run_stateless(plan, step, batches)
+        return run_keyed(plan, stage, step, folder, batches)
+
+    return lambda batches: contained(plan, step, run, batches)
 
 
 def _results(frames: pa.Table) -> list[tuple[int, int, Batch]]:

@@ -14,12 +14,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from parser.errors import SqlError, UnsupportedError
+from parser.errors import UnsupportedError
+from parser.limits import present
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.two_phases import in_two_phases
@@ -30,19 +31,19 @@ from planner.settings import IDLE_OPTION, RELOAD_OPTION, SOURCE_IDLE, WATERMARK_
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
 from sqlengine.connectors.memory.tables import Memory
-from sqlengine.connectors.query_result import ResultSink
-from sqlengine.connectors.registry import open_sink
-from sqlengine.executors.failures import RowsFailed, RowsGivenUp, SinkFailed
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
+from sqlengine.executors.spark.outputs import BatchOutputs
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.runner import SparkRunner
 from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
 from sqlengine.executors.spark.sources import DriverSources, splits_to_table
 from sqlengine.executors.spark.stage import SourceStage, factory_for
+from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import SparkPlan
-from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.system.file_access import ANY_FILES, FileAccess
+from sqlengine.system.lanes import ThreadLanes
 from udf.user import is_user
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 # Interval at which operators that wait for processing time get a tick, without input (s).
 TICK_S: Final = 1.0
+# No rules but the defaults.
+FREE: Final = TaskRules()
 
 
 @contextmanager
@@ -58,28 +61,38 @@ def spark_runner(
     rows_per_turn: int = 4096,
     set_aside: Sink | None = None,
     files: FileAccess = ANY_FILES,
+    printed: Path | None = None,
 ) -> Iterator[ScriptRunner]:
-    """Opens a runner on Spark with its topics in `data`. ServiceError where Spark or Java is
-    missing."""
+    """Opens a runner on Spark with its topics in `data`; `printed`: see `spark_session`.
+    ServiceError where Spark or Java is missing."""
     require_spark()
-    with script_runner(data, rows_per_turn, OwnSpark(), files) as runner:
+    with script_runner(data, rows_per_turn, OwnSpark(printed), files) as runner:
         runner.set_aside = set_aside
         yield runner
 
 
 @contextmanager
 def script_runner(
-    data: Path, rows_per_turn: int, spark: Spark, files: FileAccess = ANY_FILES
+    data: Path,
+    rows_per_turn: int,
+    spark: Spark,
+    files: FileAccess = ANY_FILES,
+    timeout_s: float = TIMEOUT_S,
 ) -> Iterator[ScriptRunner]:
-    """Opens a runner with its topics in `data`, and state and compiled patterns while it runs."""
+    """Opens a runner with its topics in `data`, and state and compiled patterns while it runs. A
+    call of a connector may take `timeout_s`, in the driver and in tasks."""
     clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
     with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
         name = f"script-{time.time_ns()}"
-        environment = Environment(broker, clock, name, memory=Memory(), files=files)
+        openings = Openings(ThreadLanes(), timeout_s, command="sql run")
+        environment = Environment(
+            broker, clock, name, memory=Memory(), openings=openings, files=files
+        )
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
         try:
             yield ScriptRunner(environment, folder, rows_per_turn, spark)
         finally:
+            openings.stop()
             spark.close()
             shutil.rmtree(folder)
 
@@ -129,43 +142,57 @@ class ScriptRunner:
             sources = stack.enter_context(closing(opened))
             if not sources.bounded:
                 _check_watermarks(plan)
-            writer = ResultWriter(
-                plan, cut.sinks, self._open(plan, emit, stack), fails, first_epoch=self._epoch + 1
+            writer = BatchOutputs(
+                plan,
+                cut.sinks,
+                self._environment,
+                emit,
+                fails=fails,
+                set_aside=self.set_aside,
+                first_epoch=self._epoch + 1,
             )
-            writer.set_aside = self.set_aside
+            stack.callback(writer.close)
             spark = self._spark.session()
             runner = self._runner(spark, cut, sources, writer)
             with self._spark.errors():
                 for batch, (splits, end) in enumerate(sources.batches(tick_s)):
                     self._epoch += 1
                     runner.run(spark.createDataFrame(splits_to_table(splits)), batch, end=end)
+            writer.finish()
             return runner.rows_read
 
     def _runner(
-        self, spark: SparkSession, cut: CutPlan, sources: DriverSources, writer: ResultWriter
+        self, spark: SparkSession, cut: CutPlan, sources: DriverSources, writer: BatchOutputs
     ) -> SparkRunner:
         self._runs += 1
         name = f"{self._folder.name}-{self._runs}"
-        plan = build_spark_plan(cut, sources.shard_names, name, self._patterns, self._rows_per_turn)
+        plan = build_spark_plan(
+            cut,
+            sources.shard_names,
+            name,
+            self._patterns,
+            self._rows_per_turn,
+            self._rules(),
+        )
         folder = (self._folder / f"run-{self._runs}").as_uri()
         cores, clock = spark.sparkContext.defaultParallelism, self._environment.clock
         return SparkRunner(spark, {1: plan}, 1, folder, writer.deliver, cores, clock=clock)
 
+    def _rules(self) -> TaskRules:
+        """The rules of the driver, for its tasks."""
+        environment = self._environment
+        return TaskRules(
+            present(),
+            environment.files,
+            environment.secrets,
+            environment.openings.timeout_s,
+            environment.openings.command,
+            self._spark.worker_memory(),
+        )
+
     @property
     def _patterns(self) -> Path:
         return self._folder / "patterns"
-
-    def _open(
-        self, plan: PhysicalPlan, emit: Callable[[Batch], None], stack: ExitStack
-    ) -> dict[str, Sink]:
-        opened: dict[str, Sink] = {}
-        for name, sink in plan.sinks.items():
-            table = sink.sink.table
-            opened[name] = (
-                ResultSink(emit) if table is None else open_sink(table, self._environment)
-            )
-            stack.callback(opened[name].close)
-        return opened
 
 
 def build_spark_plan(
@@ -174,8 +201,9 @@ def build_spark_plan(
     name: str,
     patterns: Path,
     rows_per_turn: int,
+    rules: TaskRules = FREE,
 ) -> SparkPlan:
-    """Builds the plan that workers run. `shard_names`: see `DriverSources`."""
+    """Builds the plan that workers run, under these rules. `shard_names`: see `DriverSources`."""
     shards = {
         port: tuple(p for s in reach for p in shard_names[s].values())
         for port, reach in cut.reach.items()
@@ -183,11 +211,12 @@ def build_spark_plan(
     return SparkPlan(
         name,
         version=1,
-        stateless=partial(SourceStage, cut.sources, patterns, rows_per_turn),
+        stateless=partial(SourceStage, cut.sources, patterns, rows_per_turn, rules),
         exchange={
             port: replace(e, shards=shards.get(port, ())) for port, e in cut.exchange.items()
         },
         keyed=tuple(partial(_keyed, fragment, patterns) for fragment in cut.keyed),
+        rules=rules,
     )
 
 
@@ -243,47 +272,3 @@ def _check_watermarks(plan: PhysicalPlan) -> None:
                     " --on spark"
                 ),
             )
-
-
-@dataclass
-class ResultWriter:
-    """Writes the results of batches to the sinks, in the driver.
-
-    `names`: the sink of each output port. With `fails` a row in error raises before anything of its
-    batch is written, without it `set_aside` takes it."""
-
-    plan: PhysicalPlan
-    names: Mapping[int, str]
-    sinks: Mapping[str, Sink]
-    fails: bool
-    first_epoch: int
-    set_aside: Sink | None = None
-
-    def deliver(self, batch: int, results: Sequence[tuple[int, int, Batch]]) -> None:
-        """Writes the results of a batch and commits them as one epoch."""
-        for _, port, rows in results:
-            if port == FATAL_ERROR_PORT:
-                raise RowsGivenUp(rows)
-            if port == ERROR_PORT and self.fails:
-                raise RowsFailed(rows)
-        used: dict[str, Sink] = {}
-        for _, port, rows in results:
-            if port == ERROR_PORT:
-                if self.set_aside is not None:
-                    self.set_aside.write(rows)
-            else:
-                name = self.names[port]
-                used[name] = self.sinks[name]
-                with self._attributed_to(name):
-                    used[name].write(rows)
-        for name, sink in used.items():
-            with self._attributed_to(name):
-                sink.commit(self.first_epoch + batch)
-
-    @contextmanager
-    def _attributed_to(self, name: str) -> Iterator[None]:
-        """Turns an SqlError of the body into SinkFailed for the jobs of that sink."""
-        try:
-            yield
-        except SqlError as error:
-            raise SinkFailed(self.plan.sinks[name], error) from error

@@ -1,4 +1,4 @@
-"""Starts Spark in this process. Nothing that it prints reaches standard output."""
+"""Starts Spark in this process. What it prints goes to its log, never to standard output."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from parser.errors import ExecutionError, ServiceError
+from parser.errors import ServiceError
+from sqlengine.executors.spark.boundary import lost_task
+from sqlengine.formats.options import size
+from sqlengine.system.memory import usable_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("sqlengine.spark")
+
 _STDOUT: Final = 1
 _STDERR: Final = 2
+_HEAP: Final = "1g"
+# A task whose worker or executor dies is tried so often.
+_ATTEMPTS: Final = 4
+# No worker gets less memory than that, however many there are.
+_LEAST_MEMORY: Final = 256 << 20
 
 
 def require_spark() -> None:
@@ -32,10 +42,14 @@ def require_spark() -> None:
         )
 
 
-def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) -> SparkSession:
+def spark_session(
+    app: str, cores: int = 2, memory: str = _HEAP, printed: Path | None = None, **options: str
+) -> SparkSession:
     """Starts a small local session. Its Python workers can import what this process can.
 
-    `options`: settings of Spark, with `__` for the dots."""
+    `printed`: the file that gets what Spark and its workers print; None for standard error.
+    `options`: settings of Spark, with `__` for the dots. ServiceError where Spark does not
+    start."""
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -64,25 +78,50 @@ def spark_session(app: str, cores: int = 2, memory: str = "1g", **options: str) 
         "spark.sql.files.openCostInBytes": "1g",
         **{name.replace("__", "."): value for name, value in options.items()},
     }
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
+    builder = SparkSession.builder.master(f"local[{cores},{_ATTEMPTS}]").appName(app)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _stdout_to_stderr():
-        return builder.getOrCreate()
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        with _printing_to(printed):
+            return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise _does_not_start(error, printed) from error
+
+
+def _does_not_start(error: Exception, printed: Path | None) -> ServiceError:
+    """Returns the error for a JVM that ended at once, with the first that it said."""
+    said = [] if printed is None else printed.read_text("utf-8", "replace").split("\n")
+    words = [
+        line.strip() for line in said if line.strip() and not line.startswith("WARNING: Using")
+    ]
+    return ServiceError(
+        "Spark does not start",
+        detail=words[0][:300] if words else str(error),
+        hint="Java 17 or newer is needed, at JAVA_HOME if that is set",
+    )
 
 
 @contextmanager
-def _stdout_to_stderr() -> Iterator[None]:
-    """Redirects standard output to standard error. Processes that are started meanwhile (the JVM
-    and its workers) keep that."""
+def _printing_to(printed: Path | None) -> Iterator[None]:
+    """Redirects standard output and error to a file, or output to error. Processes that are started
+    meanwhile (the JVM and its workers) keep that."""
     sys.stdout.flush()
-    kept = os.dup(_STDOUT)
+    sys.stderr.flush()
+    kept = os.dup(_STDOUT), os.dup(_STDERR)
+    if printed is not None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        file = os.open(printed, flags, 0o600)
+        os.dup2(file, _STDERR)
+        os.close(file)
     os.dup2(_STDERR, _STDOUT)
     try:
         yield
     finally:
-        os.dup2(kept, _STDOUT)
-        os.close(kept)
+        for old, number in zip(kept, (_STDOUT, _STDERR), strict=True):
+            os.dup2(old, number)
+            os.close(old)
 
 
 class Spark(Protocol):
@@ -91,45 +130,51 @@ class Spark(Protocol):
     def session(self) -> SparkSession: ...
 
     def errors(self) -> AbstractContextManager[None]:
-        """Turns errors of tasks that run in the body into SqlErrors."""
+        """Turns what Spark raises in the body into SqlErrors."""
+
+    def worker_memory(self) -> int | None:
+        """Returns the bytes that a Python worker may take; None for any."""
 
     def close(self) -> None: ...
 
 
 class OwnSpark:
     """The active session, or else one on all cores of this machine: it starts with the first
-    statement and stops with the script."""
+    statement and stops with the script. `printed`: see `spark_session`."""
 
-    def __init__(self) -> None:
+    def __init__(self, printed: Path | None = None) -> None:
         self._own: SparkSession | None = None
+        self._printed = printed
 
     def session(self) -> SparkSession:
         from pyspark.sql import SparkSession
 
         active = SparkSession.getActiveSession()
         if active is None:
-            active = self._own = spark_session("sqlengine", cores=len(os.sched_getaffinity(0)))
+            cores = len(os.sched_getaffinity(0))
+            active = self._own = spark_session("sqlengine", cores, printed=self._printed)
         return active
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        from py4j.protocol import Py4JJavaError
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             yield
-        except (PySparkException, Py4JJavaError) as error:
-            raise ExecutionError("a task failed on Spark", detail=_cause(str(error))) from error
+        except (PySparkException, Py4JError) as error:
+            log.info("Spark gave up a batch", exc_info=error)
+            raise lost_task(str(error)) from None
+
+    def worker_memory(self) -> int | None:
+        """See `Spark`. Four fifths of the memory, without what the JVM takes, for all workers of
+        this machine; None in a session of somebody else, who knows better."""
+        if self._own is None:
+            return None
+        cores: int = self._own.sparkContext.defaultParallelism
+        left = usable_bytes() - size(_HEAP)
+        return max(left * 4 // 5 // cores, _LEAST_MEMORY)
 
     def close(self) -> None:
         if self._own is not None:
             self._own.stop()
-
-
-def _cause(trace: str) -> str:
-    """The last line of a Python traceback; the text alone of the engine's own errors."""
-    lines = [
-        line.strip() for line in trace.splitlines() if line.strip() and not line.startswith("\tat ")
-    ]
-    kind, _, text = (lines or [""])[-1].partition(": ")
-    return text if "parser.errors." in kind else f"{kind}: {text}"

@@ -11,17 +11,22 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final
 
 import pyarrow as pa
 
-from planner.graph.physical import PhysicalPlan
+from parser.errors import SqlError
+from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import Scan, Values
-from sqlengine.batch import MAX_WATERMARK
-from sqlengine.connectors.base import Environment
+from sqlengine.batch import MAX_WATERMARK, log_of
+from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.registry import open_scan
+from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.inputs import lookup_scans
 from sqlengine.executors.sources import RunningSource, require_bounded
 from sqlengine.executors.wire import encode_batch
@@ -73,12 +78,24 @@ def splits_to_table(splits: Sequence[InputSplit]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SPLIT_SCHEMA)
 
 
+@contextmanager
+def failing(node: PhysicalNode) -> Iterator[None]:
+    """Makes an SqlError of the body the failure of the jobs that read the source."""
+    try:
+        yield
+    except SourceFailed:
+        raise
+    except SqlError as error:
+        raise SourceFailed(node.jobs, error) from error
+
+
 class DriverSources:
     """The sources of a plan, open in the driver.
 
     `shard_names`: by source, names of shards that are unique in the plan and sort as the embedded
-    executor reads them. PlanError if a source is unbounded although `ends` asks for bounded
-    ones."""
+    executor reads them; the files of a rotated log have one name, and one watermark. PlanError if
+    a source is unbounded although `ends` asks for bounded ones; SqlError where one cannot be
+    opened, SourceFailed from `batches` where one cannot be read."""
 
     def __init__(
         self, plan: PhysicalPlan, environment: Environment, rows_per_turn: int, ends: bool = False
@@ -86,12 +103,15 @@ class DriverSources:
         self._rows_per_turn = rows_per_turn
         self._running: dict[str, RunningSource] = {}
         self._ended: set[str] = set()
+        self._numbers = count()
         self.shard_names: dict[str, dict[str, str]] = {}
+        self._nodes = {n.id: n for n in plan.in_order}
         scans = {n.id: n.plan for n in plan.in_order if isinstance(n.plan, Scan)}
         self._first = lookup_scans(plan, plan.graph.nodes)
         try:
             for name, scan in scans.items():
-                self._running[name] = running = RunningSource(scan, open_scan(scan, environment))
+                source = open_scan(scan, environment, patient=True)
+                self._running[name] = running = RunningSource(scan, source)
                 self._name(name, running.begin())
             if ends:
                 require_bounded(self._running.values())
@@ -103,9 +123,13 @@ class DriverSources:
                 self._name(node.id, ("",))
 
     def _name(self, source: str, shards: Iterable[str]) -> None:
-        first = sum(map(len, self.shard_names.values()))
-        named = {shard: f"{i:08}" for i, shard in enumerate(shards, first)}
-        self.shard_names[source] = {**self.shard_names.get(source, {}), **named}
+        named = self.shard_names.setdefault(source, {})
+        logs = {log_of(shard): name for shard, name in named.items()}
+        for shard in shards:
+            log = log_of(shard)
+            if log not in logs:
+                logs[log] = f"{next(self._numbers):08}"
+            named[shard] = logs[log]
 
     @property
     def bounded(self) -> bool:
@@ -128,7 +152,11 @@ class DriverSources:
             yield replace(split, turn=split.turn + (_OTHERS if self._first else 0))
 
     def _by_turns(self, names: Iterable[str]) -> Iterator[InputSplit]:
-        return heapq.merge(*(self._splits(name) for name in names), key=lambda s: s.turn)
+        return heapq.merge(*(self._attributed(name) for name in names), key=lambda s: s.turn)
+
+    def _attributed(self, name: str) -> Iterator[InputSplit]:
+        with failing(self._nodes[name]):
+            yield from self._splits(name)
 
     def _splits(self, name: str) -> Iterator[InputSplit]:
         running = self._running.get(name)
@@ -151,7 +179,7 @@ class DriverSources:
         """Yields splits of a shard; each ends at the end of a record."""
         source, start = running.source, running.positions[shard]
         step, width = _READ_BY_TASKS[running.scan.table.connector]
-        end, turn = source.end(shard) or 0, 0
+        end, turn = _end(source, shard), 0
         while start < end:
             until = start + step
             if until < end:
@@ -172,19 +200,24 @@ class DriverSources:
     def _read(self, name: str, running: RunningSource) -> Iterator[InputSplit]:
         """Reads a source in the driver and yields its splits."""
         turn = 0
-        while not running.exhausted():
+        while True:
             splits = self._read_turn(name, running, turn)
             yield from splits
             turn += 1
+            if running.exhausted():
+                break
             if not splits:
                 time.sleep(_IDLE_S)
         yield from self._over(name, running, turn)
 
     def _read_turn(self, name: str, running: RunningSource, turn: int) -> list[InputSplit]:
-        splits = []
+        splits: list[InputSplit] = []
         shards, chunks = running.poll(self._rows_per_turn)
         self._name(name, shards)
+        read: dict[str, str] = {}  # by log
         for chunk in chunks:
+            if read.setdefault(log_of(chunk.shard), chunk.shard) != chunk.shard:
+                continue  # behind an older file of its log: in the next turn
             running.positions[chunk.shard] = chunk.end
             shard_name = self.shard_names[name][chunk.shard]
             batch = encode_batch(running.batch(chunk, proctime=0, seed=0))
@@ -193,7 +226,14 @@ class DriverSources:
                     name, chunk.shard, shard_name, turn, chunk.start, chunk.end, batch, len(batch)
                 )
             )
+        self._forget_closed(running, read.values())
         return splits
+
+    def _forget_closed(self, running: RunningSource, read: Collection[str]) -> None:
+        """Drops shards that are gone, after they were read."""
+        closed = [s for s in running.source.closed() if s in running.positions and s not in read]
+        if closed:
+            running.close_shards(closed)
 
     def _over(self, name: str, running: RunningSource, turn: int) -> list[InputSplit]:
         """The end of a source: a tick with MAX_WATERMARK for each of its shards."""
@@ -205,7 +245,7 @@ class DriverSources:
                 turn,
                 batch=encode_batch(running.tick(shard, 0, MAX_WATERMARK)),
             )
-            for shard, shard_name in self.shard_names[name].items()
+            for shard_name, shard in {n: s for s, n in self.shard_names[name].items()}.items()
         ]
 
     # ---- unbounded input -------------------------------------------------------------------------
@@ -247,7 +287,8 @@ class DriverSources:
         if running is None:
             self._ended.add(name)
             return [InputSplit(name, "", self.shard_names[name][""], turn)]
-        splits = self._read_turn(name, running, turn)
+        with failing(self._nodes[name]):
+            splits = self._read_turn(name, running, turn)
         if not splits and running.exhausted():
             self._ended.add(name)
             return self._over(name, running, turn)
@@ -256,6 +297,13 @@ class DriverSources:
     def close(self) -> None:
         for running in self._running.values():
             running.source.close()
+
+
+def _end(source: Source, shard: str) -> int:
+    """The offset after the last record that exists now. SqlError where the source cannot tell: to
+    take it as empty would lose its rows."""
+    end = source.required_end(shard) if isinstance(source, WalledSource) else source.end(shard)
+    return end or 0
 
 
 def _in_batches(splits: Iterable[InputSplit]) -> Iterator[tuple[list[InputSplit], bool]]:

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parser.errors import ExecutionError
 from planner.graph.physical import PhysicalNode
 from planner.logical import Scan, Values
 from rules.options import Options
 from sqlengine.batch import Batch, empty
-from sqlengine.connectors.base import Environment
 from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
-from sqlengine.executors.spark.sources import InputSplit
+from sqlengine.executors.spark.sources import InputSplit, failing
+from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import ChunkOutput, ChunkPosition, Step, TaskContext
 from sqlengine.executors.wire import decode_batch
 
@@ -29,15 +30,20 @@ def factory_for(patterns: Path) -> OperatorFactory:
 
 class SourceStage:
     """Runs the stateless fragments of a script over input splits, each from an empty state. The
-    keyed stage knows the watermarks before a split."""
+    keyed stage knows the watermarks before a split. SourceFailed where a table cannot be read."""
 
     def __init__(
-        self, fragments: Mapping[str, Fragment], patterns: Path, rows_per_turn: int
+        self,
+        fragments: Mapping[str, Fragment],
+        patterns: Path,
+        rows_per_turn: int,
+        rules: TaskRules,
     ) -> None:
         factory = factory_for(patterns)
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
         self._rows_per_turn = rows_per_turn
+        self._rules = rules
         self._running: dict[str, RunningSource] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
@@ -66,18 +72,24 @@ class SourceStage:
             yield replace(part, proctime=step.proctime, seed=seed ^ start)
 
     def _read(self, split: InputSplit, step: Step) -> Batch:
-        running = self._source(split.source, step)
         rows = split.end - split.start
-        chunk = running.source.read(split.shard, split.start, max_rows=rows, until=split.end)
-        assert chunk is not None, "a split that the driver made can be read"
+        with failing(self._nodes[split.source]):
+            running = self._source(split.source, step)
+            chunk = running.source.read(split.shard, split.start, max_rows=rows, until=split.end)
+            if chunk is None:
+                raise ExecutionError(
+                    f"table '{running.scan.table.display}' has lost rows while it is read",
+                    detail=f"nothing is at {split.start} of '{split.shard}' any more",
+                    hint="read files that nobody changes meanwhile",
+                )
         return running.batch(chunk, step.proctime, seed=0)
 
     def _source(self, name: str, step: Step) -> RunningSource:
         if name not in self._running:
             plan = self._nodes[name].plan
             assert isinstance(plan, Scan)
-            environment = Environment(None, lambda: step.proctime, "")
-            self._running[name] = RunningSource(plan, open_scan(plan, environment))
+            environment = self._rules.environment(lambda: step.proctime)
+            self._running[name] = RunningSource(plan, open_scan(plan, environment, patient=True))
         return self._running[name]
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
+from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
@@ -27,7 +28,7 @@ from sqlengine.state.table import KeyedTable
 
 # `partition`: the destination. `stage`: the stage that produced a result, or `bound_for` the stage
 # that is to read the frame. `sender`: the partition that produced it. A frame of READ holds no
-# batch: its `part` is the number of rows that a task has read.
+# batch: its `part` is the number of rows that a task has read; one of FAILED has a failure for it.
 FRAME: Final = pa.schema(
     [
         ("partition", pa.int32()),
@@ -44,6 +45,7 @@ FRAME: Final = pa.schema(
 )
 STATELESS: Final = 0
 READ: Final = 2**31 - 1
+FAILED: Final = 2**31 - 2
 # The columns that identify the chunk of a frame, and those by which frames are ordered.
 CHUNK_COLUMNS: Final = ("turn", "shard", "offset", "sequence")
 FRAME_ORDER: Final = (*CHUNK_COLUMNS, "sender", "part")
@@ -120,13 +122,14 @@ class SparkPlan:
     `stateless` and `keyed` are factories, called in the workers, once for each `name` and `version`
     (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
     output ports that lead to the input port of the same number of a keyed stage. All other ports
-    are results."""
+    are results. `rules`: what its tasks may do."""
 
     name: str
     version: int
     stateless: Callable[[], Stateless]
     exchange: Mapping[int, Exchange] = field(default_factory=dict)
     keyed: Sequence[Callable[[bool], Keyed]] = ()
+    rules: TaskRules = field(default_factory=TaskRules)
 
     def ports(self, stage: int) -> list[tuple[int, Exchange]]:
         """The input ports of a keyed stage, in order."""
@@ -182,7 +185,7 @@ _stages: dict[tuple[str, int], Stateless] = {}
 def run_stateless(plan: SparkPlan, step: Step, batches: Batches) -> Batches:
     """Processes records to frames. Their columns are those that the plan's stateless stage
     expects."""
-    stage, rows = _stage(plan), 0
+    stage, rows = _taken(plan), 0
     for records in batches:
         for chunk in stage.run(step, records):
             rows += chunk.num_rows
@@ -191,15 +194,18 @@ def run_stateless(plan: SparkPlan, step: Step, batches: Batches) -> Batches:
             sender = position.sequence % step.partitions
             yield to_frames(frames_of(plan, step, STATELESS, sender, at, chunk.output))
     yield to_frames([(0, READ, 0, "", 0, 0, 0, rows, 0, None)])
+    _keep(plan, stage)
 
 
-def _stage(plan: SparkPlan) -> Stateless:
-    key = (plan.name, plan.version)
-    stage = _stages.pop(key, None) or plan.stateless()
-    _stages[key] = stage
+def _taken(plan: SparkPlan) -> Stateless:
+    """Takes the stage out of the cache, or builds it: one that fails is not used again."""
+    return _stages.pop((plan.name, plan.version), None) or plan.stateless()
+
+
+def _keep(plan: SparkPlan, stage: Stateless) -> None:
+    _stages[plan.name, plan.version] = stage
     if len(_stages) > _STAGES_KEPT:
         del _stages[next(iter(_stages))]
-    return stage
 
 
 def frames_of(

@@ -1,0 +1,127 @@
+"""The boundary of Spark: what fails in a task is a failure of the jobs that the task works for, and
+of no other.
+
+A failure is a value. A task that fails ends well, as far as Spark knows, and its failure travels
+as a frame to all partitions behind it: none of them runs over a part of its input, or keeps the
+state of that, and the driver raises the error of the jobs before it writes anything of the batch.
+So Spark repeats nothing whose records or connectors are at fault. It repeats tasks whose worker or
+executor dies; `lost_task` says so where they die again and again.
+
+This module does not import Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import ExecutionError, SqlError
+from sqlengine.executors.failures import JobsFailed, OperatorFailed
+from sqlengine.executors.memory_limits import megabytes
+from sqlengine.executors.spark.worker import FAILED, Batches, SparkPlan, Step, to_frames
+
+log = logging.getLogger("sqlengine.spark")
+
+_SHOWN: Final = 300  # characters of an exception
+_SMALLER: Final = "smaller reads ('sql run --batch-size'), narrower windows and keys take less"
+
+
+class Failure(msgspec.Struct, frozen=True, order=True):
+    """An error in a task, for people. `jobs`: those at fault; none where nobody knows."""
+
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+    jobs: tuple[str, ...] = ()
+
+
+class TaskFailed(JobsFailed):
+    """Jobs failed in a task of Spark."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message, detail=failure.detail, hint=failure.hint)
+        self.jobs = frozenset(failure.jobs)
+
+
+# ---- in a task -----------------------------------------------------------------------------------
+
+
+def contained(
+    plan: SparkPlan, step: Step, run: Callable[[Batches], Batches], batches: Batches
+) -> Batches:
+    """Runs a stage in a task, under the rules of its plan. What it raises becomes a failure."""
+    try:
+        plan.rules.apply()
+        yield from run(batches)
+    except Exception as error:
+        log.info("a task on Spark failed", exc_info=error)
+        yield _to_all(failure_of(error, plan.rules.memory), step)
+        for _ in batches:  # Spark waits until all that it hands over is read
+            pass
+
+
+def failure_of(error: BaseException, memory: int | None = None) -> Failure:
+    """Returns what people are told of an exception in a task, which may take so many bytes."""
+    jobs = tuple(sorted(error.jobs)) if isinstance(error, JobsFailed | OperatorFailed) else ()
+    if isinstance(error, SqlError):
+        return Failure(error.message, error.detail, error.hint, jobs)
+    if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
+        most = "" if memory is None else f": it may take {megabytes(memory)}"
+        return Failure("a task on Spark needs more memory", f"of a Python worker{most}", _SMALLER)
+    if isinstance(error, OperatorFailed):
+        return Failure(str(error), jobs=jobs)
+    return Failure("internal error in a task on Spark", _words(type(error).__name__, str(error)))
+
+
+def _to_all(failure: Failure, step: Step) -> pa.RecordBatch:
+    data = msgspec.json.encode(failure)
+    return to_frames([(p, FAILED, 0, "", 0, 0, 0, 0, 0, data) for p in range(step.partitions)])
+
+
+def failed(frames: pa.Table) -> pa.Table:
+    """Returns the frames that are failures."""
+    return frames.filter(pc.equal(frames["stage"], FAILED))
+
+
+# ---- in the driver -------------------------------------------------------------------------------
+
+
+def failures_in(frames: pa.Table) -> list[Failure]:
+    """Returns the failures of a batch, each once, in an order that does not depend on how the tasks
+    ran."""
+    texts = failed(frames)["batch"].unique().to_pylist()
+    return sorted((msgspec.json.decode(t, type=Failure) for t in texts), key=msgspec.json.encode)
+
+
+def lost_task(text: str) -> ExecutionError:
+    """Returns the error for what Spark says of tasks that it gave up: `text` may be pages of
+    traces."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("at ", "..."))]
+    if any("Python worker exited unexpectedly" in line for line in lines):
+        return ExecutionError(
+            "a Python worker of Spark ended in the midst of a task, in each attempt",
+            detail="something ended the process: the system for want of memory, or a library",
+            hint=f"'sql run --verbose' shows what Spark says; {_SMALLER}",
+        )
+    if any("OutOfMemoryError" in line for line in lines):
+        return ExecutionError(
+            "Spark needs more memory",
+            detail=next(line for line in lines if "OutOfMemoryError" in line)[:_SHOWN],
+            hint=_SMALLER,
+        )
+    kind, _, cause = (lines or [""])[-1].partition(": ")
+    detail = cause if "parser.errors." in kind else _words(kind, cause)
+    return ExecutionError(
+        "a task on Spark failed", detail=detail, hint="'sql run --verbose' shows what Spark says"
+    )
+
+
+def _words(kind: str, text: str) -> str:
+    text = " ".join(text.split())
+    text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return f"{kind}: {text}" if text else kind

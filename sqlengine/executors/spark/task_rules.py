@@ -1,0 +1,69 @@
+"""The rules of tasks: limits, files and secrets of the driver hold in every Python worker."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from parser.limits import Limits, use
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
+from sqlengine.system.file_access import ANY_FILES, FileAccess
+from sqlengine.system.lanes import ThreadLanes
+from sqlengine.system.secrets import Secrets
+
+# One for a worker: what hangs in it counts, whichever statement has called it.
+_LANES: Final = ThreadLanes()
+
+
+@dataclass(frozen=True)
+class TaskRules:
+    """The rules of the tasks of one plan.
+
+    `timeout_s`: seconds that a call of a connector may take; `command`: what the hints of its
+    errors name. `memory`: the bytes that a Python worker may take beyond those with which it
+    began; None for any."""
+
+    limits: Limits = field(default_factory=Limits)
+    files: FileAccess = ANY_FILES
+    secrets: Secrets = field(default_factory=Secrets)
+    timeout_s: float = TIMEOUT_S
+    command: str = "sql run"
+    memory: int | None = None
+
+    def apply(self) -> None:
+        """Makes the rules those of this process. A worker runs tasks of one plan at a time."""
+        use(self.limits)
+        if self.memory is not None:
+            _limit_memory(self.memory)
+
+    def environment(self, clock: Callable[[], int]) -> Environment:
+        """Returns what connectors may use that a task opens."""
+        return Environment(
+            None,
+            clock,
+            "",
+            openings=Openings(_LANES, self.timeout_s, self.command),
+            files=self.files,
+            secrets=self.secrets,
+        )
+
+
+class _Began:
+    """The data (bytes) with which this worker began."""
+
+    size: int | None = None
+
+
+def _limit_memory(limit: int) -> None:
+    """Bounds what this worker may allocate: beyond it Python and Arrow raise MemoryError, which
+    costs a statement, and the system ends no process."""
+    if _Began.size is None:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        (size,) = (line.split()[1] for line in lines if line.startswith("VmData"))
+        _Began.size = int(size) << 10
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_Began.size + limit, hard))
