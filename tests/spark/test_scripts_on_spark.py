@@ -124,10 +124,7 @@ class TestErrors:
             )
         assert not good
         (error,) = shown.errors
-        assert error.message == "a task failed on Spark"
-        assert str(error.detail).startswith(
-            f"file '{path}' has changed under a running job (it ends at byte "
-        )
+        assert error.message.startswith(f"file '{path}' has changed under a running job")
 
 
 @pytest.mark.spark
@@ -150,7 +147,7 @@ def test_output_is_events_and_nothing_else(spark: Any, data: Path, tmp_path: Pat
         "events",
     ]
     done = subprocess.run(
-        [*command, "-D", f"DATA={data}"],
+        [*command, "-D", f"DATA={data}", "--files", str(data)],
         capture_output=True,
         encoding="utf-8",
         timeout=PATIENCE_S,
