@@ -13,10 +13,10 @@ import click
 from parser.errors import SqlError
 from parser.script import substitute
 from sqlengine.cli.limits import limit_option, use_limits
-from sqlengine.cli.logs import show_log
 from sqlengine.cli.options import define_option
 from sqlengine.cli.texts import definitions, read_text
 from sqlengine.system.file_access import FileAccess
+from sqlengine.system.foreground_log import show_log
 from sqlengine.system.words import count
 
 if TYPE_CHECKING:
