@@ -29,7 +29,12 @@ class Limits:
     Texts: `statement_size` of one statement, `text_size` of all statements of a job;
     `select_columns` of one SELECT; `plan_nodes` of a statement's plan with its views written out;
     `expression_nodes` of one expression with those that it reads; `folded_size` of a constant that
-    the planner computes; `planning_time`: seconds for the planning of a job."""
+    the planner computes; `planning_time`: seconds for the planning of a job.
+
+    Requests: `request_size` of a body, `head_size` of what stands before it; `head_time`: seconds
+    in which the head comes, `body_time`: seconds in which nothing of a body or of an answer passes;
+    `connections` of all clients, `connections_by_address` of one; `waiting_requests` that are held
+    until there is something to tell."""
 
     record_size: int = 10 << 20
     value_size: int = 16 << 20
@@ -41,6 +46,13 @@ class Limits:
     expression_nodes: int = 200_000
     folded_size: int = 4 << 10
     planning_time: int = 30
+    request_size: int = 64 << 20
+    head_size: int = 64 << 10
+    head_time: int = 10
+    body_time: int = 30
+    connections: int = 600
+    connections_by_address: int = 200
+    waiting_requests: int = 128
 
 
 def names() -> list[str]:

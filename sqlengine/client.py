@@ -6,21 +6,29 @@ import http.client
 import json
 import os
 import socket
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 from parser.errors import JobError, Position, ServiceError, SqlError
-from sqlengine.config import LOOPBACK, token_from
+from sqlengine.config import LOCAL_SOCKET, LOOPBACK, data_folder, token_from
 from sqlengine.jobs.job import check_name
-from sqlengine.system.addresses import not_an_address, server_url
+from sqlengine.system.addresses import LOCAL, not_an_address, server_url
+from sqlengine.system.client_tls import NO_FILES, ClientTls, explained
+from sqlengine.system.http_connections import LOCAL_URL, LocalHttpConnection, local_path
+from sqlengine.system.local_sockets import connect_local
 
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
 PATIENCE_S = 300
+_AGAIN_S = 1.0
+# So long a server may take to accept a connection on its local socket.
+_LOCAL_S = 2.0
 
 
 class Unreachable(ServiceError):
@@ -68,16 +76,18 @@ def _text(value: object) -> str | None:
 class Client:
     """Sends requests to a server.
 
-    `server`: its URL, or HOST:PORT; `token`: sent if there is one; `origin`: of the jobs that are
-    submitted, `cli` or `rest`; `waiting` surrounds each request but those that the server holds
-    until there is something to tell. Methods raise Unreachable, or Refused with the server's
-    message; it raises ServiceError where `server` is no address.
+    `server`: its URL, HOST:PORT or unix:PATH; `token`: sent if there is one; `origin`: of the jobs
+    that are submitted, `cli` or `rest`; `waiting` surrounds each request but those that the server
+    holds until there is something to tell; `tls`: certificates for https. Methods raise
+    Unreachable, or Refused with the server's message; it raises ServiceError where `server` is no
+    address, and for files of certificates that cannot be used.
     """
 
     server: str = DEFAULT_SERVER
     token: str | None = None
     origin: str = "cli"
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    tls: ClientTls = NO_FILES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "server", server_url(self.server))
@@ -119,20 +129,27 @@ class Client:
             f"what answers at {self.server} is no sqlengine server", detail=what, hint=hint
         )
 
-    def _send(self, method: str, path: str, body: bytes, kind: str, query: Json) -> bytes:
+    def _send(
+        self, method: str, path: str, body: bytes, kind: str, query: Json, tries: int = 30
+    ) -> bytes:
+        held = method == "GET" and not query.keys().isdisjoint(("wait", "page"))
         try:
             request = self._request(method, path, body, kind, query)
-            held = method == "GET" and not query.keys().isdisjoint(("wait", "page"))
             with (
                 nullcontext() if held else self.waiting(),
-                _opener(request.full_url).open(request, timeout=PATIENCE_S) as response,
+                self._opener().open(request, timeout=PATIENCE_S) as response,
             ):
                 data: bytes = response.read()
                 return data
         except urllib.error.HTTPError as error:
-            raise Refused(_problem(error)) from None
-        except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
-            raise self._unreachable(getattr(error, "reason", error)) from None
+            problem = _problem(error)
+            if held and tries > 1 and error.code == 503 and "Retry-After" in error.headers:
+                time.sleep(_AGAIN_S)  # too many requests wait, or the server starts
+                return self._send(method, path, body, kind, query, tries - 1)
+            raise Refused(problem) from None
+        except OSError as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise self._unreachable(reason) from None
         except http.client.HTTPException as error:
             raise self._foreign(repr(error)) from None
         except ValueError as error:  # a host that cannot be one, such as a label of 64 letters
@@ -143,13 +160,31 @@ class Client:
     ) -> urllib.request.Request:
         parameters = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
         query_text = "?" + urllib.parse.urlencode(parameters) if parameters else ""
-        url = self.server + path + query_text
+        url = (self.server if self._socket is None else LOCAL_URL) + path + query_text
         headers = {"Content-Type": kind, "X-Origin": self.origin}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         return urllib.request.Request(url, data=body or None, method=method, headers=headers)
 
+    @property
+    def _socket(self) -> Path | None:
+        return local_path(self.server)
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """Returns an opener without a proxy for this machine, whatever no_proxy says."""
+        handlers: list[urllib.request.BaseHandler] = []
+        if self._socket is not None:
+            handlers.append(_LocalHandler(self._socket))
+        elif self.server.startswith("https:"):
+            handlers.append(urllib.request.HTTPSHandler(context=self.tls.context()))
+        local = self._socket or urllib.parse.urlsplit(self.server).hostname in LOOPBACK
+        if local:
+            handlers.append(urllib.request.ProxyHandler({}))
+        return urllib.request.build_opener(*handlers)
+
     def _unreachable(self, reason: object) -> Unreachable:
+        if (problem := explained(self.server, reason)) is not None:
+            return Unreachable(problem.message, detail=problem.detail, hint=problem.hint)
         if isinstance(reason, TimeoutError):
             return Unreachable(
                 f"{self.server} has not answered for {PATIENCE_S} s",
@@ -165,10 +200,20 @@ class Client:
         )
 
 
-def _opener(url: str) -> urllib.request.OpenerDirector:
-    """Returns an opener without a proxy for this machine, whatever no_proxy says."""
-    local = urllib.parse.urlsplit(url).hostname in LOOPBACK
-    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if local else []))
+class _LocalHandler(urllib.request.HTTPHandler):
+    """Sends all requests over a local socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._connection, req)
+
+    def _connection(
+        self, host: str, /, *, timeout: float = PATIENCE_S, **_: object
+    ) -> http.client.HTTPConnection:
+        return LocalHttpConnection(self._path, timeout)
 
 
 def _problem(error: urllib.error.HTTPError) -> Json:
@@ -180,12 +225,25 @@ def _problem(error: urllib.error.HTTPError) -> Json:
     return (body if isinstance(body, dict) else {"detail": str(body)}) | {"status": error.code}
 
 
-def default_client(server: str | None, token_file: str | None = None) -> Client:
-    """Returns a client of --server, else SQLENGINE_SERVER, else this machine's server, with the
+def default_client(
+    server: str | None, token_file: str | None = None, tls: ClientTls | None = None
+) -> Client:
+    """Returns a client of --server, else SQLENGINE_SERVER, else of the server whose data folder is
+    SQLENGINE_DATA or ./data if its local socket answers, else of this machine's port 8083; with the
     token from a file or SQLENGINE_TOKEN."""
-    return Client(
-        server or os.environ.get("SQLENGINE_SERVER") or DEFAULT_SERVER, token_from(token_file)
-    )
+    named = server or os.environ.get("SQLENGINE_SERVER") or local_server(data_folder(None))
+    return Client(named or DEFAULT_SERVER, token_from(token_file), tls=tls or NO_FILES)
+
+
+def local_server(data: Path) -> str | None:
+    """Returns the address of the server whose data folder this is, if its local socket takes a
+    connection of this user."""
+    path = data.absolute() / LOCAL_SOCKET
+    try:
+        connect_local(path, _LOCAL_S).close()
+    except OSError:
+        return None
+    return f"{LOCAL}{path}"
 
 
 def quote(name: str) -> str:

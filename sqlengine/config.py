@@ -16,6 +16,7 @@ from sqlengine.system.sealed_values import SealedValues
 from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 
+LOCAL_SOCKET = "server.sock"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -73,7 +74,9 @@ class Config:
         their own, and merged again, without being asked.
     Server:
         `host`, `port` (0: a free one), `token` that requests must carry, or `access`: the file of
-        principals, who may do more or less.
+        principals, who may do more or less. `tls_certificate`, `tls_key`: files of the certificate
+        with which the port speaks TLS; `tls_client_ca`: file of the authorities whose certificates
+        clients must show. `socket`: path of the local socket (None: DATA/server.sock).
     Planning:
         `plan_cache`: keep plans on disk for the next start. `rules`: options of rule databases.
         `settings`: defaults of SET for all jobs.
@@ -104,6 +107,10 @@ class Config:
     port: int = 8083
     token: str | None = None
     access: Path | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    socket: Path | None = None
     plan_cache: bool = True
     client_rate: int | None = None
     volumes: tuple[Path, ...] = ()
@@ -118,7 +125,10 @@ class Config:
     def __post_init__(self) -> None:
         """Makes all folders absolute: child processes have working folders of their own, and the
         program that embeds the engine may change its own."""
-        for name in ("data", "jobs", "functions", "secrets", "access"):
+        for name in (
+            "data", "jobs", "functions", "secrets", "access", "tls_certificate", "tls_key",
+            "tls_client_ca", "socket",
+        ):  # fmt: skip
             folder = getattr(self, name)
             if folder is not None:
                 object.__setattr__(self, name, Path(folder).absolute())
@@ -131,6 +141,11 @@ class Config:
     @property
     def jobs_folder(self) -> Path:
         return self.jobs or self.data / "jobs"
+
+    @property
+    def local_socket(self) -> Path:
+        """The path of the server's local socket."""
+        return self.socket or self.data / LOCAL_SOCKET
 
     @property
     def file_access(self) -> FileAccess:

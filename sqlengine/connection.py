@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 from parser.errors import ServiceError
 from sqlengine.client import Client, Json, job_url
 from sqlengine.config import Config, token_from
+from sqlengine.system.client_tls import ClientTls
 
 if TYPE_CHECKING:
     from sqlengine.broker.base import Broker
@@ -163,14 +164,24 @@ class Connection(ABC):
 
 
 def connect(
-    url: str | None = None, *, token: str | None = None, data: str | Path | None = None
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    data: str | Path | None = None,
+    ca_file: str | None = None,
+    client_cert: str | None = None,
+    client_key: str | None = None,
 ) -> Connection:
-    """Connects to the server at `url` (or HOST:PORT); without one, opens an engine in this process.
+    """Connects to the server at `url` (or HOST:PORT, or unix:PATH); without one, opens an engine in
+    this process.
 
-    `token`: what the server asks for (default: SQLENGINE_TOKEN). No request is made before the
-    first call. `data`: the data folder of an engine in this process, which no other process may use
-    meanwhile (DataFolderLocked); default is a temporary folder, deleted by `close`. Such an engine
-    runs jobs until `close`, and has no HTTP, watched folder or command topic.
+    `token`: what the server asks for (default: SQLENGINE_TOKEN). `ca_file`: authorities that are
+    trusted besides those of the system (SQLENGINE_CA_FILE); `client_cert`, `client_key`: what a
+    server is shown that asks for a certificate (SQLENGINE_CLIENT_CERT, SQLENGINE_CLIENT_KEY). No
+    request is made before the first call. `data`: the data folder of an engine in this process,
+    which no other process may use meanwhile (DataFolderLocked); default is a temporary folder,
+    deleted by `close`. Such an engine runs jobs until `close`, and has no HTTP, watched folder or
+    command topic.
     """
     if url is None:
         return LocalConnection(None if data is None else Path(data))
@@ -179,7 +190,8 @@ def connect(
             "'data' is the folder of an engine in this process, a URL is that of a server",
             hint="give one of them",
         )
-    return ServerConnection(Client(url, token or token_from(None), origin="rest"))
+    tls = ClientTls(ca_file, client_cert, client_key)
+    return ServerConnection(Client(url, token or token_from(None), origin="rest", tls=tls))
 
 
 class ServerConnection(Connection):
@@ -197,7 +209,9 @@ class ServerConnection(Connection):
 
         with self._lock:
             if self._broker is None:
-                self._broker = connect_broker(self._client.server, self._client.token)
+                self._broker = connect_broker(
+                    self._client.server, self._client.token, self._client.tls
+                )
                 self._resources.callback(self._broker.close)
             return self._broker
 

@@ -18,6 +18,8 @@ from sqlengine.api.app import create_app
 from sqlengine.api.auditing import audited
 from sqlengine.api.problems import describe
 from sqlengine.api.server import HttpServer
+from sqlengine.api.serving.certificates import TlsFiles
+from sqlengine.api.serving.local_socket import LocalSocket, is_used
 from sqlengine.api.starting import Gate
 from sqlengine.broker.embedded import system_clock
 from sqlengine.config import LOOPBACK, Config
@@ -58,9 +60,16 @@ class Service:
         self._audit = _audit_of(config, access)
         admit = audited(admission(config, access), self._audit)
         self._gate = Gate(steps, admit, access)
-        self._http = HttpServer(self._gate, config.host, config.port)
+        self._http = HttpServer(
+            self._gate,
+            config.host,
+            config.port,
+            admit=admit,
+            tls=_tls_files(config),
+            local=_local_socket(config),
+        )
         self._http.start()
-        log.info("listening on http://%s", host_and_port(config.host, self.port))
+        log.info("listening on %s", self.url)
         try:
             self.engine = Engine(
                 config,
@@ -87,6 +96,12 @@ class Service:
     def port(self) -> int:
         """The port that it listens on: with 0 in the configuration, a free one."""
         return self._http.port
+
+    @property
+    def url(self) -> str:
+        """The address of that port."""
+        scheme = "http" if self.config.tls_certificate is None else "https"
+        return f"{scheme}://{host_and_port(self.config.host, self.port)}"
 
     def start(self) -> None:
         self.engine.start()
@@ -125,20 +140,50 @@ def _audit_of(config: Config, access: Access) -> Audit:
 
 
 def check_address(config: Config) -> None:
-    """Raises ServiceError for an address beyond this machine without a token: whoever reaches the
-    port may run SQL."""
+    """Raises ServiceError for an address beyond this machine without a token, principals or
+    certificates of clients: whoever reaches the port may run SQL."""
     if config.token is not None and config.access is not None:
         raise ServiceError(
             "a server has a token or an access file, not both",
             detail="the token would be an administrator's whom the file does not name",
             hint="give the token to a principal of the file: 'sql access hash --token-file FILE'",
         )
-    if config.host not in LOOPBACK and not config.token and config.access is None:
+    known = config.token or config.access or config.tls_client_ca
+    if config.host not in LOOPBACK and not known:
         raise ServiceError(
             f"refusing to listen on {config.host} without a token",
             detail="anybody who reaches the port could change jobs",
             hint="set SQLENGINE_TOKEN, --token-file or --access, or listen on 127.0.0.1",
         )
+
+
+def _local_socket(config: Config) -> LocalSocket | None:
+    """Returns the local socket. Raises ServiceError where it was asked for and cannot be made; in
+    the data folder it is left out, then."""
+    path = config.local_socket
+    if is_used(path):  # by a server that has locked the folder: its lock says so
+        return None
+    try:
+        # Users whom the access file does not name are refused by their number.
+        return LocalSocket(path, 0o600 if config.access is None else 0o666)
+    except ServiceError as error:
+        if config.socket is not None:
+            raise
+        log.warning("%s: %s", error.message, error.detail)
+        return None
+
+
+def _tls_files(config: Config) -> TlsFiles | None:
+    """Returns the files of TLS. Raises ServiceError if some of them are missing."""
+    if config.tls_certificate and config.tls_key:
+        return TlsFiles(config.tls_certificate, config.tls_key, config.tls_client_ca)
+    if config.tls_certificate or config.tls_key or config.tls_client_ca:
+        raise ServiceError(
+            "a certificate and its key are needed for TLS",
+            detail="one of them is missing",
+            hint="give both --tls-cert FILE and --tls-key FILE",
+        )
+    return None
 
 
 def _warn_of_rights(config: Config) -> None:
@@ -182,8 +227,7 @@ def serve(config: Config) -> None:
         except StepEnded:
             log.info("stopped before it was ready")
             return
-        address = host_and_port(config.host, service.port)
-        log.info("ready on http://%s, data in %s", address, config.data)
+        log.info("ready on %s, data in %s", service.url, config.data)
         stopping.wait()
         _exit_later()
         owner.submit(service.stop).result()

@@ -35,7 +35,7 @@ def admission(config: Config, access: Access | None = None) -> Admit:
     one, on the local socket the server's own user may do all, and nobody else anything; on the
     port, with a token, only its holders may; without, only this machine may, and no page in a
     browser on it: a request that names another host, or comes from another origin, was made by a
-    web site."""
+    web site. Who shows a certificate may come from another machine."""
     given = access or access_of(config)
     alone = config.token is None and not given.told_apart
 
@@ -43,7 +43,7 @@ def admission(config: Config, access: Access | None = None) -> Admit:
         if head.peer.uid is not None and not given.told_apart:
             return None if head.peer.uid in (os.geteuid(), 0) else _other_user(head.peer.uid)
         if alone:
-            return foreign(head)
+            return foreign(head, anywhere=head.peer.certificate is not None)
         if head.path in _OPEN:
             return None
         try:

@@ -4,12 +4,11 @@
     GET  /api/v1/queries/ID?page=N  the next page, or the last one again
     DELETE /api/v1/queries/ID       ends it
 
-A page is waited for at most a second, so that few threads wait for rows."""
+A page is waited for at most a second, by a thread of the server's lane for requests that wait."""
 
 from __future__ import annotations
 
 import json
-import threading
 
 from flask import Blueprint, Response, jsonify, request
 
@@ -17,7 +16,6 @@ from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
-from sqlengine.api.server import THREADS
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.formats.results import schema_event
@@ -28,8 +26,6 @@ from sqlengine.queries.service import QueryService
 # The longest that a request waits for rows, and for the columns of a new query.
 MAX_WAIT_S = 1.0
 START_S = 30.0
-# Of the threads that answer requests, so many may wait for rows.
-_WAITING = threading.BoundedSemaphore(THREADS // 4)
 
 
 def ad_hoc_blueprint(service: QueryService) -> Blueprint:
@@ -100,14 +96,8 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
 
 
 def _awaited(query: Query, number: int) -> Page:
-    """Returns a page, for whose first row few threads wait: others answer at once."""
-    wait_s = min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S))
-    waits = _WAITING.acquire(blocking=False)
-    try:
-        return query.buffer.page(number, wait_s if waits else 0)
-    finally:
-        if waits:
-            _WAITING.release()
+    """Returns a page, after at most MAX_WAIT_S seconds for its first row."""
+    return query.buffer.page(number, min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S)))
 
 
 def _sql() -> str:

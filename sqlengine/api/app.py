@@ -8,6 +8,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parser.errors import ServiceError, SqlError
+from parser.limits import present
 from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.api.access import admission, authorise, refusal
 from sqlengine.api.ad_hoc import ad_hoc_blueprint
@@ -21,13 +22,12 @@ from sqlengine.api.jobs import NO_FOLDER, WatchedFolder, jobs_blueprint
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import Admit
+from sqlengine.api.serving.request_parser import too_large
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
 from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
 from sqlengine.queries.service import QueryService
-
-MAX_BODY = 64 << 20
 
 
 def create_app(
@@ -41,7 +41,7 @@ def create_app(
     `admit` decides on requests that the server has not admitted (by default as its configuration
     says), `audit` is told of what is asked."""
     app = Flask("sqlengine", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
+    app.config["MAX_CONTENT_LENGTH"] = present().request_size
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     app.register_blueprint(jobs_blueprint(engine, folder))
     rates = ClientRates(engine.config.client_rate, engine.now_ms)
@@ -71,7 +71,7 @@ def create_app(
             told()
             return refused
         authorise(engine.access)
-        return unpack(MAX_BODY)
+        return unpack(present().request_size)
 
     add_audit(app, audit)
 
@@ -90,7 +90,7 @@ def create_app(
     return app
 
 
-def _explained(error: HTTPException) -> ServiceError:
+def _explained(error: HTTPException) -> SqlError:
     """Returns an HTTP error of the framework as a ServiceError with a message and a hint."""
     asked = f"{request.method} {request.path}"[:200]
     match error.code:
@@ -103,9 +103,7 @@ def _explained(error: HTTPException) -> ServiceError:
             allowed = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
             return ServiceError(f"there is no {asked}", hint=f"allowed there: {allowed}")
         case 413:
-            return ServiceError(
-                f"the request's body is larger than {MAX_BODY >> 20} MiB", hint="send it in parts"
-            )
+            return too_large().error
         case 500:
             return ServiceError(
                 f"internal error in {asked}", detail="the server's log has the trace"

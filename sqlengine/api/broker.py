@@ -13,6 +13,7 @@ from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.api.auditing import changes_broker, no_space, tell_message
 from sqlengine.api.principal import present_principal
 from sqlengine.api.server import THREADS
+from sqlengine.api.serving.admission import LANE
 from sqlengine.api.topic_permissions import check_message, seen_of
 from sqlengine.broker.remote.client import PATH
 from sqlengine.broker.remote.request_handler import handle_request
@@ -39,7 +40,8 @@ from sqlengine.broker.topic_access import (
     refuse_used,
 )
 
-# Of the threads that answer requests, so many may wait for data.
+# Of the threads for ordinary requests, so many may wait for data: for clients whose requests do not
+# say in their head that they wait.
 MAX_WAITING = THREADS // 2
 
 
@@ -118,7 +120,14 @@ def broker_blueprint(
     def ask() -> Response:
         """A question and its answer, both MessagePack: see sqlengine/broker/remote/wire.py."""
         return Response(
-            handle_request(broker, request.get_data(cache=False), allow, waiting, seen, kept),
+            handle_request(
+                broker,
+                request.get_data(cache=False),
+                allow,
+                None if request.environ.get(LANE) == "waiting" else waiting,
+                seen,
+                kept,
+            ),
             mimetype="application/msgpack",
         )
 

@@ -10,6 +10,7 @@ from flask import Response, request
 
 from parser.errors import ServiceError
 from sqlengine.api.problems import problem
+from sqlengine.api.serving.request_parser import too_large
 
 # The window bits of zlib for each encoding: gzip's header, zlib's header.
 _WINDOWS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": 15}
@@ -27,7 +28,7 @@ def unpack(most: int) -> Response | None:
         message = f"the Content-Encoding '{encoding[:60]}' is not supported"
         return problem(ServiceError(message, hint="send gzip, deflate, or the body as it is"), 415)
     if (request.content_length or 0) > most:
-        return _too_large(most)
+        return _too_large()
     packed = request.environ["wsgi.input"].read(request.content_length or 0)
     try:
         body = _unpacked(packed, _WINDOWS[encoding], most)
@@ -35,7 +36,7 @@ def unpack(most: int) -> Response | None:
         message = f"the body is not {encoding}, as its Content-Encoding says"
         return problem(ServiceError(message, detail=str(error)), 400)
     if body is None:
-        return _too_large(most)
+        return _too_large()
     request.environ["wsgi.input"] = io.BytesIO(body)
     request.environ["CONTENT_LENGTH"] = str(len(body))
     return None
@@ -58,6 +59,6 @@ def _unpacked(packed: bytes, window: int, most: int) -> bytes | None:
     return b"".join(parts)
 
 
-def _too_large(most: int) -> Response:
-    message = f"the request's body is larger than {most >> 20} MiB"
-    return problem(ServiceError(message, hint="send it in parts"), 413)
+def _too_large() -> Response:
+    refused = too_large()
+    return problem(refused.error, refused.status)

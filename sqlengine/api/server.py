@@ -1,42 +1,75 @@
-"""The HTTP server: a thread that serves connections, and 16 that answer requests."""
+"""The HTTP server: a thread that serves connections, and lanes of threads that answer requests."""
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-import waitress
 from waitress import wasyncore
 
 from parser.errors import ServiceError
+from sqlengine.api.serving.admission import Admit
+from sqlengine.api.serving.certificates import Certificates, TlsFiles
+from sqlengine.api.serving.lanes import make_lanes
+from sqlengine.api.serving.listener import Connections, Listener
+from sqlengine.api.serving.local_socket import LocalSocket
+from sqlengine.api.serving.streams import Stream, TlsStream
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-THREADS = 16
-STOP_S = 5
+log = logging.getLogger("sqlengine")
+# Threads for ordinary requests.
+THREADS: Final = 16
+STOP_S: Final = 5
+_POLL_S: Final = 1.0
 
 
 class HttpServer:
     """Serves an application with waitress.
 
-    Listens at once; requests wait until `start`. Raises ServiceError if it cannot listen.
+    `admit` decides on each request when its head is complete; `tls`: files of the certificate;
+    `local`: a local socket besides, which is its own from then on. Listens at once; requests wait
+    until `start`. Raises ServiceError if it cannot listen, or a certificate cannot be used.
     """
 
-    def __init__(self, app: WSGIApplication, host: str, port: int) -> None:
-        self._socket = _listen(host, port)
-        self._connections: dict[int, object] = {}
-        self._server = waitress.create_server(
-            app, map=self._connections, sockets=[self._socket], threads=THREADS, ident="sqlengine"
-        )
-        self._thread = threading.Thread(target=self._server.run, name="http", daemon=True)
+    def __init__(
+        self,
+        app: WSGIApplication,
+        host: str,
+        port: int,
+        *,
+        admit: Admit | None = None,
+        tls: TlsFiles | None = None,
+        local: LocalSocket | None = None,
+    ) -> None:
+        self._local = local
+        self._channels: dict[int, Any] = {}
+        self._connections = Connections()
+        self._lanes = make_lanes(THREADS)
+        sockets: list[tuple[socket.socket, Callable[[socket.socket], Stream]]]
+        try:
+            self._certificates = None if tls is None else Certificates(tls)
+            sockets = [(_listen(host, port), self._wrap)]
+        except BaseException:
+            if local is not None:
+                local.close()
+            raise
+        if local is not None:
+            sockets.append((local.socket, Stream))
+        self._listeners = [
+            Listener(app, s, self._channels, self._lanes, self._connections, admit=admit, wrap=wrap)
+            for s, wrap in sockets
+        ]
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     @property
     def port(self) -> int:
-        return int(self._server.effective_port)
+        return int(self._listeners[0].effective_port)
 
     def start(self) -> None:
         self._thread.start()
@@ -44,19 +77,43 @@ class HttpServer:
     def stop(self) -> None:
         """Accepts no more connections, completes running requests, closes all connections. May be
         called twice."""
-        if not self._connections:
+        if not self._channels:
             return
-        self._in_thread(lambda: wasyncore.dispatcher.close(self._server))
-        self._server.task_dispatcher.shutdown(timeout=STOP_S)
+        self._in_thread(self._close_listeners)
+        deadline = time.monotonic() + STOP_S
+        for lane in self._lanes.values():
+            lane.end(deadline)
         deadline = time.monotonic() + STOP_S
         while self._unsent() and time.monotonic() < deadline:
             time.sleep(0.005)
-        self._in_thread(lambda: wasyncore.close_all(self._connections))
+        self._in_thread(lambda: wasyncore.close_all(self._channels))
         if self._thread.ident is not None:
             self._thread.join(STOP_S)
 
+    def _run(self) -> None:
+        while self._channels:
+            try:
+                if self._certificates is not None:
+                    self._certificates.refresh(time.monotonic())
+                self._connections.check()
+                wasyncore.poll2(_POLL_S, self._channels)
+            except Exception:
+                log.exception("the thread of connections goes on")
+                time.sleep(_POLL_S)
+
+    def _wrap(self, accepted: socket.socket) -> Stream:
+        if self._certificates is None:
+            return Stream(accepted)
+        return TlsStream(accepted, self._certificates.context)
+
+    def _close_listeners(self) -> None:
+        if self._local is not None:
+            self._local.close()
+        for listener in self._listeners:
+            wasyncore.dispatcher.close(listener)
+
     def _unsent(self) -> bool:
-        return any(getattr(c, "total_outbufs_len", 0) for c in list(self._connections.values()))
+        return any(getattr(c, "total_outbufs_len", 0) for c in list(self._channels.values()))
 
     def _in_thread(self, work: Callable[[], None]) -> None:
         """Connections belong to the thread that serves them. It may be awake and find `work` before
@@ -68,7 +125,7 @@ class HttpServer:
             work()
 
         if self._thread.is_alive():
-            self._server.trigger.pull_trigger(when_called)
+            self._listeners[0].trigger.pull_trigger(when_called)
             called.set()
         else:
             work()
@@ -77,7 +134,9 @@ class HttpServer:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+            (host, port),
+            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+            backlog=1024,
         )
     except OSError as error:
         raise ServiceError(

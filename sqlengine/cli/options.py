@@ -4,25 +4,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
 from sqlengine.cli.messages import output_option
+from sqlengine.cli.waiting import TLS
 from sqlengine.client import Json
 from sqlengine.session.printers import PRINTERS
+from sqlengine.system.client_tls import ClientTls
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def connection_options(command: F) -> F:
-    """--server and --token-file."""
-    url = "HOST:PORT or URL of the server (default: SQLENGINE_SERVER, else 127.0.0.1:8083)."
+    """--server and --token-file, and the files of TLS, which `connect` finds in the context."""
+    url = (
+        "HOST:PORT or URL of the server, or unix:PATH (default: SQLENGINE_SERVER, else the socket"
+        " in the data folder, else 127.0.0.1:8083)."
+    )
+    for option, field, text in _TLS_FILES:
+        command = click.option(
+            option,
+            type=click.Path(exists=True, dir_okay=False),
+            expose_value=False,
+            callback=partial(_keep, field),
+            help=text,
+        )(command)
     command = click.option("--server", help=url)(command)
     return click.option("--token-file", help="File with the server's token (or SQLENGINE_TOKEN).")(
         command
     )
+
+
+_TLS_FILES: Final = (
+    ("--client-key", "key", "Key of --client-cert (or SQLENGINE_CLIENT_KEY)."),
+    (
+        "--client-cert",
+        "certificate",
+        "Certificate for a server that asks for one (or SQLENGINE_CLIENT_CERT).",
+    ),
+    ("--ca-file", "ca_file", "Authorities whose certificates to trust (or SQLENGINE_CA_FILE)."),
+)
+
+
+def _keep(field: str, ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    """Puts a file of TLS into the context."""
+    if value is not None:
+        ctx.meta[TLS] = replace(ctx.meta.get(TLS, ClientTls()), **{field: value})
 
 
 def server_options(command: F) -> F:

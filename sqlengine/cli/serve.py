@@ -58,6 +58,26 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="File of principals and what each may do ('sql access'), in place of one token.",
 )
 @click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    help="Local socket (default: DATA/server.sock), for this user and those of --access.",
+)
+@click.option(
+    "--tls-cert",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Certificate of the port, which then speaks https; read again when it changes.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Key of that certificate.",
+)
+@click.option(
+    "--tls-client-ca",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Authorities: clients must show a certificate that one of them has signed.",
+)
+@click.option(
     "--fsync",
     type=click.Choice(["none", "interval", "epoch"]),
     default="none",
@@ -217,6 +237,10 @@ def serve(
     port: int,
     token_file: str | None,
     access: Path | None,
+    socket: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
     fsync: Fsync,
     delivery: Delivery,
     checkpoints: Checkpoints,
@@ -268,6 +292,10 @@ def serve(
         port=port,
         token=token,
         access=access,
+        socket=socket,
+        tls_certificate=tls_cert,
+        tls_key=tls_key,
+        tls_client_ca=tls_client_ca,
         rows_per_read=batch_size,
         client_rate=client_rate or None,
         volumes=volumes,

@@ -6,13 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import click
 
 from sqlengine.cli.options import server_options
 from sqlengine.cli.waiting import connect
-from sqlengine.client import Client, Json, Refused, quote
+from sqlengine.client import Client, Json, Refused, local_server, quote
 
 F = TypeVar("F", bound=Callable[..., object])
 TOPICS = "/api/v1/topics"
@@ -108,15 +109,18 @@ class RemoteTopics:
 def open_topics(
     data: str | None, server: str | None, token_file: str | None, *, make: bool = False
 ) -> Iterator[Topics]:
-    """Opens the topics of the folder when --data names one, else of the server.
+    """Opens the topics of the folder when --data names one, else of the server. While a server uses
+    the folder, it is asked over its local socket.
 
-    `make`: the folder may be a new one. Raises DataFolderLocked while a server uses the folder.
+    `make`: the folder may be a new one. Raises DataFolderLocked while a server uses the folder that
+    does not answer there.
     """
-    if data is None:
-        yield RemoteTopics(connect(server, token_file))
-        return
-    if server is not None:
+    if data is not None and server is not None:
         raise click.UsageError("--data opens a folder, --server a server: give one of them")
+    asked = server if data is None else local_server(Path(data))
+    if data is None or asked is not None:
+        yield RemoteTopics(connect(asked, token_file))
+        return
     from sqlengine.cli.folder_topics import open_folder  # the broker, with pyarrow
 
     with open_folder(data, make=make) as topics:

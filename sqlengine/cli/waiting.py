@@ -13,12 +13,16 @@ from dataclasses import replace
 from itertools import cycle
 from typing import Final
 
+import click
+
 from sqlengine.client import Client, default_client
 from sqlengine.system.terminal import obeying, visible
 
 # Whoever waits for less sees nothing.
 PATIENCE_S: Final = 0.5
 _EVERY_S: Final = 0.1
+# Where the options of TLS are, in the context of a command.
+TLS: Final = "sqlengine.tls"
 _WIPE: Final = "\r\x1b[K"
 
 
@@ -80,5 +84,7 @@ def at_work(what: str) -> Iterator[Waiting]:
 
 def connect(server: str | None, token_file: str | None) -> Client:
     """Returns a client as `default_client` does, which shows that it waits for the server."""
-    client = default_client(server, token_file)
+    context = click.get_current_context(silent=True)
+    tls = None if context is None else context.meta.get(TLS)
+    client = default_client(server, token_file, tls)
     return replace(client, waiting=lambda: at_work(f"waiting for {client.server}"))

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from parser.errors import ServiceError
 
 DEFAULT_PORT: Final = 8083
+# What the address of a local socket begins with.
+LOCAL: Final = "unix:"
 
 
 def server_url(text: str) -> str:
-    """Returns the URL of a server from a URL or from HOST, HOST:PORT or [IPV6]:PORT.
+    """Returns the URL of a server from a URL or from HOST, HOST:PORT, [IPV6]:PORT or unix:PATH.
 
     Without a scheme it is http, on port 8083 unless the text has one. Raises ServiceError for what
     is no address.
     """
+    if text.strip().startswith(LOCAL):
+        path = text.strip().removeprefix(LOCAL)
+        if not path:
+            raise not_an_address(text, "it names no socket")
+        return f"{LOCAL}{Path(path).absolute()}"
     given = text.strip().rstrip("/")
     plain = "://" not in given
     try:

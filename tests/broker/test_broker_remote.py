@@ -160,13 +160,16 @@ def stale(http_broker: RemoteBroker, monkeypatch: pytest.MonkeyPatch) -> Iterato
     broken: list[http.client.HTTPConnection] = []
 
     def break_once(
-        self: HttpTransport, connection: http.client.HTTPConnection, question: bytes
+        self: HttpTransport,
+        connection: http.client.HTTPConnection,
+        question: bytes,
+        headers: dict[str, str],
     ) -> bytes:
         if not broken:
             broken.append(connection)
             connection.close()
             raise http.client.RemoteDisconnected("closed")
-        return send(self, connection, question)
+        return send(self, connection, question, headers)
 
     with monkeypatch.context() as patch:
         patch.setattr(HttpTransport, "_send", break_once)

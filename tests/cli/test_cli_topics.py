@@ -109,7 +109,14 @@ def test_large_inputs_are_sent_in_parts(served: Sql, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_a_server_uses(served: Sql, user: User, data: Path) -> None:
+    """The server is asked over its local socket; one that is not there does not answer."""
     done = served("topic", "list", "--data", data)
+    assert (done.exit_code, "events" in done.output) == (0, True)
+    (data / "server.sock").rename(data / "moved")
+    try:
+        done = served("topic", "list", "--data", data)
+    finally:
+        (data / "moved").rename(data / "server.sock")
     assert done.exit_code == 1
     assert f"data folder '{data}' is in use by the process" in done.stderr
     assert "leave out --data" in done.stderr

@@ -71,7 +71,7 @@ def test_a_copy_of_one_moment_while_it_runs(reader: Reader) -> None:
         reader.serve(unit_command(data))
         begin(reader)
         reader.servers[0].send_signal(signal.SIGSTOP)
-        shutil.copytree(data, backup)
+        shutil.copytree(data, backup, ignore=shutil.ignore_patterns("server.sock"))
         reader.servers[0].send_signal(signal.SIGCONT)
         finish(reader)
     with reader.ended():

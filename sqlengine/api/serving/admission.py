@@ -15,9 +15,11 @@ from parser.errors import SqlError
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-# Keys of the WSGI environment: the `Peer`, and whether the server has admitted the request.
+# Keys of the WSGI environment: the `Peer`, whether the server has admitted the request, and the
+# lane that answers it.
 PEER: Final = "sqlengine.peer"
 ADMITTED: Final = "sqlengine.admitted"
+LANE: Final = "sqlengine.lane"
 
 
 @dataclass(frozen=True)

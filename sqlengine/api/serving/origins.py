@@ -16,11 +16,11 @@ from sqlengine.api.serving.admission import Head, Refusal
 _PORTS: Final = {"http": 80, "https": 443}
 
 
-def foreign(head: Head) -> Refusal | None:
+def foreign(head: Head, *, anywhere: bool = False) -> Refusal | None:
     """Returns the refusal of a request that names another machine, or that a page of another origin
-    made: another scheme, host or port than the request's own."""
+    made: another scheme, host or port than the request's own. `anywhere`: it may name any host."""
     own = _origin(f"{head.scheme}://{head.headers.get('host', '')}")
-    if own is None or not is_loopback(own[1]):
+    if own is None or not (anywhere or is_loopback(own[1])):
         host = head.headers.get("host", "")[:60]
         return _refusal(f"the request's Host is '{host}'" if host else "the request has no Host")
     origin = head.headers.get("origin")

@@ -62,6 +62,8 @@ from sqlengine.broker.storage.codec import compress, encode
 from sqlengine.broker.storage.compression import Compression
 from sqlengine.broker.storage.latest_values import latest_values
 from sqlengine.broker.storage.reading import Batches, ReadBounds, records_of
+from sqlengine.system.client_tls import ClientTls, explained
+from sqlengine.system.http_connections import local_path, open_connection
 
 T = TypeVar("T")
 PATH = "/api/v1/broker"
@@ -100,6 +102,8 @@ class RemoteBroker:
 
     def __init__(self, transport: Transport, close: Callable[[], None] = lambda: None) -> None:
         self._transport = transport
+        # A transport may send requests that wait by another way.
+        self._waiting: Transport = getattr(transport, "waiting", transport)
         self._close = close
         self._seen = threading.local()
         self._compressions: dict[str, Compression] = {}
@@ -109,7 +113,9 @@ class RemoteBroker:
             isinstance(request, Append | AppendAll)
             and all(a.writer is not None for a in appends_of(request))
         )
-        response = _RESPONSE.decode(self._transport(msgspec.msgpack.encode(request), retryable))
+        waits = isinstance(request, Wait | ReadAll) and request.timeout_s > 0
+        transport = self._waiting if waits else self._transport
+        response = _RESPONSE.decode(transport(msgspec.msgpack.encode(request), retryable))
         if response.failure is not None:
             raise response.failure.error()
         return decoder.decode(response.result)
@@ -295,14 +301,16 @@ class HttpTransport:
     Raises BrokerUnreachable if nothing answers, or something else does.
     """
 
-    def __init__(self, server: str, token: str | None = None) -> None:
+    def __init__(self, server: str, token: str | None = None, tls: ClientTls | None = None) -> None:
         parts = urllib.parse.urlsplit(server)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        web = parts.scheme in ("http", "https") and parts.hostname
+        if not web and local_path(server) is None:
             raise BrokerError(
                 f"{server!r} is not the URL of a server", hint="write it like http://127.0.0.1:8083"
             )
         self._server = server
-        self._address = parts
+        self._tls = tls or ClientTls()
+        self._path = (parts.path.rstrip("/") if web else "") + PATH
         self._headers = {"Content-Type": "application/msgpack"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -310,14 +318,21 @@ class HttpTransport:
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
 
     def __call__(self, request_data: bytes, retryable: bool) -> bytes:
+        return self._ask(request_data, retryable, self._headers)
+
+    def waiting(self, request_data: bytes, retryable: bool) -> bytes:
+        """Sends a request that waits for data, and says so: the server has threads for those."""
+        return self._ask(request_data, retryable, {**self._headers, "Prefer": "wait=1"})
+
+    def _ask(self, request_data: bytes, retryable: bool, headers: dict[str, str]) -> bytes:
         pooled = self._take()
         try:
-            return self._send(pooled or self._connect(), request_data)
+            return self._send(pooled or self._connect(), request_data, headers)
         except (http.client.HTTPException, OSError) as error:
             if pooled is None or not retryable:
                 raise self._unreachable(error, retryable) from None
         try:  # the server may have closed the connection while it was idle
-            return self._send(self._connect(), request_data)
+            return self._send(self._connect(), request_data, headers)
         except (http.client.HTTPException, OSError) as error:
             raise self._unreachable(error, retryable) from None
 
@@ -339,18 +354,16 @@ class HttpTransport:
         return connection
 
     def _connect(self) -> http.client.HTTPConnection:
-        kind = (
-            http.client.HTTPSConnection
-            if self._address.scheme == "https"
-            else http.client.HTTPConnection
-        )
-        return kind(self._address.hostname or "", self._address.port, timeout=_TIMEOUT_S)
+        return open_connection(self._server, _TIMEOUT_S, self._tls)
 
-    def _send(self, connection: http.client.HTTPConnection, request_data: bytes) -> bytes:
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        request_data: bytes,
+        headers: dict[str, str],
+    ) -> bytes:
         try:
-            connection.request(
-                "POST", self._address.path.rstrip("/") + PATH, request_data, self._headers
-            )
+            connection.request("POST", self._path, request_data, headers)
             response = connection.getresponse()
             data = response.read()
         except BaseException:
@@ -367,6 +380,8 @@ class HttpTransport:
         return data
 
     def _unreachable(self, error: Exception, retryable: bool) -> BrokerUnreachable:
+        if (problem := explained(self._server, error)) is not None:
+            return BrokerUnreachable(problem.message, detail=problem.detail, hint=problem.hint)
         unknown = "" if retryable else "; whether the server did what it was asked for is not known"
         return BrokerUnreachable(
             f"no answer from {self._server}",
@@ -374,7 +389,7 @@ class HttpTransport:
         )
 
 
-def connect(server: str, token: str | None = None) -> RemoteBroker:
-    """Returns a client of the broker of the server at that URL."""
-    transport = HttpTransport(server, token)
+def connect(server: str, token: str | None = None, tls: ClientTls | None = None) -> RemoteBroker:
+    """Returns a client of the broker of the server at that URL, or at unix:PATH."""
+    transport = HttpTransport(server, token, tls)
     return RemoteBroker(transport, transport.close)

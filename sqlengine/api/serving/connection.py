@@ -1,0 +1,306 @@
+"""One connection: its requests in order, its deadlines, and its end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from waitress.channel import HTTPChannel
+from waitress.task import WSGITask
+
+from parser.limits import present
+from sqlengine.api.serving.admission import (
+    ADMITTED,
+    LANE,
+    PEER,
+    Admit,
+    Head,
+    Peer,
+    Refusal,
+    as_routed,
+)
+from sqlengine.api.serving.lanes import BROKER, LaneName
+from sqlengine.api.serving.request_parser import RequestParser, too_slow
+from sqlengine.api.serving.streams import Gone, PlainText, Stream
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+log = logging.getLogger("sqlengine")
+# A body, and a reader of an answer, has a second for so many bytes, besides `body-time`.
+LEAST_RATE: Final = 4 << 10
+# A connection without a request is closed after so many seconds; that of a client which was refused
+# is read from for so long, so that the client sees the answer.
+IDLE_S: Final = 120.0
+LINGER_S: Final = 5.0
+# A connection without a complete head does not give way before it is so old.
+YOUNG_S: Final = 0.5
+_PLAIN: Final = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+    b"this port speaks https: write https:// in the address\n"
+)
+
+
+class Server(Protocol):
+    """The listening socket that has accepted a connection, and what it says of all of them."""
+
+    admit: Admit | None
+    adj: object
+    _map: dict[int, Any]
+
+    def add_task(self, connection: Connection) -> None:
+        """Has the connection's first request answered."""
+
+    def full(self) -> Refusal:
+        """Returns the refusal of a request beyond the limits of connections."""
+
+    def joined(self, connection: Connection) -> None:
+        """Counts a connection."""
+
+    def left(self, connection: Connection) -> None:
+        """Counts a connection no more."""
+
+
+class Answer(WSGITask):  # type: ignore[misc]
+    """The answer of the application."""
+
+    def get_environment(self) -> WSGIEnvironment:
+        """Returns the WSGI environment, with the peer and what was decided on the request."""
+        environ: WSGIEnvironment = super().get_environment()
+        environ[PEER] = self.channel.peer
+        environ[ADMITTED] = self.request.admitted
+        environ[LANE] = self.request.lane
+        return environ
+
+
+class Connection(HTTPChannel):  # type: ignore[misc]
+    """A connection. Requests are read by the thread of the server, and answered one after the other
+    by a thread of a lane.
+
+    `key`: what connections are counted by. `reserved`: beyond the limits, for health alone.
+    """
+
+    task_class = Answer
+    # Of waitress, which has no types.
+    server: Server
+    socket: object
+    request: RequestParser | None
+    requests: list[RequestParser]
+    total_outbufs_len: int
+
+    def __init__(
+        self, server: Server, stream: Stream, peer: Peer, key: str, *, reserved: bool
+    ) -> None:
+        self.stream = stream
+        self.peer = peer
+        self.key = key
+        self.reserved = reserved
+        self.admit: Admit | None = self._for_health if reserved else server.admit
+        self.parser_class = self._new_parser
+        self.created = self.active = time.monotonic()
+        self.answered = False
+        self._lingers: float | None = None
+        self._sent = 0
+        self._writing: tuple[float, int] | None = None
+        address = (peer.address or f"uid:{peer.uid}", 0)
+        super().__init__(server, stream.socket, address, server.adj, map=server._map)
+
+    @property
+    def scheme(self) -> str:
+        return self.stream.scheme
+
+    def add_channel(self, channels: Any = None) -> None:
+        super().add_channel(channels)
+        self.server.joined(self)
+
+    def del_channel(self, channels: Any = None) -> None:
+        super().del_channel(channels)
+        self.server.left(self)
+
+    # ---- what poll asks and tells ------------------------------------------------------------
+
+    def readable(self) -> bool:
+        if self._lingers is not None:
+            return True
+        if self.stream.handshaking:
+            return not self.stream.wants_write
+        return bool(super().readable())
+
+    def writable(self) -> bool:
+        if self.stream.handshaking and self._lingers is None:
+            return self.stream.wants_write
+        return bool(super().writable())
+
+    def handle_read(self) -> None:
+        try:
+            if self._lingers is not None:
+                if not self.stream.discard():
+                    self.handle_close()
+                return
+            if self.stream.handshaking:
+                self._shake_hands()
+                return
+            data = self.stream.receive()
+        except Gone:
+            self.handle_close()
+            return
+        if data:
+            self.active = time.monotonic()
+            self.received(data)
+        elif data is not None:
+            self.handle_close()
+
+    def handle_write(self) -> None:
+        if self.socket is None:
+            return
+        if self.stream.handshaking:
+            self._shake_hands()
+            return
+        if not self.requests:
+            self._flush_exception(self._flush_some)
+        elif self.total_outbufs_len:
+            self._flush_exception(self._flush_some_if_lockable)
+        if self.close_when_flushed and not self.total_outbufs_len:
+            self._linger()
+        elif self.will_close:
+            self.handle_close()
+
+    def handle_expt(self) -> None:
+        """Closes the connection: nothing of HTTP is urgent data."""
+        self.handle_close()
+
+    def send(self, data: bytes, do_close: bool = True) -> int:
+        """Sends what can be sent now. Called by both threads, under the lock of the output."""
+        try:
+            sent = self.stream.send(data)
+        except Gone:
+            if do_close:
+                self.handle_close()
+            return 0
+        if sent:
+            self._sent += sent
+            self.active = time.monotonic()
+        return sent
+
+    def handle_close(self) -> None:
+        super().handle_close()
+        self.stream.close()
+
+    def _shake_hands(self) -> None:
+        try:
+            self.stream.handshake()
+        except PlainText:
+            self.stream.send_plain(_PLAIN)
+            self._lingers = time.monotonic() + LINGER_S
+            return
+        except Gone as error:
+            log.info("no TLS with %s: %s", self.addr[0], error)
+            self._linger()  # else the client might not see the alert that says why
+            return
+        if not self.stream.handshaking:
+            self.peer = Peer(self.peer.address, self.peer.uid, self.stream.certificate())
+
+    # ---- requests ----------------------------------------------------------------------------
+
+    def service(self) -> None:
+        self.answered = True
+        super().service()
+        self.active = time.monotonic()
+
+    @property
+    def lane(self) -> LaneName:
+        """The lane of the request that is to be answered."""
+        return self.requests[0].lane
+
+    @property
+    def is_for_broker(self) -> bool:
+        """True if the request that is to be answered is one to the broker."""
+        return as_routed(self.requests[0].path) == BROKER
+
+    def deny(self, refused: Refusal) -> None:
+        """Answers the request that is to be answered with a refusal."""
+        self.requests[0].deny(refused)
+
+    def _new_parser(self, adjustments: Any) -> RequestParser:
+        return RequestParser(adjustments, self)
+
+    def _for_health(self, head: Head) -> Refusal | None:
+        if head.path in ("/healthz", "/readyz"):
+            admit = self.server.admit
+            return None if admit is None else admit(head)
+        return self.server.full()
+
+    # ---- deadlines ---------------------------------------------------------------------------
+
+    def check(self, now: float) -> None:
+        """Ends what takes too long. Called by the thread of the server, at `now` (monotonic)."""
+        if self.socket is None:
+            return
+        limits, request = present(), self.request
+        if self._lingers is not None:
+            late = now > self._lingers
+        elif self.stream.handshaking or not (self.answered or request or self.requests):
+            late = now - self.created > limits.head_time
+        elif self.total_outbufs_len:
+            late = self._reads_slowly(now)
+        elif self.requests:
+            late = False
+        elif request is None:
+            late = now - self.active > IDLE_S
+        else:
+            self._check_request(request, now)
+            return
+        if not self.total_outbufs_len:
+            self._writing = None
+        if late:
+            self.handle_close()
+
+    def _check_request(self, request: RequestParser, now: float) -> None:
+        limits, part = present(), "body" if request.headers_finished else "head"
+        if part == "head":
+            late = now - request.began > limits.head_time
+        else:
+            allowed = limits.head_time + limits.body_time + request.wire / LEAST_RATE
+            late = now - request.began > allowed or now - request.progressed > limits.body_time
+        if not late:
+            return
+        with self.requests_lock:
+            self.request = None
+            request.deny(too_slow(part))
+            self.requests.append(request)
+            self.server.add_task(self)
+
+    def _reads_slowly(self, now: float) -> bool:
+        """Returns whether the client takes too little of its answer."""
+        began, sent = self._writing = self._writing or (now, self._sent)
+        allowed = present().body_time
+        slow = now - began > allowed + (self._sent - sent) / LEAST_RATE
+        return slow or now - max(began, self.active) > allowed
+
+    def _linger(self) -> None:
+        """Closes the connection behind its last answer. What still comes is read for a while: a
+        socket that is closed with unread bytes takes the answer back."""
+        self.close_when_flushed = False
+        self._lingers = time.monotonic() + LINGER_S
+        try:
+            self.stream.end()
+        except Gone:
+            self.handle_close()
+
+    # ---- the end -----------------------------------------------------------------------------
+
+    def rank(self, now: float) -> tuple[int, float] | None:
+        """Returns how dispensable a connection is when there are too many, the least number first;
+        None for one that is not: idle ones, then those without a complete head, the oldest first,
+        then bodies that take longer than a head may. Who has just come has a moment to ask."""
+        if self.requests or self.total_outbufs_len:
+            return None
+        request = self.request
+        if self._lingers is not None or (request is None and self.answered):
+            return 0, self.active
+        if request is None or not request.headers_finished:
+            began = self.created if request is None else request.began
+            return (1, began) if now - began > YOUNG_S else None
+        slow = now - request.began > present().head_time
+        return (2, request.began) if slow else None
