@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks import (
+    access,
     broker,
     changes,
     delivery,
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_real_flink": rules_real_flink.run,
     "rules_gen": rules_gen.run,
     "rules_gen_flink": rules_gen.run_flink,
+    "access": access.run,
     "broker": broker.run,
     "changes": changes.run,
     "delivery": delivery.run,

@@ -11,6 +11,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,29 +93,29 @@ def _write(folder: Path, rules: int) -> None:
         (folder / f"{rule.job}.sql").write_text(rule.sql, encoding="utf-8")
 
 
-def _start(folder: Path, rules: int) -> Start:
-    command = [
-        str(Path(sys.executable).parent / "sql"),
-        "serve",
-        "--data",
-        str(folder),
-        "--port",
-        "0",
-    ]
-    began = time.perf_counter()
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server over a data folder, and its address, once it is ready; it is ended afterwards."""
+    sql = str(Path(sys.executable).parent / "sql")
+    command = [sql, "serve", "--data", str(folder), "--port", "0", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
-            url = _ready(server)
-            wall, cpu = time.perf_counter() - began, tree_cpu_s(server.pid)
-            time.sleep(SETTLE_S)
-            idle = (tree_cpu_s(server.pid) - cpu) / SETTLE_S
-            memory = resident_mb(server.pid)
-            compiled, loaded = (_counter(url, name) for name in COUNTERS)
-            if _counter(url, "rules") != rules:
-                raise RuntimeError(f"{_counter(url, 'rules')} rules run, not {rules}")
+            yield server, _ready(server)
         finally:
             server.send_signal(signal.SIGTERM)
             server.communicate(timeout=60)
+
+
+def _start(folder: Path, rules: int) -> Start:
+    began = time.perf_counter()
+    with started(folder) as (server, url):
+        wall, cpu = time.perf_counter() - began, tree_cpu_s(server.pid)
+        time.sleep(SETTLE_S)
+        idle = (tree_cpu_s(server.pid) - cpu) / SETTLE_S
+        memory = resident_mb(server.pid)
+        compiled, loaded = (_counter(url, name) for name in COUNTERS)
+        if _counter(url, "rules") != rules:
+            raise RuntimeError(f"{_counter(url, 'rules')} rules run, not {rules}")
     return Start(rules, wall, cpu, memory, compiled, loaded, idle)
 
 

@@ -14,7 +14,7 @@ from sqlengine.access.identity import Access, AccessFile, Caller, OneToken
 from sqlengine.access.policy import Forbidden, Unauthorised
 from sqlengine.api.permissions import check_head, check_route
 from sqlengine.api.problems import problem
-from sqlengine.api.serving.admission import ADMITTED, Admit, Head, Refusal, head_of
+from sqlengine.api.serving.admission import ADMITTED, PEER, Admit, Head, Peer, Refusal, head_of
 from sqlengine.api.serving.origins import foreign
 from sqlengine.config import Config
 
@@ -47,7 +47,11 @@ def admission(config: Config, access: Access | None = None) -> Admit:
         if head.path in _OPEN:
             return None
         try:
-            check_head(given.identify(caller_of(head)), head.method, head.path)
+            check_head(
+                given.identify(caller_of(head.headers.get("authorization", ""), head.peer)),
+                head.method,
+                head.path,
+            )
         except Unauthorised as error:
             return Refusal(401, error, _CHALLENGE)
         except Forbidden as error:
@@ -57,10 +61,12 @@ def admission(config: Config, access: Access | None = None) -> Admit:
     return admit
 
 
-def caller_of(head: Head) -> Caller:
-    """Returns who asks, as the head of a request tells it."""
-    names = () if head.peer.certificate is None else (head.peer.certificate,)
-    return Caller(head.headers.get("authorization", ""), head.peer.uid, names)
+def caller_of(authorization: str, peer: object) -> Caller:
+    """Returns who asks, by the header and the other end of the connection."""
+    if not isinstance(peer, Peer):
+        return Caller(authorization)
+    names = () if peer.certificate is None else (peer.certificate,)
+    return Caller(authorization, peer.uid, names)
 
 
 def refusal(admit: Admit) -> Response | None:
@@ -75,11 +81,14 @@ def refusal(admit: Admit) -> Response | None:
 def authorise(access: Access) -> None:
     """Notes the principal of Flask's request. Raises Forbidden for a route, or the object that its
     path names, that is not the principal's."""
-    if access.told_apart and request.path not in _OPEN:
-        g.principal = access.identify(caller_of(head_of(request.environ)))
-    if request.url_rule is not None and request.method != "OPTIONS":
-        parts: Mapping[str, object] = request.view_args or {}
-        check_route(g.get("principal"), request.method, request.url_rule.rule, parts)
+    asked, principal = request, None
+    if access.told_apart and asked.path not in _OPEN:
+        principal = g.principal = access.identify(
+            caller_of(asked.environ.get("HTTP_AUTHORIZATION", ""), asked.environ.get(PEER))
+        )
+    if asked.url_rule is not None and asked.method != "OPTIONS":
+        parts: Mapping[str, object] = asked.view_args or {}
+        check_route(principal, asked.method, asked.url_rule.rule, parts)
 
 
 def as_response(refused: Refusal) -> Response:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Final
 
 from flask import Flask, Response, g, request
@@ -24,25 +25,43 @@ _RECORDS: Final = "/api/v1/topics/<name>/records"
 _QUERIES: Final = "/api/v1/queries"
 _BROKER: Final = "/api/v1/broker"
 _JOB: Final = "/api/v1/jobs/<name>"
-# Reads of data; others tell of jobs and topics, and not what is in them.
-_READS: Final = frozenset(
-    {
-        ("GET", _RECORDS),
-        ("GET", "/api/v1/dead-letters"),
-        ("GET", f"{_JOB}/dead-letters"),
-        ("GET", f"{_JOB}/state/<int:operation>"),
-        ("POST", _QUERIES),
-    }
-)
-# Those that change nothing for others although they are no GET.
+
+
+class Kind(Enum):
+    """The way in which the audit log has a request: a line, or a number in one."""
+
+    CHANGE = 1
+    READ = 2
+    COUNTED_READ = 3
+    APPEND = 4
+
+
+# Other requests without a change tell of jobs and topics, and not what is in them.
+_READS: Final = {
+    ("GET", _RECORDS): Kind.COUNTED_READ,
+    ("POST", _RECORDS): Kind.APPEND,
+    ("GET", "/api/v1/dead-letters"): Kind.READ,
+    ("GET", f"{_JOB}/dead-letters"): Kind.READ,
+    ("GET", f"{_JOB}/state/<int:operation>"): Kind.READ,
+    ("POST", _QUERIES): Kind.READ,
+}
+# Those that change nothing for others although they are no GET, and messages, which tell of
+# themselves.
 _OWN: Final = frozenset(
     {
         ("DELETE", "/api/v1/queries/<query>"),
         ("POST", "/api/v1/sessions"),
         ("DELETE", "/api/v1/sessions/<session>"),
+        ("POST", _BROKER),
     }
 )
+_KINDS: Final = {
+    **{r: Kind.CHANGE for r in NEEDS if r[0] != "GET" and r not in _OWN},
+    **_READS,
+}
+_CHANGES: Final = frozenset({Kind.CHANGE, Kind.APPEND})
 _REFUSED: Final = (401, 403)
+_REFUSED_OUTCOME: Final = "refused"
 
 
 @dataclass
@@ -53,6 +72,9 @@ class Note:
     object: str = ""
     detail: str = ""
     told: bool = False
+
+
+_NOTHING: Final = Note()
 
 
 def note(subject: str = "", detail: str = "") -> None:
@@ -93,14 +115,16 @@ def add_audit(app: Flask, audit: Audit) -> None:
 
     @app.before_request
     def refuse_untold() -> Response | None:
-        if _changes() and not audit.ready():
+        if _kind() in _CHANGES and not audit.ready():
             return problem(no_space(), 507)
         return None
 
     @app.after_request
     def tell(response: Response) -> Response:
-        if request.url_rule is not None:
-            _tell(audit, response)
+        kind = _kind()
+        refused = response.status_code in _REFUSED and request.url_rule is not None
+        if (kind is not None or refused) and not (response.status_code >= 400 and _note().told):
+            _tell(audit, response, kind)
         return response
 
 
@@ -113,46 +137,37 @@ def no_space() -> ServiceError:
     )
 
 
-def _route() -> tuple[str, str]:
-    rule = request.url_rule
-    return request.method, "" if rule is None else rule.rule
+def _kind() -> Kind | None:
+    asked = request  # found once: it stands for the request of this thread
+    rule = asked.url_rule
+    return None if rule is None else _KINDS.get((asked.method, rule.rule))
 
 
-def _changes() -> bool:
-    route = _route()
-    if route[0] in ("GET", "HEAD", "OPTIONS") or route in _READS | _OWN:
-        return False
-    return route in NEEDS and route[1] != _BROKER
-
-
-def _tell(audit: Audit, response: Response) -> None:
-    route = _route()
+def _tell(audit: Audit, response: Response, kind: Kind | None) -> None:
     event = _event(response)
-    if _note().told:
-        return
-    if response.status_code in _REFUSED:
+    if event.outcome == _REFUSED_OUTCOME:
         audit.count(event)
-    elif route == ("GET", _RECORDS):
+    elif kind is Kind.COUNTED_READ:
         audit.count(event, size=response.content_length or 0)
-    elif route == ("POST", _RECORDS) and event.subject != COMMANDS:
+    elif kind is Kind.APPEND and event.subject != COMMANDS:
         audit.count(event, size=request.content_length or 0)
-    elif route in _READS:
+    elif kind is Kind.READ:
         audit.write([event])
-    elif _changes():
+    else:
         audit.write(_changes_of(event, response))
 
 
 def _event(response: Response) -> Event:
-    known = _note()
-    status = response.status_code
-    names = request.view_args or {}
-    subject = known.object or str(names.get("name", names.get("group", "")))
-    outcome = "refused" if status in _REFUSED else "failed" if status >= 400 else "done"
+    known, asked, status = g.get("audit_note", _NOTHING), request, response.status_code
+    names = asked.view_args or {}
+    rule = "" if asked.url_rule is None else asked.url_rule.rule
+    refused = _REFUSED_OUTCOME if status in _REFUSED else "failed"
+    outcome = refused if status >= 400 else "done"
     return Event(
         present_principal().name,
-        peer_name(request.environ.get(PEER)),
-        f"{request.method} {_route()[1]}",
-        subject,
+        peer_name(asked.environ.get(PEER)),
+        f"{asked.method} {rule}",
+        known.object or str(names.get("name", names.get("group", ""))),
         outcome=outcome,
         detail=_reason(response) if outcome != "done" else known.detail,
     )

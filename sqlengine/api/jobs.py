@@ -180,7 +180,8 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
         begin, savepoint = begin_of(request.args.get("from")), request.args.get("savepoint")
         if savepoint is not None and not may(Action.ADMINISTER):
             may_see_savepoint(present_principal(), engine.savepoints.show(savepoint).job)
-        return jsonify(outcome_json(engine.start_job(name, savepoint, begin)))
+        by = present_principal()
+        return jsonify(outcome_json(engine.start_job(name, savepoint, begin, by)))
 
     @blueprint.post("/<name>/stop")
     def stop(name: str) -> Response:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -116,8 +116,7 @@ def check_route(
 def check_head(principal: Principal, method: str, path: str) -> None:
     """Raises Forbidden where the roles of a principal do not go as far as a request that has not
     come as a whole. What passes is looked at again: its path may be written in other ways."""
-    parts = path.split("/")
-    need = _BY_PARTS.get((_as_get(method), _without_names(parts)))
+    need = _BY_PARTS.get((_as_get(method), _without_names(path)))
     if need is not None and need.action is not None:
         require(principal, need.action)
 
@@ -126,13 +125,16 @@ def _as_get(method: str) -> str:
     return "GET" if method == "HEAD" else method
 
 
-def _without_names(parts: Sequence[str]) -> tuple[str, ...]:
+def _without_names(path: str) -> tuple[str, ...]:
     """The parts of a path without the name of an object, which stands behind /api/v1/KIND/."""
-    return tuple("" if place == _NAME else part for place, part in enumerate(parts))
+    parts = path.split("/")
+    if len(parts) > _NAME:
+        parts[_NAME] = ""
+    return tuple(parts)
 
 
 _NAME: Final = 4
-_BY_PARTS: Final = {(m, _without_names(rule.split("/"))): need for (m, rule), need in NEEDS.items()}
+_BY_PARTS: Final = {(m, _without_names(rule)): need for (m, rule), need in NEEDS.items()}
 _PARAMETER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
 _BEGIN: Final = "<!-- written by: python -m sqlengine.api.permissions docs/security.md -->\n"
 _END: Final = "<!-- end -->"

@@ -39,7 +39,7 @@ class ChangePlanner:
         self._registry = registry
         self._graphs = graphs
         self._savepoints = savepoints
-        self._permissions = Permissions(registry)
+        self.permissions = Permissions(registry)
 
     def plan(self, work: Work) -> None:
         """Plans what is not refused yet. Afterwards each job is in `work.ready`, or has an
@@ -65,7 +65,7 @@ class ChangePlanner:
         """Plans all that is not refused; False if that has refused something on which others may
         depend."""
         work.begin()
-        owned = self._permissions.owned()
+        owned = self.permissions.owned()
         texts = {n: t for n, t in work.texts.items() if n not in work.outcomes}
         plans = self._plan_with_dependents(work, texts)
         for name, text in texts.items():
@@ -92,7 +92,7 @@ class ChangePlanner:
             touched = {*texts, *work.removes, *old_names, *found}
             batch = {**texts, **found}
             made = dict(zip(batch, registry.plan(batch.values(), touched), strict=True))
-            plans = self._permissions.permitted(work.request, batch, made)
+            plans = self.permissions.permitted(work.request, batch, made)
             work.causes = self._causes(work, texts, plans, touched)
             users = [
                 j
@@ -140,7 +140,7 @@ class ChangePlanner:
         name = text.name
         if isinstance(plan, PlannedJob):
             try:
-                self._permissions.check_number(work, name, owned)
+                self.permissions.check_number(work, name, owned)
                 self._resolve_savepoint(work, name, plan)
                 work.ready[name] = plan
             except SqlError as error:

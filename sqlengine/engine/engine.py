@@ -307,12 +307,21 @@ class Engine:
         return self._serially(lambda: self._lifecycle.drain(name, folder))
 
     def start_job(
-        self, name: str, savepoint: str | None = None, begin: str | int | None = None
+        self,
+        name: str,
+        savepoint: str | None = None,
+        begin: str | int | None = None,
+        by: Principal = TRUSTED,
     ) -> Outcome:
         """Starts a stopped or failed job: from a savepoint, else where it was; with `begin` as a
         new job, at its 'configured' offsets, or those of 'earliest', 'latest' or a time (ms)."""
+
+        def start() -> Outcome:
+            self._changes.check_start(self.job(name), by)
+            return self._lifecycle.start(self.job(name), savepoint, begin)
+
         self._failures.forget([name])
-        return self._serially(lambda: self._lifecycle.start(self.job(name), savepoint, begin))
+        return self._serially(start)
 
     def isolate(self, name: str) -> Outcome:
         """Moves a job with its state into a graph of its own, where it stays until it is merged."""

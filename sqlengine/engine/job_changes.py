@@ -85,6 +85,10 @@ class JobChanges:
             self._retry_waiting(work.ready)
         return outcomes
 
+    def check_start(self, job: Job, by: Principal) -> None:
+        """Raises Forbidden for a job that may not start again."""
+        self._planner.permissions.check_start(job, by)
+
     def _make(self, work: Work) -> bool:
         """Makes the change with what is not refused yet. False if it was prepared and not made,
         since more of it is refused now."""
@@ -203,6 +207,8 @@ class JobChanges:
             together.setdefault(job.kept, []).append(job)
         for jobs in together.values():
             try:
+                for job in jobs:
+                    self.check_start(job, work.request.principal(job.name))
                 self.lifecycle.resume(jobs, apart=False)
             except SqlError as error:
                 for job in jobs:

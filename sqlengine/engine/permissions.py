@@ -16,6 +16,7 @@ from sqlengine.access.policy import Forbidden
 from sqlengine.access.principals import Principal
 from sqlengine.engine.requests import Request
 from sqlengine.engine.work import Work
+from sqlengine.jobs.job import Job
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
 
@@ -66,6 +67,15 @@ class Permissions:
         except Forbidden as error:
             return error
         return None
+
+    def check_start(self, job: Job, by: Principal) -> None:
+        """Raises Forbidden for a job that its principal may not run any more: it does not start
+        again. One whose principal is not known any more starts for who could submit it."""
+        version = self._registry.version(job)
+        owner = self._registry.access.named(version.by) or by
+        if self._registry.access.told_apart and not owner.is_admin:
+            plan = self._registry.plan_of(job)
+            check_plans(owner, plan.sinks, plan.objects)
 
     # ---- numbers of jobs -------------------------------------------------------------------------
 

@@ -15,13 +15,14 @@ from sqlengine.access.access_file import BadAccessFile, read_rules
 from sqlengine.access.identity import AccessFile, Caller
 from sqlengine.access.patterns import is_pattern, matches
 from sqlengine.access.policy import Action, Unauthorised, decide
+from sqlengine.access.principals import Role
 from sqlengine.access.tokens import hash_of, holder
 from sqlengine.cli import main
 from sqlengine.config import Config
 from sqlengine.service import Service
 from tests.access.conftest import PRINCIPALS, TOKENS, Guarded, access_text
 from tests.access.test_routes import ask
-from tests.support import eventually
+from tests.support import ROOT, eventually
 
 HASH = hash_of("t" * 40)
 # principal, action, name, whether it is allowed
@@ -73,6 +74,14 @@ def test_policy(line: str) -> None:
     decision = decide(principal, Action(" ".join(words)), None if name == "-" else name)
     assert decision.allowed == (expected == "yes"), decision.missing
     assert bool(decision.missing) != decision.allowed
+
+
+def test_the_example() -> None:
+    """The file of the documentation is a whole one."""
+    text = (ROOT / "examples" / "deployment" / "access.toml").read_text()
+    rules = read_rules(text)
+    assert {r for p in rules.principals.values() for g in p.grants for r in g.roles} == set(Role)
+    assert rules.jwt is not None
 
 
 def test_topics_of_the_system_are_no_patterns_matter() -> None:

@@ -14,7 +14,7 @@ import pytest
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.remote.client import connect
 from sqlengine.client import Refused
-from tests.access.conftest import TOKENS, Guarded
+from tests.access.conftest import PRINCIPALS, TOKENS, Guarded, access_text
 from tests.access.test_routes import ask
 from tests.service.harness import User
 from tests.support import eventually
@@ -73,12 +73,24 @@ REFUSED = {
         " INSERT INTO mine SELECT * FROM secrets; END;",
         OUT + "INSERT INTO mine SELECT id, word FROM common"
         " UNION ALL SELECT id, word FROM secrets WHERE FALSE",
+        OUT + "CREATE TEMPORARY TABLE t (word STRING) WITH ('connector' = 'blackhole');"
+        " INSERT INTO t SELECT (SELECT MAX(word) FROM secrets) FROM common",
+        OUT + "CREATE TEMPORARY TABLE p (id BIGINT, pt AS PROCTIME()) WITH ('connector' = 'topic',"
+        " 'topic' = 'a.in', 'format' = 'json'); INSERT INTO mine SELECT p.id, s.word FROM p"
+        " JOIN secrets FOR SYSTEM_TIME AS OF p.pt AS s ON s.id = p.id",
     ],
     "see topic 'secret'": [
         table("a_own", "secret"),
         "CREATE TABLE a_like (extra INT) LIKE secrets;",
     ],
     "write topic 'shared'": [
+        ("CREATE TEMPORARY TABLE ev (id BIGINT, word STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH"
+        " ('connector' = 'topic', 'topic' = 'a.in', 'format' = 'json');"
+        " CREATE TEMPORARY TABLE late (id BIGINT, word STRING, ts TIMESTAMP(3)) WITH"
+        " ('connector' = 'topic', 'topic' = 'shared', 'format' = 'json');"
+        " CREATE TEMPORARY TABLE n (n BIGINT) WITH ('connector' = 'blackhole');"
+        " SET 'job.late-rows.table' = 'late'; INSERT INTO n SELECT COUNT(*) FROM"
+        " TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"),
         OUT + "INSERT INTO common SELECT id, word FROM common",
         OUT + "INSERT INTO mine /*+ OPTIONS('topic' = 'shared') */ SELECT id, word FROM common",
         temporary("own", "shared") + "INSERT INTO own SELECT * FROM common",
@@ -217,6 +229,37 @@ def test_nobody_makes_anothers_job_read_or_write_for_him(tables: Guarded) -> Non
     assert [row[0] for row in jobs["rows"]] == ["a.reads"]
     for user, job in ((alice, "a.reads"), (bob, "b.defs")):
         user.client.delete(f"/api/v1/jobs/{job}")
+
+
+def test_rights_that_are_taken_away(tables: Guarded) -> None:
+    """A running job goes on; stopped, it starts no more, for whoever asks; of a principal that is
+    gone it starts for who could submit it."""
+    alice, root = tables.user("alice"), tables.user("root")
+    alice.submit("a.runs", OUT + "INSERT INTO mine SELECT * FROM common")
+    alice.submit("a.stops", OUT + "INSERT INTO mine SELECT * FROM common WHERE id > 1")
+    less = PRINCIPALS.replace('read = ["shared", "a.*"]', 'read = ["a.*"]')
+    tables.file.write_text(access_text(less))
+    sees = "/api/v1/topics/shared/records"
+    eventually(lambda: ask(tables, "alice", "GET", sees)[0] == 403)
+    start = "/api/v1/jobs/a.stops/start"
+    alice.client.post("/api/v1/jobs/a.stops/stop")
+    assert alice.states() == {"a.runs": "running", "a.stops": "stopped"}
+    for user in (alice, root):
+        refusal = user.refused(partial(user.client.post, start))
+        assert "principal 'alice' may not read" in str(refusal)
+    gone = access_text(
+        less.replace("[principals.alice]", "[principals.carol]"),
+        {**TOKENS, "carol": TOKENS["alice"]},
+    )
+    tables.file.write_text(gone)
+    eventually(lambda: "carol" in str(ask(tables, "alice", "GET", sees)[1]))
+    assert alice.refused(lambda: alice.client.post(start)).status == 403
+    root.client.post(start)
+    tables.file.write_text(access_text())
+    eventually(lambda: ask(tables, "alice", "GET", sees)[0] == 200)
+    assert alice.states() == {"a.runs": "running", "a.stops": "running"}
+    for job in alice.states():
+        alice.client.delete(f"/api/v1/jobs/{job}")
 
 
 def test_a_rollback_is_a_submission(tables: Guarded) -> None:
