@@ -25,10 +25,12 @@ _OF = " of "
 
 
 class SinkOpener:
-    """Opens tables for writing as the writer of one graph."""
+    """Opens tables for writing as the writer of one graph. `patient`: nobody asks again for a table
+    that takes long to open."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
+        self.patient = False
         self._recovering = self._defers_opens = False
 
     @contextmanager
@@ -48,7 +50,9 @@ class SinkOpener:
     def open(self, table: Table, overwrite: bool) -> Sink:
         """Raises SqlError where the table cannot be opened, unless a recovery goes on without it,
         and TryAgain where it has no space, unless the sink may wait for some."""
-        opener = partial(open_sink, table, self._environment, overwrite=overwrite)
+        opener = partial(
+            open_sink, table, self._environment, overwrite=overwrite, patient=self.patient
+        )
         try:
             return opener()
         except TryAgain as error:

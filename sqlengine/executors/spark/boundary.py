@@ -97,6 +97,15 @@ def failures_in(frames: pa.Table) -> list[Failure]:
     return sorted((msgspec.json.decode(t, type=Failure) for t in texts), key=msgspec.json.encode)
 
 
+def lost_java() -> ExecutionError:
+    """Returns the error for a Java process that has ended; the next statement starts another."""
+    return ExecutionError(
+        "Spark's Java process ended in the midst of the statement",
+        detail="something ended it: the system for want of memory, or somebody",
+        hint=f"'sql run --verbose' shows what Spark says; {_SMALLER}",
+    )
+
+
 def lost_task(text: str) -> ExecutionError:
     """Returns the error for what Spark says of tasks that it gave up: `text` may be pages of
     traces."""

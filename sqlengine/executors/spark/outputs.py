@@ -45,6 +45,7 @@ class BatchOutputs:
             NondeterministicCallLog(None, environment.writer),
             ResultSink(emit),
         )
+        self._outputs.opener.patient = True
         self._outputs.switch(plan, self._outputs.open(plan))
 
     def deliver(self, batch: int, results: Sequence[tuple[int, int, Batch]]) -> None:

@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
-from sqlengine.executors.spark.boundary import lost_task
+from sqlengine.executors.spark.boundary import lost_java, lost_task
 from sqlengine.formats.options import size
 from sqlengine.system.memory import usable_bytes
 
@@ -25,6 +26,8 @@ log = logging.getLogger("sqlengine.spark")
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _HEAP: Final = "1g"
+# A process that answers no more may take so many seconds to end.
+_ENDS_S: Final = 3.0
 # A task whose worker or executor dies is tried so often.
 _ATTEMPTS: Final = 4
 # No worker gets less memory than that, however many there are.
@@ -81,13 +84,38 @@ def spark_session(
     builder = SparkSession.builder.master(f"local[{cores},{_ATTEMPTS}]").appName(app)
     for name, value in settings.items():
         builder = builder.config(name, value)
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkRuntimeError
 
+    _forget_ended()
     try:
         with _printing_to(printed):
             return builder.getOrCreate()
-    except PySparkRuntimeError as error:
+    except (PySparkRuntimeError, Py4JError, ConnectionError) as error:
         raise _does_not_start(error, printed) from error
+
+
+def _has_ended(within_s: float = 0.0) -> bool:
+    """True if Spark's Java process was started by this one, and has ended within a time."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with suppress(TimeoutExpired):
+        process.wait(within_s)
+    return process.returncode is not None
+
+
+def _forget_ended() -> None:
+    """Lets the next session start a Java process of its own, where the last one has ended."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if _has_ended():
+        SparkContext._gateway = SparkContext._jvm = None
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
 
 
 def _does_not_start(error: Exception, printed: Path | None) -> ServiceError:
@@ -149,6 +177,7 @@ class OwnSpark:
     def session(self) -> SparkSession:
         from pyspark.sql import SparkSession
 
+        _forget_ended()
         active = SparkSession.getActiveSession()
         if active is None:
             cores = len(os.sched_getaffinity(0))
@@ -162,9 +191,12 @@ class OwnSpark:
 
         try:
             yield
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, ConnectionError) as error:
             log.info("Spark gave up a batch", exc_info=error)
-            raise lost_task(str(error)) from None
+            refused = not isinstance(error, PySparkException)
+            raise (
+                lost_java() if _has_ended(_ENDS_S if refused else 0.0) else lost_task(str(error))
+            ) from None
 
     def worker_memory(self) -> int | None:
         """See `Spark`. Four fifths of the memory, without what the JVM takes, for all workers of
@@ -176,5 +208,5 @@ class OwnSpark:
         return max(left * 4 // 5 // cores, _LEAST_MEMORY)
 
     def close(self) -> None:
-        if self._own is not None:
+        if self._own is not None and not _has_ended():
             self._own.stop()
