@@ -164,14 +164,22 @@ def raising_broker_full(where: str) -> Iterator[None]:
         raise
 
 
+def how_to_repair(path: Path) -> str:
+    """Says how to repair the topic of a file below `DATA/topics`, or below a folder to which its
+    shard was moved."""
+    for folder in path.parents:
+        if folder.name.endswith(".topic"):
+            name, data = folder.name.removesuffix(".topic"), str(folder.parent.parent)
+            return f"stop the server and repair the topic: sql topic repair {name} --data {data}"
+    name = path.parent.name.rsplit("-", 2)[0]
+    return f"stop the server and repair the topic: sql topic repair {name} --data DIR"
+
+
 def corrupt_segment(path: Path, position: int, offset: int, what: str) -> CorruptSegment:
     return CorruptSegment(
         f"segment {str(path)!r} is corrupt at byte {position}, offset {offset}",
         detail=what,
-        hint=(
-            "restore the file from a copy; or, to give up all records of this shard from that"
-            " offset on, cut the file at that byte (truncate -s) and delete the shard's later files"
-        ),
+        hint=f"restore the file from a copy; or, to give up what is damaged, {how_to_repair(path)}",
     )
 
 
@@ -190,10 +198,7 @@ def records_missing(path: Path, position: int, first: int, behind: int) -> Corru
             f"records {first:,} to {behind - 1:,} were there when the log was closed, and are"
             " damaged or missing"
         ),
-        hint=(
-            "restore the file from a copy; or, to give up these records, delete 'end.mark' beside"
-            " it, and start again"
-        ),
+        hint=f"restore the file from a copy; or, to give up these records, {how_to_repair(path)}",
     )
 
 

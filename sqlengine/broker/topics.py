@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from sqlengine.broker.errors import (
     BrokerError,
     BrokerFull,
     CorruptSegment,
+    UnknownFormat,
+    how_to_repair,
     raising_broker_full,
     unknown_format,
 )
@@ -29,16 +32,17 @@ log = logging.getLogger("sqlengine")
 
 FORMAT = 1
 SYSTEM = "_"  # topics of the engine begin with it
-_SUFFIX = ".topic"
-_DEFINITION = "topic.json"
+SUFFIX = ".topic"
+DEFINITION = "topic.json"
 _MIN_SEGMENT_BYTES = 64 << 10
 MAX_SHARDS = 1024
 
 
-class Definition(msgspec.Struct, frozen=True):
+class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The definition of a topic, as in its JSON file.
 
-    `places` are the folders to which each shard was moved later: absolute, the latest last.
+    `places` are the folders to which each shard was moved later: absolute, the latest last. `crc`
+    is a checksum of all else, which files of before do not have.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Definition(msgspec.Struct, frozen=True):
     compression: Compression = "none"
     places: dict[int, tuple[str, ...]] = {}
     format: int = FORMAT
+    crc: int | None = None
 
     def folders(self, folder: Path, shard: int) -> list[Path]:
         """Returns the folders of a shard of the topic in `folder`."""
@@ -92,9 +97,9 @@ class Topic:
     def alter(self, definition: Definition) -> None:
         """Replaces the definition by one with the same shards. Raises OSError, and changes
         nothing."""
-        path = self.folder / _DEFINITION
+        path = self.folder / DEFINITION
         unfinished = path.with_suffix(".tmp")
-        _write_definition(unfinished, definition, self._options)
+        write_definition(unfinished, definition, self._options)
         self.disk.rename(unfinished, path)
         if self._options.synced:
             self.disk.sync_folder(self.folder)
@@ -189,10 +194,10 @@ def create_topic(parent: Path, trash: Path, definition: Definition, options: Opt
     unfinished = _unused(trash, disk)
     try:
         disk.make_folder(unfinished, mode=0o700)
-        _write_definition(unfinished / _DEFINITION, definition, options)
+        write_definition(unfinished / DEFINITION, definition, options)
         for shard in range(definition.shards):
             ShardLog.create(unfinished / str(shard), options)
-        folder = parent / (definition.name + _SUFFIX)
+        folder = parent / (definition.name + SUFFIX)
         if options.synced:
             disk.sync_folder(unfinished)
         disk.rename(unfinished, folder)
@@ -239,7 +244,7 @@ def open_topics(
             disk.sync_folder(parent)
     topics: dict[str, Topic] = {}
     damaged: dict[str, DamagedTopic] = {}
-    for folder in [parent / name for name in disk.names(parent) if name.endswith(_SUFFIX)]:
+    for folder in [parent / name for name in disk.names(parent) if name.endswith(SUFFIX)]:
         opened = _open_topic(folder, options)
         if isinstance(opened, Topic):
             topics[opened.definition.name] = opened
@@ -252,9 +257,9 @@ def open_topics(
 
 
 def _open_topic(folder: Path, options: Options) -> Topic | DamagedTopic:
-    name, definition = folder.name.removesuffix(_SUFFIX), None
+    name, definition = folder.name.removesuffix(SUFFIX), None
     try:
-        definition = _read_definition(folder / _DEFINITION, options.disk)
+        definition = read_definition(folder / DEFINITION, options.disk)
         return Topic(folder, definition, options)
     except BrokerError as error:
         return DamagedTopic(name, folder, error, definition)
@@ -279,7 +284,7 @@ def _empty_trash(trash: Path, disk: Disk) -> None:
     """Removes leftovers of interrupted deletions and creations."""
     for name in disk.names(trash):
         with suppress(OSError, BrokerError):  # without a definition it was never a topic
-            _remove_places(_read_definition(trash / name / _DEFINITION, disk), disk)
+            _remove_places(read_definition(trash / name / DEFINITION, disk), disk)
         # The trash folder itself stays: a full disk might have no space for it again.
         disk.remove_folder(trash / name)
 
@@ -294,8 +299,9 @@ def _unused(trash: Path, disk: Disk) -> Path:
     return trash / disk.random(16).hex()
 
 
-def _write_definition(path: Path, definition: Definition, options: Options) -> None:
-    disk, content = options.disk, msgspec.json.encode(definition)
+def write_definition(path: Path, definition: Definition, options: Options) -> None:
+    """Writes the definition of a topic. Raises OSError."""
+    disk, content = options.disk, _encoded(definition)
     file = disk.open(path, make=True, empty=True)
     try:
         if disk.pwrite(file, content, 0) < len(content):
@@ -306,23 +312,40 @@ def _write_definition(path: Path, definition: Definition, options: Options) -> N
         disk.close(file)
 
 
-def _read_definition(path: Path, disk: Disk) -> Definition:
+def _encoded(definition: Definition) -> bytes:
+    """Returns the definition as JSON, with a checksum of all else in it."""
+    content = msgspec.json.encode(msgspec.structs.replace(definition, crc=None))
+    return msgspec.json.encode(msgspec.structs.replace(definition, crc=zlib.crc32(content)))
+
+
+def read_definition(path: Path, disk: Disk) -> Definition:
+    """Returns the definition of a topic. Raises CorruptSegment if it is missing or damaged, and
+    UnknownFormat."""
+    remedy = f"restore the file from a copy, or {how_to_repair(path)}"
     try:
         content = disk.read(path)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise CorruptSegment(
             f"the definition {str(path)!r} is missing",
             detail="the folder of a topic holds it beside the records",
-            hint="restore the file from a copy, or move the folder away",
+            hint=remedy,
         ) from error
     try:
         version = msgspec.json.decode(content, type=dict[str, object]).get("format")
         if version != FORMAT:
             raise unknown_format(path, version, FORMAT)
-        return msgspec.json.decode(content, type=Definition)
-    except msgspec.DecodeError as error:
+        definition = msgspec.json.decode(content, type=Definition)
+        check_definition(definition)
+    except (msgspec.DecodeError, UnicodeDecodeError, BrokerError) as error:
+        if isinstance(error, UnknownFormat):
+            raise
+        raise CorruptSegment(
+            f"the definition {str(path)!r} is damaged", detail=str(error), hint=remedy
+        ) from error
+    if definition.crc is not None and content != _encoded(definition):
         raise CorruptSegment(
             f"the definition {str(path)!r} is damaged",
-            detail=str(error),
-            hint="restore the file from a copy",
-        ) from error
+            detail="its checksum is wrong",
+            hint=remedy,
+        )
+    return definition

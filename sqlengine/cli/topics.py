@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from sqlengine.cli.groups import groups, progress_table
+from sqlengine.cli.messages import output_option
 from sqlengine.cli.options import show
 from sqlengine.cli.tables import draw_table
 from sqlengine.cli.topic_access import open_topics, topic_options
@@ -17,6 +18,9 @@ from sqlengine.cli.values import DURATION, SIZE, UNSET
 from sqlengine.cli.waiting import at_work
 from sqlengine.client import Json
 from sqlengine.system.words import count
+
+if TYPE_CHECKING:
+    from sqlengine.broker.repair import Repair
 
 F = TypeVar("F", bound=Callable[..., object])
 _LIMITS = {
@@ -226,6 +230,39 @@ def compact(
         output,
         lambda b: click.echo(f"{name}: {b['bytes_before']:,} bytes before, {b['bytes']:,} now"),
     )
+
+
+@topic.command("repair", short_help="Give up what is damaged of a topic.")
+@click.argument("name")
+@click.option("--data", required=True, metavar="DIR", help="A data folder that no server uses.")
+@output_option(["table", "json"], "For people or programs.")
+def repair(name: str, data: str, output: str) -> None:
+    """Give up what is damaged of a topic, and nothing else: the server has to be stopped.
+
+    Offsets stay; there are no records at those that are lost. Damaged files are kept beside the
+    others, with the ending '.damaged'."""
+    from sqlengine.broker.repair import repair_topic
+
+    done = repair_topic(Path(data), name)
+    lost: list[Json] = [
+        {"shard": shard, "first": one.first, "end": one.behind, "kept": str(one.kept)}
+        for shard, found in done.lost.items()
+        for one in found
+    ]
+    body: Json = {"topic": name, "options_lost": done.definition, "lost": lost}
+    show(body, output, lambda _: _draw_repair(name, done))
+
+
+def _draw_repair(name: str, done: Repair) -> None:
+    if done.definition:
+        click.echo(f"{name}: its options were lost; 'sql topic alter {name}' sets them again")
+    for shard, found in done.lost.items():
+        for one in found:
+            many = one.behind - one.first
+            what = f"{count(many, 'record')} from offset {one.first} on" if many else "no record"
+            click.echo(f"{name}: shard {shard} lost {what}; the file before is {one.kept}")
+    if not done.lost and not done.definition:
+        click.echo(f"{name}: nothing is damaged")
 
 
 @topic.command("move", short_help="Put a shard into another folder.")

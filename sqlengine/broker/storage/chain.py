@@ -47,7 +47,7 @@ def open_chain(folders: Sequence[Path], options: Options) -> tuple[Segment, ...]
         disk.remove(unfinished)
     segments: list[Segment] = []
     torn: Path | None = None
-    for path in _current_files(folders, disk):
+    for path in current_files(folders, disk):
         segment = Segment.open(path, disk)
         if segment is None:
             torn = path
@@ -82,7 +82,7 @@ def _files(folders: Sequence[Path], ending: str, disk: Disk) -> list[Path]:
     ]
 
 
-def _current_files(folders: Sequence[Path], disk: Disk) -> list[Path]:
+def current_files(folders: Sequence[Path], disk: Disk) -> list[Path]:
     """Returns the segment files in order; removes those that were replaced.
 
     Of files with the same base, the one of the highest generation counts (compaction), or the one

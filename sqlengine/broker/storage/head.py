@@ -84,6 +84,11 @@ def read_head(path: Path, disk: Disk) -> Head | None:
     return Head(msgspec.json.decode(rest[:size], type=State), mark, start, version)
 
 
+def mark_of(content: bytes) -> int:
+    """Returns the mark in a head that may be damaged."""
+    return int.from_bytes(content[12:16], "little")
+
+
 def file_name(base: int, generation: int = 0) -> str:
     """Returns the name of a segment file; a replacement has the next generation, so that no name is
     reused."""

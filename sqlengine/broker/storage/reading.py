@@ -271,15 +271,16 @@ def _join_keys(parts: list[Parts]) -> pa.BinaryArray | None:
 
 
 def _offsets(headers: list[Header], parts: list[Parts]) -> IntArray:
-    if all(part.offsets is None for part in parts):
-        # Batches that were not compacted leave no gaps between them.
-        return np.arange(headers[0].base, headers[-1].next) if headers else np.empty(0, np.int64)
+    known = [part.offsets for part in parts] or [None] * len(headers)
+    if all(offsets is None for offsets in known):
+        first, behind = (headers[0].base, headers[-1].next) if headers else (0, 0)
+        # Batches that were not compacted leave no gaps between them, but where a repair did.
+        if sum(header.rows for header in headers) == behind - first:
+            return np.arange(first, behind)
     return np.concatenate(
         [
-            np.arange(header.base, header.base + header.rows)
-            if part.offsets is None
-            else part.offsets
-            for header, part in zip(headers, parts, strict=True)
+            np.arange(header.base, header.base + header.rows) if offsets is None else offsets
+            for header, offsets in zip(headers, known, strict=True)
         ]
     )
 
