@@ -22,6 +22,7 @@ from sqlengine.api.serving.certificates import TlsFiles
 from sqlengine.api.serving.local_socket import LocalSocket, is_used
 from sqlengine.api.starting import Gate
 from sqlengine.broker.embedded import system_clock
+from sqlengine.broker.errors import cannot_start
 from sqlengine.config import LOOPBACK, Config
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.control.commands import CommandIntake
@@ -227,6 +228,8 @@ def serve(config: Config) -> None:
         except StepEnded:
             log.info("stopped before it was ready")
             return
+        except OSError as error:
+            raise cannot_start(error) from error
         log.info("ready on %s, data in %s", service.url, config.data)
         stopping.wait()
         _exit_later()

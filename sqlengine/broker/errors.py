@@ -153,6 +153,20 @@ def topic_full(name: str, size: int, most: int) -> TopicFull:
     )
 
 
+def cannot_start(cause: OSError) -> BrokerError:
+    """Returns the error of a server whose disk refuses something that every server needs."""
+    hint = {
+        errno.EMFILE: "let it open more files: ulimit -n, or LimitNOFILE= of its service",
+        errno.EROFS: "mount the disk of the data folder for writing, or name another with --data",
+    }.get(
+        cause.errno or 0, "see that its disk is sound, and that this user may read and write there"
+    )
+    if cause.errno in NO_SPACE:
+        hint = "free space or inodes on that disk, then start again"
+    where = f"{cause.filename}: " if cause.filename else ""
+    return BrokerError("the server cannot start", detail=f"{where}{cause.strerror}", hint=hint)
+
+
 @contextmanager
 def raising_broker_full(where: str) -> Iterator[None]:
     """Raises BrokerFull for an OSError that means there is no space; others pass."""

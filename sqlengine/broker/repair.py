@@ -22,6 +22,9 @@ from sqlengine.system.data_folder import prepare_folder
 from sqlengine.system.disk import MACHINE, Disk
 
 _SEGMENT_BYTES = 64 << 20
+# Topics of the system that are tables: those whose names begin so.
+_TABLES = ("_checkpoints", "_control", "_folder", "_groups", "_handovers", "_job", "_offsets")
+_COMPACTED = b'"compacted":true'
 
 
 class Repair(NamedTuple):
@@ -76,7 +79,7 @@ def _repair(parent: Path, name: str, options: Options) -> Repair:
 
 
 def _guessed(folder: Path, name: str, disk: Disk) -> Definition:
-    """Returns a definition with the shards that have a folder."""
+    """Returns a definition with the shards that have a folder, compacted if anything says so."""
     shards = [int(found) for found in disk.names(folder) if found.isdecimal()]
     segments = [
         path
@@ -84,8 +87,19 @@ def _guessed(folder: Path, name: str, disk: Disk) -> Definition:
         for path in (folder / str(shard) / n for n in disk.names(folder / str(shard)))
         if path.name.endswith(".seg")
     ]
-    compacted = any(_is_compacted(path, disk) for path in segments)
+    compacted = (
+        name.startswith(_TABLES)
+        or _COMPACTED in _rest(folder / DEFINITION, disk)
+        or any(_is_compacted(path, disk) for path in segments)
+    )
     return Definition(name, max(shards, default=0) + 1, compacted)
+
+
+def _rest(path: Path, disk: Disk) -> bytes:
+    try:
+        return disk.read(path)
+    except OSError:
+        return b""
 
 
 def _is_compacted(path: Path, disk: Disk) -> bool:

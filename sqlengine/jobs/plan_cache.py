@@ -64,15 +64,19 @@ class PlanCache:
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._open()
+            self._open(self._path)
         except sqlite3.DatabaseError as error:
-            log.warning("the plan cache '%s' is made anew: %s", self._path, error)
-            self._path.unlink(missing_ok=True)
-            self._open()
+            try:
+                self._path.unlink(missing_ok=True)
+                self._open(self._path)
+                log.warning("the plan cache '%s' is made anew: %s", self._path, error)
+            except (OSError, sqlite3.DatabaseError) as worse:
+                log.warning("the plan cache '%s' is not used: %s", self._path, worse)
+                self._open(":memory:")
         return self
 
-    def _open(self) -> None:
-        self._file = sqlite3.connect(self._path)
+    def _open(self, path: Path | str) -> None:
+        self._file = sqlite3.connect(path)
         self._file.execute("PRAGMA synchronous = OFF")  # a torn cache is made anew
         self._file.execute(_MAKE)
 

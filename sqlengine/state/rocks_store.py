@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -77,7 +78,10 @@ class RocksStore(BlobStore):
 def _open(folder: Path) -> Rdict:
     from rocksdict import Options, Rdict
 
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(8 << 20)
@@ -88,14 +92,21 @@ def _open(folder: Path) -> Rdict:
         raise _unreadable(folder, error) from error
 
 
+def give_up(folder: Path) -> str:
+    """Returns the command that moves a store to where none is looked for."""
+    return f"mv '{folder}' '{folder.parent.parent / f'damaged-{folder.name}'}'"
+
+
 def _unreadable(folder: Path, error: Exception) -> ServiceError:
     """Returns the error for a store that cannot be opened or read: it is damaged, or in use."""
     detail = " ".join(str(error).split())
     what, hint = "cannot be opened", "another server may be using the folder"
-    if detail.startswith("Corruption"):
-        what = "is damaged"
+    if re.search(r"\block\b", detail, re.IGNORECASE) is None:
+        what = "is damaged, or cannot be read"
         hint = (
-            "restore the data folder from a backup; or move this folder away: the jobs of its graph"
-            " then start without their state"
+            "see that its disk has space and this user may write there, or restore the data"
+            f" folder from a backup; or give the store up, and start again: {give_up(folder)}. What"
+            " was done is repeated from the topic _epochs; if that does not reach back, jobs start"
+            " without their state, or the start says what is missing"
         )
     return ServiceError(f"checkpoint store '{folder}' {what}", detail=detail, hint=hint)

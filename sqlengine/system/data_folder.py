@@ -132,9 +132,9 @@ def _read(folder: Path, disk: Disk) -> _Number | None:
     if disk.exists(folder / FILE):
         try:
             return msgspec.json.decode(disk.read(folder / FILE), type=_Number)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
             raise ServiceError(
-                f"'{folder / FILE}' is damaged",
+                f"'{folder / FILE}' is damaged, or cannot be read",
                 detail=str(error),
                 hint=f'it holds {{"format": N}}: {FORMAT} is that of version {VERSION}',
             ) from None
