@@ -28,8 +28,8 @@ _COMPACTED = b'"compacted":true'
 
 
 class Repair(NamedTuple):
-    """What was given up of a topic: by shard; `definition`: its options, which had to be guessed
-    from its folders."""
+    """The outcome of a repair: what was given up, by shard. `definition`: the options of the topic
+    were lost, and guessed from its folders."""
 
     lost: dict[int, list[Lost]]
     definition: bool

@@ -42,7 +42,7 @@ class Lost(NamedTuple):
 
 @dataclass
 class _State:
-    """What is known of the log up to the segment that is looked at."""
+    """The state of the log before the segment that is looked at."""
 
     reached: int
     latest: int
