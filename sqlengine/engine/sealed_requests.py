@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.sealing import SealedText
 from sqlengine.registry import Registry
+
+log = logging.getLogger("sqlengine")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class SealedRequest:
         sealed = self.texts.get(name)
         if sealed is None:
             return outcome
+        if sealed.warning is not None and outcome.status in ("added", "replaced"):
+            log.warning("job %s: %s", name, sealed.warning)
         error = None if outcome.error is None else sealed.told(outcome.error)
         return replace(outcome, error=error, warnings=sealed.warnings(outcome.warnings))
 

@@ -224,6 +224,6 @@ def _warning(sql: str, plain: list[OptionValue]) -> str | None:
     place = Places(sql).at(plain[0].value.start)
     names = ", ".join(dict.fromkeys(f"'{found.value.option}'" for found in plain))
     return (
-        f"{place}: {names} is written plainly, and is kept in DATA/secrets; refer to it instead:"
-        " '${secret:NAME}'"
+        f"{place}: {names} is written plainly; '${{secret:NAME}}' refers to one that is kept"
+        " elsewhere"
     )

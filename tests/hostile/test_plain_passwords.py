@@ -383,3 +383,16 @@ def test_texts_that_take_long_to_scan(part: str) -> None:
     assert "******" not in masked(text)
     assert plain_values(text) == []
     assert time.monotonic() - began < 10
+
+
+def test_a_backup_without_the_store(life: Life) -> None:
+    """The job says which password it needs; another one runs beside."""
+    with life.running() as (_, user):
+        user.prepare()
+        user.submit("keeps", life.text(life.password()))
+    shutil.rmtree(life.data / PRIVATE)
+    with life.running() as (_, user):
+        assert user.fired() == set()  # by the job beside
+        why = "the secret in option 'password' of table 'db' is not known here"
+        eventually(lambda: why in (user.job("keeps")["reason"] or ""), "the reason")
+        everywhere(life, user)
