@@ -91,7 +91,7 @@ class Life:
         for folder, _, names in os.walk(self.data):
             for name in names:
                 path = Path(folder, name)
-                if path.relative_to(self.data).parts[0] != PRIVATE:
+                if path.is_file() and path.relative_to(self.data).parts[0] != PRIVATE:
                     self.check(path.read_bytes(), str(path))
 
     def check(self, told: bytes | str, where: str) -> None:
