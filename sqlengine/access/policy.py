@@ -81,19 +81,35 @@ _OF_TOPICS: Final = frozenset({Action.SEE_TOPIC, Action.READ_TOPIC, Action.WRITE
 _SYSTEM: Final = "_"  # topics of the system begin with it
 
 
+# Decisions that are kept for a principal.
+_MOST_DECIDED: Final = 1000
+_ALLOWED: Final = Decision(True)
+
+
 def decide(principal: Principal, action: Action, name: str | None = None) -> Decision:
     """Decides whether a principal may do something with the object of that name.
 
     Without a name: whether it may with any, by its roles alone; names come later."""
     if principal.is_admin:
-        return Decision(True)
+        return _ALLOWED
+    known = principal.decided.get((action, name))
+    if isinstance(known, Decision):
+        return known
+    if len(principal.decided) >= _MOST_DECIDED:
+        principal.decided.clear()
+    decision = _decide(principal, action, name)
+    principal.decided[action, name] = decision
+    return decision
+
+
+def _decide(principal: Principal, action: Action, name: str | None) -> Decision:
     if action is Action.ADMINISTER:
         return Decision(False, "role 'admin'")
     if action in _OF_TOPICS and name is not None and name.startswith(_SYSTEM):
         return Decision(False, "role 'admin', to which topics of the system belong")
     rules = _RULES[action]
     if any(_holds(rule, grant, name) for rule in rules for grant in principal.grants):
-        return Decision(True)
+        return _ALLOWED
     return Decision(False, _missing(principal, action, rules, name))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Final, TypeAlias
 
 Patterns: TypeAlias = tuple[str, ...]
@@ -52,13 +53,17 @@ class Grant:
 @dataclass(frozen=True)
 class Principal:
     """Somebody who may do what one of the grants allows. `name` is '' for who is not told apart:
-    the holder of the only token, or a program that embeds the engine."""
+    the holder of the only token, or a program that embeds the engine. `decided`: what was decided
+    for it before, which stays so: other grants are another principal."""
 
     name: str
     grants: tuple[Grant, ...] = ()
     quota: Quota = field(default_factory=Quota)
+    decided: dict[object, object] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
-    @property
+    @cached_property
     def is_admin(self) -> bool:
         return any(Role.ADMIN in grant.roles for grant in self.grants)
 

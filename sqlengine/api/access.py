@@ -4,15 +4,15 @@ alone."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Final
 
-from flask import Response, g, request
+from flask import Response
 
 from parser.errors import ServiceError
 from sqlengine.access.identity import Access, AccessFile, Caller, OneToken
 from sqlengine.access.policy import Forbidden, Unauthorised
 from sqlengine.api.permissions import check_head, check_route
+from sqlengine.api.principal import note_principal, present_request
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import ADMITTED, PEER, Admit, Head, Peer, Refusal, head_of
 from sqlengine.api.serving.origins import foreign
@@ -72,23 +72,24 @@ def caller_of(authorization: str, peer: object) -> Caller:
 def refusal(admit: Admit) -> Response | None:
     """Returns the refusal of Flask's request; None if it may be made, or the server has admitted
     it before."""
-    if request.environ.get(ADMITTED) is True:
+    environ = present_request().environ
+    if environ.get(ADMITTED) is True:
         return None
-    refused = admit(head_of(request.environ))
+    refused = admit(head_of(environ))
     return None if refused is None else as_response(refused)
 
 
 def authorise(access: Access) -> None:
     """Notes the principal of Flask's request. Raises Forbidden for a route, or the object that its
     path names, that is not the principal's."""
-    asked, principal = request, None
+    asked, principal = present_request(), None
+    environ = asked.environ
     if access.told_apart and asked.path not in _OPEN:
-        principal = g.principal = access.identify(
-            caller_of(asked.environ.get("HTTP_AUTHORIZATION", ""), asked.environ.get(PEER))
-        )
+        given = caller_of(environ.get("HTTP_AUTHORIZATION", ""), environ.get(PEER))
+        principal = access.identify(given)
+        note_principal(asked, principal)
     if asked.url_rule is not None and asked.method != "OPTIONS":
-        parts: Mapping[str, object] = asked.view_args or {}
-        check_route(principal, asked.method, asked.url_rule.rule, parts)
+        check_route(principal, asked.method, asked.url_rule.rule, asked.view_args or {})
 
 
 def as_response(refused: Refusal) -> Response:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response
+from flask import Request as FlaskRequest
 
 from parser.errors import ServiceError
-from sqlengine.access.audit.log import Audit, AuditFull, Event
+from sqlengine.access.audit.log import Audit, AuditFull, Event, NoAudit
 from sqlengine.access.policy import Forbidden
 from sqlengine.api.permissions import NEEDS
-from sqlengine.api.principal import present_principal
+from sqlengine.api.principal import present_principal, present_request
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import PEER, Admit, Head, Peer, Refusal
 from sqlengine.broker.remote.wire import Append, AppendAll, ReadAll, Request, appends_of
@@ -74,6 +75,8 @@ class Note:
     told: bool = False
 
 
+# In the WSGI environment.
+_NOTE: Final = "sqlengine.audit-note"
 _NOTHING: Final = Note()
 
 
@@ -89,9 +92,7 @@ def told() -> None:
 
 
 def _note() -> Note:
-    if "audit_note" not in g:
-        g.audit_note = Note()
-    found: Note = g.audit_note
+    found: Note = present_request().environ.setdefault(_NOTE, Note())
     return found
 
 
@@ -112,19 +113,22 @@ def audited(admit: Admit, audit: Audit) -> Admit:
 def add_audit(app: Flask, audit: Audit) -> None:
     """Lets an application tell its audit log of requests, and refuse changes that the log has no
     space for."""
+    if isinstance(audit, NoAudit):
+        return
 
     @app.before_request
     def refuse_untold() -> Response | None:
-        if _kind() in _CHANGES and not audit.ready():
+        if _kind(present_request()) in _CHANGES and not audit.ready():
             return problem(no_space(), 507)
         return None
 
     @app.after_request
     def tell(response: Response) -> Response:
-        kind = _kind()
-        refused = response.status_code in _REFUSED and request.url_rule is not None
-        if (kind is not None or refused) and not (response.status_code >= 400 and _note().told):
-            _tell(audit, response, kind)
+        asked = present_request()
+        kind, status = _kind(asked), response.status_code
+        refused = status in _REFUSED and asked.url_rule is not None
+        if (kind is not None or refused) and not (status >= 400 and _note().told):
+            _tell(audit, asked, response, kind)
         return response
 
 
@@ -137,29 +141,26 @@ def no_space() -> ServiceError:
     )
 
 
-def _kind() -> Kind | None:
-    asked = request  # found once: it stands for the request of this thread
+def _kind(asked: FlaskRequest) -> Kind | None:
     rule = asked.url_rule
     return None if rule is None else _KINDS.get((asked.method, rule.rule))
 
 
-def _tell(audit: Audit, response: Response, kind: Kind | None) -> None:
-    event = _event(response)
-    if event.outcome == _REFUSED_OUTCOME:
+def _tell(audit: Audit, asked: FlaskRequest, response: Response, kind: Kind | None) -> None:
+    event = _event(asked, response)
+    if event.outcome == _REFUSED_OUTCOME or kind is Kind.COUNTED_READ:
         audit.count(event)
-    elif kind is Kind.COUNTED_READ:
-        audit.count(event, size=response.content_length or 0)
     elif kind is Kind.APPEND and event.subject != COMMANDS:
-        audit.count(event, size=request.content_length or 0)
+        audit.count(event, size=int(asked.environ.get("CONTENT_LENGTH") or 0))
     elif kind is Kind.READ:
         audit.write([event])
     else:
         audit.write(_changes_of(event, response))
 
 
-def _event(response: Response) -> Event:
-    known, asked, status = g.get("audit_note", _NOTHING), request, response.status_code
-    names = asked.view_args or {}
+def _event(asked: FlaskRequest, response: Response) -> Event:
+    known: Note = asked.environ.get(_NOTE, _NOTHING)
+    status, names = response.status_code, asked.view_args or {}
     rule = "" if asked.url_rule is None else asked.url_rule.rule
     refused = _REFUSED_OUTCOME if status in _REFUSED else "failed"
     outcome = refused if status >= 400 else "done"
@@ -208,7 +209,7 @@ def _refusal(by: str, peer: str, what: str, error: Exception) -> Event:
 def peer_name(peer: object) -> str:
     """Returns the other end of a connection, for people."""
     if not isinstance(peer, Peer):
-        return request.remote_addr or ""
+        return present_request().remote_addr or ""
     if peer.uid is not None:
         return f"user {peer.uid}"
     return peer.address or ""
@@ -219,7 +220,7 @@ def peer_name(peer: object) -> str:
 
 def tell_message(audit: Audit, asked: Request, refused: ServiceError | None) -> None:
     """Tells of a message to the broker: appends and reads by their numbers, changes each."""
-    by, peer = present_principal().name, peer_name(request.environ.get(PEER))
+    by, peer = present_principal().name, peer_name(present_request().environ.get(PEER))
     kind = type(asked).__name__
     if refused is not None:
         audit.count(_refusal(by, peer, f"broker {kind}", refused))

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from flask import g
+from typing import Final, cast
+
+from flask import Request, request
+from werkzeug.local import LocalProxy
 
 from sqlengine.access.policy import Action, allows, require
 from sqlengine.access.principals import TRUSTED, Principal
 
+# In the WSGI environment, once it is known.
+_PRINCIPAL: Final = "sqlengine.principal"
+_STAND_IN: Final = cast("LocalProxy[Request]", request)
+
+
+def present_request() -> Request:
+    """Returns the request itself. Flask's `request` finds it anew for each attribute, which costs
+    as much as to decide who may ask."""
+    return _STAND_IN._get_current_object()
+
+
+def note_principal(asked: Request, principal: Principal) -> None:
+    """Notes who asks."""
+    asked.environ[_PRINCIPAL] = principal
+
 
 def present_principal() -> Principal:
     """Returns who asks."""
-    found: Principal = g.get("principal", TRUSTED)
+    found: Principal = present_request().environ.get(_PRINCIPAL, TRUSTED)
     return found
 
 
