@@ -81,6 +81,7 @@ class Service:
             )
         except BaseException:
             self._http.stop()
+            self._audit.close()
             raise
         try:
             self._commands = CommandIntake(self.engine, describe, self._audit)
@@ -91,6 +92,7 @@ class Service:
         except BaseException:
             self._http.stop()
             self.engine.close()
+            self._audit.close()
             raise
 
     @property

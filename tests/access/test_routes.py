@@ -71,6 +71,15 @@ sender   GET    /api/v1/topics/shared                 200
 sender   GET    /api/v1/queries                       403
 sender   GET    /api/v1/catalog                       403
 sender   GET    /api/v1/jobs/a.none                   403
+-        OPTIONS /api/v1/topics/secret/records        401
+-        HEAD   /api/v1/topics/secret/records         401
+alice    HEAD   /api/v1/topics/secret/records         403
+alice    HEAD   /api/v1/topics/a.in/records           200
+alice    GET    //api/v1/topics/secret/records        403
+alice    GET    /api/v1/topics/secret/records/        404
+alice    GET    /api/v1/topics/%73ecret/records       403
+alice    GET    /api/v1/topics/a.in/../secret/records 404
+alice    TRACE  /api/v1/topics/secret/records         405
 monitor  GET    /metrics                              200
 monitor  GET    /api/v1/instances                     200
 monitor  GET    /api/v1/topics/shared                 403
@@ -94,7 +103,7 @@ def ask(
     content = answer.read()
     connection.close()
     kind = answer.headers.get_content_type()
-    return answer.status, json.loads(content) if kind.endswith("json") else {}
+    return answer.status, json.loads(content) if content and kind.endswith("json") else {}
 
 
 @pytest.mark.parametrize("line", REQUESTS.strip().splitlines())
