@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from parser.limits import using
 from tests.hostile.raw_http import Raw, get, many
-from tests.service.harness import running
+from tests.service.harness import Process, running
 from tests.support import eventually
 
 TOKEN = "a-token-of-tests"
@@ -123,6 +124,23 @@ def test_idle_connections_give_way(port: int) -> None:
         assert get(port, JOBS).status == 200
         assert idle[0].is_closed()
         assert not idle[-1].is_closed()
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="the command prlimit is not there")
+def test_connections_that_take_all_descriptors(tmp_path: Path) -> None:
+    """Those that do least give way; the server neither ends nor spins."""
+    with Process(tmp_path / "data", wrapper=["prlimit", "--nofile=150:150"]) as process:
+        user = process.user()
+        port = int(user.client.server.rsplit(":", 1)[1])
+        with many(180, port) as crowd:
+            for connection in crowd:
+                with suppress(ConnectionError):
+                    connection.send("GET / HTTP/1.1")
+            eventually(lambda: "no connection can be accepted" in process.said(), process.said)
+            eventually(lambda: get(port, JOBS).status == 200, process.said)
+            assert process.said().count("no connection can be accepted") < 60
+            assert "Traceback" not in process.said()
+        eventually(lambda: get(port, JOBS).status == 200, process.said)
 
 
 # ---- bodies that nobody asked for ------------------------------------------------------------------

@@ -36,6 +36,8 @@ IDLE_S: Final = 120.0
 LINGER_S: Final = 5.0
 # A connection without a complete head does not give way before it is so old.
 YOUNG_S: Final = 0.5
+# Larger parts of an answer are not copied to stand behind its head.
+_JOINED: Final = 64 << 10
 _PLAIN: Final = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
     b"this port speaks https: write https:// in the address\n"
@@ -65,6 +67,8 @@ class Server(Protocol):
 class Answer(WSGITask):  # type: ignore[misc]
     """The answer of the application."""
 
+    wrote_header: bool
+
     def get_environment(self) -> WSGIEnvironment:
         """Returns the WSGI environment, with the peer and what was decided on the request."""
         environ: WSGIEnvironment = super().get_environment()
@@ -72,6 +76,17 @@ class Answer(WSGITask):  # type: ignore[misc]
         environ[ADMITTED] = self.request.admitted
         environ[LANE] = self.request.lane
         return environ
+
+    def write(self, data: bytes) -> None:
+        """Sends the head together with the first part of the body: one packet, one record of TLS
+        for small answers."""
+        if self.wrote_header or not self.complete:
+            super().write(data)
+            return
+        self.channel.held = self.build_response_header()
+        self.wrote_header = True
+        super().write(data)
+        self.channel.write_held()
 
 
 class Connection(HTTPChannel):  # type: ignore[misc]
@@ -102,6 +117,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         self.answered = False
         self._lingers: float | None = None
         self._sent = 0
+        self.held = b""
         self._writing: tuple[float, int] | None = None
         address = (peer.address or f"uid:{peer.uid}", 0)
         super().__init__(server, stream.socket, address, server.adj, map=server._map)
@@ -186,6 +202,20 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     def handle_close(self) -> None:
         super().handle_close()
         self.stream.close()
+
+    def write_soon(self, data: Any) -> int:
+        """Sends a part of an answer, behind the head that is held. Called by threads of lanes."""
+        if self.held and isinstance(data, bytes) and len(data) <= _JOINED:
+            data, self.held = self.held + data, b""
+        else:
+            self.write_held()
+        return int(super().write_soon(data))
+
+    def write_held(self) -> None:
+        """Sends the head of an answer that is still held."""
+        if self.held:
+            held, self.held = self.held, b""
+            super().write_soon(held)
 
     def _shake_hands(self) -> None:
         try:

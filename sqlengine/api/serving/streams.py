@@ -25,6 +25,7 @@ _GONE: Final = frozenset(
         errno.EBADF, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH,
     }
 )  # fmt: skip
+_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _HANDSHAKE: Final = 0x16
 
 
@@ -50,19 +51,23 @@ class Stream:
 
     def receive(self) -> bytes | None:
         """Returns what has come: b'' at the end, None if nothing has. Raises Gone."""
-        with self._lock, _gone():
-            try:
+        try:
+            with self._lock:
                 return self.socket.recv(READ_SIZE)
-            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                return None
+        except _NOT_NOW:
+            return None
+        except OSError as error:
+            raise _known(error) from None
 
     def send(self, data: bytes) -> int:
         """Sends as much as is possible now, and returns how much that is. Raises Gone."""
-        with self._lock, _gone():
-            try:
+        try:
+            with self._lock:
                 return self.socket.send(data)
-            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                return 0
+        except _NOT_NOW:
+            return 0
+        except OSError as error:
+            raise _known(error) from None
 
     def handshake(self) -> None:
         """Goes on with the handshake, if there is one. Raises Gone, and PlainText."""
@@ -152,13 +157,16 @@ class TlsStream(Stream):
 
 @contextmanager
 def _gone() -> Iterator[None]:
-    """Raises Gone for what shows that the other end is away. SSLError is an OSError whose first
-    argument is no errno."""
+    """Raises Gone for what shows that the other end is away."""
     try:
         yield
-    except ssl.SSLError as error:
-        raise Gone(error.reason or str(error)) from None
     except OSError as error:
-        if error.errno in _GONE:
-            raise Gone(error.strerror) from None
-        raise
+        raise _known(error) from None
+
+
+def _known(error: OSError) -> OSError | Gone:
+    """Returns Gone for an error that shows that the other end is away, else the error. SSLError is
+    an OSError whose first argument is no errno."""
+    if isinstance(error, ssl.SSLError):
+        return Gone(error.reason or str(error))
+    return Gone(error.strerror) if error.errno in _GONE else error
