@@ -323,7 +323,8 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     def rank(self, now: float) -> tuple[int, float] | None:
         """Returns how dispensable a connection is when there are too many, the least number first;
         None for one that is not: idle ones, then those without a complete head, the oldest first,
-        then bodies that take longer than a head may. Who has just come has a moment to ask."""
+        then bodies that take longer than a head may. Who has just come has a moment to ask, but not
+        on a place in reserve."""
         if self.requests or self.total_outbufs_len:
             return None
         request = self.request
@@ -331,6 +332,6 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             return 0, self.active
         if request is None or not request.headers_finished:
             began = self.created if request is None else request.began
-            return (1, began) if now - began > YOUNG_S else None
+            return (1, began) if self.reserved or now - began > YOUNG_S else None
         slow = now - request.began > present().head_time
         return (2, request.began) if slow else None

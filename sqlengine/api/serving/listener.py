@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("sqlengine")
 # Connections beyond the limits, which may ask for health alone.
 RESERVE: Final = 16
-# At most so many are accepted before the others have their turn.
-_AT_ONCE: Final = 32
+# At most so many are accepted before the others have their turn: fewer than RESERVE, so that who
+# asks at once is heard before others take the place.
+_AT_ONCE: Final = 8
 # Where one has to give way, so many do: the next ones find room.
 _DISPLACED: Final = 8
 _CHECKS_S: Final = 0.25
