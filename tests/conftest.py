@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -39,6 +40,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what came out into the data files of the tests; review the diff",
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_before() -> Iterator[None]:
+    """An engine switches threads more often than Python does by itself, for the rest of its process:
+    with threads of many tests in one process that is what it does most of the time."""
+    interval = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(interval)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -95,7 +96,7 @@ def run(
     use_limits(limits)
     show_log(verbose=verbose)
     texts = list(_texts(file, statements, define))
-    access = script_files(files, file)
+    access = script_files((*files, *_named(define)), file)
     good = _run_texts(texts, batch_size, where, output, data, access, verbose=verbose)
     ctx.exit(0 if good else 1)
 
@@ -106,6 +107,13 @@ def script_files(given: Sequence[Path], file: str | None) -> FileAccess:
     own = [] if file in (None, "-") else [Path(str(file)).resolve().parent]
     folders = [folder.absolute() for folder in given]
     return FileAccess((*folders, *own, Path.cwd()), command="sql run")
+
+
+def _named(define: Sequence[str]) -> Iterator[Path]:
+    """Yields the files and folders that -D names: who types a path means it."""
+    for value in definitions(define).values():
+        if "\0" not in value and (os.path.isabs(value) or os.path.exists(value)):
+            yield Path(value)
 
 
 def _texts(file: str | None, statements: Sequence[str], define: Sequence[str]) -> Iterator[Text]:

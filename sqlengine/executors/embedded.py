@@ -12,8 +12,8 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from parser.types import Schema
 from planner.graph.physical import PhysicalNode, PhysicalPlan
+from planner.logical import LogicalPlan
 from sqlengine.batch import Batch, empty, merge_runs
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
@@ -29,9 +29,9 @@ from sqlengine.operators.base import (
     StateSuccessor,
     Timed,
 )
+from sqlengine.operators.firing_steps import FiresInSteps, FiringLimit
 from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.rules import RulesOperator
-from sqlengine.operators.windows.steps import FiresInSteps, FiringLimit
 from sqlengine.state.table import KeyedTable
 
 # Rows of one operator's output, or of all buffered inputs, that wait at most: long ones count as
@@ -287,7 +287,9 @@ class EmbeddedExecutor:
         """Lets an operator fire more of what is due; does nothing if it runs no more."""
         if resumption.node in self.running:
             since, *steps = resumption.passed
-            tick = empty(Schema(()), proctime=proctime, watermark=resumption.watermark)
+            plan = self.running[resumption.node].node.plan
+            assert isinstance(plan, LogicalPlan), "rules have nothing to fire"
+            tick = empty(plan.inputs[0].schema, proctime=proctime, watermark=resumption.watermark)
             tick = replace(tick, seed=seed, idle=resumption.idle, since=since)
             self.push(resumption.node, replace(tick, steps=np.array(steps, np.int64)), write)
 

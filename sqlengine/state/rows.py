@@ -34,6 +34,8 @@ _Rank: TypeAlias = tuple[object, int]
 
 # In lists up to this length a linear search for a slot is faster than a binary search by rank.
 _SHORT = 256
+# So many rows of a key are removed one by one; more in one pass over the list.
+_FEW = 16
 
 
 class Tables(Protocol):
@@ -129,18 +131,40 @@ class RowsTable:
     def remove_from_index(self, slots: IntArray) -> None:
         """Removes rows from the index; they stay in the table."""
         empty: list[int] = []
-        for slot, group in zip(slots.tolist(), self._group_of[slots].tolist(), strict=True):
+        for group, gone in self._by_group(slots):
             members = self._members[group]
-            del members[self._place(members, slot)]
-            self._keys.pop(slot, None)
+            self._take_out(members, gone)
+            for slot in gone if self._keys else ():
+                del self._keys[slot]
             if not members:
-                empty.append(slot)
+                empty.append(gone[-1])
             # The index compares keys with those of a row of the group, which must be one that
             # stays.
-            elif self._first[group] == slot:
+            elif self._first[group] in gone:
                 self._first[group] = members[0]
         if empty:
             self._forget(np.array(empty))
+
+    def _by_group(self, slots: IntArray) -> Iterator[tuple[int, list[int]]]:
+        """Yields the groups of rows with the slots that each has among these."""
+        of = self._group_of[slots]
+        order = np.argsort(of, kind="stable")
+        slots, of = slots[order], of[order]
+        bounds = np.flatnonzero(np.append(True, of[1:] != of[:-1])).tolist() if len(of) else []
+        for start, end in zip(bounds, [*bounds[1:], len(of)], strict=False):
+            yield int(of[start]), slots[start:end].tolist()
+
+    def _take_out(self, members: list[int], gone: list[int]) -> None:
+        """Removes slots from the rows of a key: few one by one, many in one go."""
+        if len(gone) == len(members):
+            members.clear()
+        elif len(gone) < _FEW:
+            for slot in gone:
+                del members[self._place(members, slot)]
+        elif (some := set(gone)).issuperset(members[: len(gone)]):
+            del members[: len(gone)]
+        else:
+            members[:] = [slot for slot in members if slot not in some]
 
     def clear(self) -> None:
         """Removes all rows."""

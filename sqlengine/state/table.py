@@ -132,16 +132,21 @@ class KeyedTable(SlotTable):
             if storage(column.type).kind == "O":  # frees the objects
                 self.columns[column.name][slots] = blank(column.type, 1)
 
-    def due(self, column: str, upto: int) -> IntArray:
+    def due(self, column: str, upto: int, most: int | None = None) -> IntArray:
         """Returns the slots whose value in `column` is at most `upto`, in no order; NULL is never
-        due.
+        due. With `most`, only those of the least values, and at least so many where there are.
 
         `column` is a date, time or integer, `upto` in its unit. Costs next to nothing where no row
         is due.
         """
-        timers = self._timed(column)
-        slots = self._schedule(column, timers.take(upto))
-        return slots[self.columns[column][slots].astype(np.int64, copy=False) <= upto]
+        timers, wanted = self._timed(column), most
+        while True:
+            taken, reached = timers.take(upto, wanted)
+            slots = self._schedule(column, taken)
+            slots = slots[self.columns[column][slots].astype(np.int64, copy=False) <= reached]
+            if most is None or wanted is None or reached >= upto or len(slots) >= most:
+                return slots
+            wanted *= 2  # rows that are gone, or have later values now, were among them
 
     def earliest(self, column: str) -> int | None:
         """Returns the least value of a column that has timers; None where no row has one."""
@@ -153,7 +158,7 @@ class KeyedTable(SlotTable):
             if (least := int(times.min(initial=end))) < end:
                 return least
             # All slots of this bucket were removed or have later times now: file them again.
-            self._schedule(column, timers.take(end - 1))
+            self._schedule(column, timers.take(end - 1)[0])
         return None
 
     def changes(self, since: int) -> TableDelta:

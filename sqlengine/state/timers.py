@@ -43,17 +43,24 @@ class Timers:
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(at)], strict=True):
             self._add(int(at[start]), slots[start:end])
 
-    def take(self, upto: int) -> IntArray:
+    def take(self, upto: int, most: int | None = None) -> tuple[IntArray, int]:
         """Removes and returns the slots that may be due at `upto`, each once; the caller compares
-        their times."""
+        their times. With `most` it may stop at so many, between two buckets: the second value is
+        the time up to which all are among them, `upto` otherwise."""
         parts: list[IntArray] = []
+        count = 0
         while self._heap and self._heap[0] <= upto >> _SHIFT:
-            parts += self._buckets.pop(heapq.heappop(self._heap))
+            if most is not None and count >= most:
+                upto = (self._heap[0] << _SHIFT) - 1
+                break
+            taken = self._buckets.pop(heapq.heappop(self._heap))
+            count += sum(map(len, taken))
+            parts += taken
         if not parts:
-            return np.empty(0, np.int64)
+            return np.empty(0, np.int64), upto
         slots = distinct(np.concatenate(parts))
         self._bucket_of[slots] = _NEVER
-        return slots
+        return slots, upto
 
     def first_end(self) -> int | None:
         """Returns the end of the first bucket: slots in other buckets are due then or later."""

@@ -150,6 +150,8 @@ def test_a_job_may_ask_to_fail_and_fails_alone(user: User) -> None:
     assert user.fired(amount=10) == {"lenient"}
     assert [x["job"] for x in user.letters() if x["job"] in ("strict", "lenient")] == ["lenient"]
     assert user.client.post("/api/v1/jobs/strict/start")["status"] == "started"
+    # What came meanwhile is read by the job alone.
+    eventually(lambda: user.job("strict")["graph"] == user.job("lenient")["graph"])
     assert user.fired(amount=10) == {"strict", "lenient"}
 
 

@@ -72,6 +72,7 @@ def die(engine: Engine) -> None:
         graph.runner.outputs.close()
         graph._writer.shutdown(wait=False)
         graph._rebuilder.close()
+    engine._steps.close_watch()
     engine._thread.shutdown(wait=False)
     POOL.leave(engine)
     engine.broker.close()

@@ -84,7 +84,7 @@ def test_jobs_of_an_older_version(tmp_path: Path) -> None:
 
 
 def test_what_a_script_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own folder and the working folder, and those that are named."""
+    """Its own folder and the working folder, and those that are named, by -D too."""
     own, here, there = (tmp_path / name for name in ("own", "here", "there"))
     for folder in (own, here, there):
         folder.mkdir()
@@ -101,5 +101,7 @@ def test_what_a_script_may_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ran("out") == ran(str(own / "out")) == ran(str(there / "out"), "--files", str(there)) == 0
     )
     assert [rows(f / "out") for f in (own, here, there)] == [[1, 2, 3, 4, 5]] * 3
+    assert ran("${OUT}/by_name", "-D", f"OUT={there}") == 0
+    assert rows(there / "by_name") == [1, 2, 3, 4, 5]
     assert ran(str(tmp_path / "elsewhere")) == 1
     assert not (tmp_path / "elsewhere").exists()

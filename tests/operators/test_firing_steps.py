@@ -78,6 +78,29 @@ QUERIES = {
         " window_start, window_end, window_time), DESCRIPTOR(wt), INTERVAL '5' SECOND)) GROUP BY"
         " window_start, window_end"
     ),
+    "over all before": (
+        "SELECT k, ts, ts, COUNT(*) OVER w, SUM(v) OVER w FROM t WINDOW w AS"
+        " (PARTITION BY k ORDER BY ts)"
+    ),
+    "over rows before": (
+        "SELECT k, ts, ts, COUNT(*) OVER w, SUM(v) OVER w FROM t WINDOW w AS"
+        " (PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"
+    ),
+    "over times before": (
+        "SELECT k, ts, ts, COUNT(*) OVER w, SUM(v) OVER w FROM t WINDOW w AS (PARTITION BY k"
+        " ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW)"
+    ),
+    "in order of time": "SELECT k, ts AS s, ts, v, v FROM t ORDER BY s",
+    "match": (
+        "SELECT k, s, e, n, v FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES"
+        " FIRST(A.ts) AS s, LAST(B.ts) AS e, COUNT(*) AS n, LAST(B.v) AS v"
+        " PATTERN (A+? B) DEFINE B AS B.v > A.v)"
+    ),
+    "match within": (
+        "SELECT k, s, e, n, v FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES"
+        " FIRST(A.ts) AS s, LAST(B.ts) AS e, COUNT(*) AS n, LAST(B.v) AS v"
+        " PATTERN (A B+ C) WITHIN INTERVAL '40' SECOND DEFINE C AS C.v > LAST(B.v) + 1)"
+    ),
 }
 Row = tuple[int, str, int]
 

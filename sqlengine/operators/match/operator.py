@@ -11,8 +11,9 @@ import pyarrow as pa
 from parser.types import BIGINT, BYTES, Column, Schema
 from planner.logical import MatchRecognize
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
-from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, Context, Output, Stream
 from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.match.conditions import python_values
 from sqlengine.operators.match.heap import Part
@@ -51,6 +52,7 @@ class MatchOperator:
         self._by_event = node.by_event
         self._matcher = Matcher(node, self._emit, self._reject)
         self._tests = Tests(node, self._matcher.starts(), self._fail)
+        self.steps = FiringSteps(proctime=not self._by_event)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -63,21 +65,42 @@ class MatchOperator:
         self._store = RowStore(context, self._schema, partition, self._time, self._by_event)
         self._runs: dict[int, Run] = {}
         self._generation = self._keys.generation
+        self._deadlines = [(self._keys, _DEADLINE)] if self._matcher.within else []
+        if self._by_event:
+            self.steps.open(self._store.timers(), *self._deadlines)
 
     def close(self) -> None: ...
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         if self._generation != self._keys.generation:
             self._runs.clear()
             self._generation = self._keys.generation
+        if not self._by_event:
+            return self._advance(batch, batch.watermark)
+        batch = self.steps.begin(batch)
+        *others, fired = self._advance(batch, self._room(batch))
+        rows = [fired] if fired[1].num_rows else []
+        return self.steps.close([*others, *rows], batch, self._node.schema)
+
+    def _room(self, batch: Batch) -> int:
+        """Returns the watermark (ms) up to which the step processes rows and deadlines."""
+        most = self.steps.most
+        times = [self._store.due_times(batch, most)]
+        for table, column in self._deadlines:
+            due = table.due(column, batch.watermark, most)
+            times.append(table.columns[column][due].astype(np.int64))
+        return self.steps.room(np.sort(np.concatenate(times)), batch.watermark)
+
+    def _advance(self, batch: Batch, watermark: int) -> Output:
+        """Processes what is due at the watermark, that of the batch or an earlier one."""
         output: Output = []
-        rows, late = self._store.take_due(batch)
+        rows, late = self._store.take_due(batch, watermark)
         self._late.drop(batch, late, output)
         self._matches = Matches(self._node, self._store)
         self._pool = empty(self._schema)
         self._unneeded: list[int] = []
         self._unused_keys: list[int] = []  # new keys without a partial match
-        self._set_ticks(batch)
+        self._set_ticks(batch, watermark)
         touched: dict[int, Run] = {}
         if rows.num_rows:
             self._feed(batch, rows, touched)
@@ -90,9 +113,9 @@ class MatchOperator:
 
     # ---- time ------------------------------------------------------------------------------------
 
-    def _set_ticks(self, batch: Batch) -> None:
-        """Sets the ticks of the batch: the watermarks (or clock) that it brings, ascending,
-        in ms."""
+    def _set_ticks(self, batch: Batch, watermark: int) -> None:
+        """Sets the ticks of the batch: the watermarks up to `watermark` (or the clock) that it
+        brings, ascending, in ms."""
         if not self._by_event:
             self._ticks: IntArray = np.array([batch.proctime])
         elif batch.row_watermarks is None:
@@ -104,6 +127,8 @@ class MatchOperator:
         if self._by_event and batch.steps is not None:
             # Steps are watermarks between rows, which fire deadlines without a row.
             self._ticks = np.union1d(self._ticks, batch.steps[batch.steps < batch.watermark])
+        if watermark < batch.watermark:
+            self._ticks = np.append(self._ticks[self._ticks < watermark], watermark)
 
     def _expire(self, run: Run, time: int) -> None:
         """Advances the time of one key to `time`."""

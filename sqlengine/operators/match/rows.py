@@ -45,16 +45,28 @@ class RowStore:
 
     # ---- rows that come --------------------------------------------------------------------------
 
-    def take_due(self, batch: Batch) -> tuple[Batch, IntArray]:
-        """Returns the rows that are due, in order of arrival, and the numbers of late rows; stores
-        the others."""
+    def timers(self) -> tuple[KeyedTable, str]:
+        """The table of the rows that wait, and the column of their times."""
+        return self._waiting, self._time
+
+    def due_times(self, batch: Batch, most: int | None) -> IntArray:
+        """Returns the times (ms) at which rows are due at the watermark of a batch, of those stored
+        and those in it; with `most`, the earliest of the stored ones."""
+        stored = self._waiting.due(self._time, batch.watermark, most)
+        times, valid = milliseconds(batch.column(self._time))
+        due = times[valid & (times > batch.watermarks()) & (times <= batch.watermark)]
+        return np.concatenate([self._waiting.columns[self._time][stored].astype(np.int64), due])
+
+    def take_due(self, batch: Batch, upto: int) -> tuple[Batch, IntArray]:
+        """Returns the rows that are due at the watermark `upto`, in order of arrival, and the
+        numbers of late rows; stores the others."""
         rows = batch.with_columns(self.schema, [batch.column(n) for n in self.schema.names])
         if not self._by_event:
             return rows, np.empty(0, np.int64)
         times, valid = milliseconds(batch.column(self._time))
         in_time = valid & (times > batch.watermarks())
-        due = in_time & (times <= batch.watermark)
-        stored = self._due_slots(batch.watermark)
+        due = in_time & (times <= upto)
+        stored = self._due_slots(upto)
         wait = np.flatnonzero(in_time & ~due)
         # Rows that are due at once never enter the state.
         ready = rows if due.all() else rows.take(np.flatnonzero(due))

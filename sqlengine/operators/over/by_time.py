@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,8 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from planner.logical import Over
 from sqlengine.batch import MAX_WATERMARK, Batch
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.over.frames import (
     NUMBERING,
@@ -89,6 +90,7 @@ class OverOperator:
             self._by_event and self._bounded and not node.frame.is_rows and not self._lags
         )
         self._cleanup = KeyCleanup(node.frame.preceding or 0, time, _LEFT)
+        self.steps = FiringSteps(proctime=not self._by_event)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
@@ -112,6 +114,7 @@ class OverOperator:
                 by,
                 _TIME,
             )
+            self.steps.open((self._waiting.table, _DUE))
         if self._framed or self._lags:
             seen = dict.fromkeys(a for c in (*self._framed, *self._lags) for a in c.arguments)
             read = schema.select(tuple(n for n in seen if n not in by))
@@ -122,23 +125,32 @@ class OverOperator:
             self._cleanup.open(context, key)
             self._cleanup.attach(self._keys, self._frame)
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
+        if not self._by_event:
+            rows = self._at_once(batch)
+            return [(0, batch.tick(self._node.schema) if rows is None else self._emit(batch, rows))]
+        batch = self.steps.begin(batch)
         output: Output = []
-        if not self._cleans_up:
-            result = self._process(batch, output)
-            return [*output, (0, result)]
+        stored = 0
+        for piece in self._pieces(batch):
+            if piece.num_rows:
+                self._store(piece, output)
+            stored += piece.num_rows
+            # Whether a row is late depends on what was fired before it: no row follows the last.
+            rows = self._due_rows(piece, in_steps=stored == batch.num_rows)
+            if rows is not None:
+                output.append((0, self._emit(piece, rows)))
+        return self.steps.close(output, batch, self._node.schema)
+
+    def _pieces(self, batch: Batch) -> Iterator[Batch]:
+        """Splits the batch where rows fire before it is known whether the next row is late."""
+        if self.steps.resumes and batch.num_rows:
+            yield batch.slice(0, 0)
         # Each piece begins with a late row: timers that fired before it change whether it is
         # dropped.
-        for piece in self._cleanup.pieces(batch):
-            result = self._process(piece, output)
-            output.append((0, result))
-        return output
+        yield from self._cleanup.pieces(batch) if self._cleans_up else (batch,)
 
     def close(self) -> None: ...
-
-    def _process(self, batch: Batch, output: Output) -> Batch:
-        rows = self._due_rows(batch, output) if self._by_event else self._at_once(batch)
-        return batch.tick(self._node.schema) if rows is None else self._emit(batch, rows)
 
     # ---- which rows ------------------------------------------------------------------------------
 
@@ -150,13 +162,16 @@ class OverOperator:
         times = np.full(batch.num_rows, batch.proctime, np.int64)
         return _Rows(columns, times, slots, times)
 
-    def _due_rows(self, batch: Batch, output: Output) -> _Rows | None:
-        if batch.num_rows:
-            self._store(batch, output)
-        slots = self._waiting.table.due(_DUE, batch.watermark)
+    def _due_rows(self, batch: Batch, *, in_steps: bool) -> _Rows | None:
+        """Takes the rows that are due, or those for which the step has room; None without any."""
+        table = self._waiting.table
+        slots = table.due(_DUE, batch.watermark, self.steps.most if in_steps else None)
         if not len(slots):
             return None
-        slots = self._waiting.table.in_order(slots, _TIME)
+        if in_steps:
+            due = table.columns[_DUE][slots].astype(np.int64)
+            slots = slots[due <= self.steps.room(np.sort(due), batch.watermark)]
+        slots = self._in_firing_order(batch, slots)
         names = self._node.input.schema.names
         columns = dict(zip(names, self._waiting.arrays(names, slots), strict=True))
         times = self._waiting.table.columns[_TIME][slots].astype(np.int64)
@@ -165,6 +180,13 @@ class OverOperator:
         # With an unbounded frame a key has no slot before its first row is emitted.
         keys, _ = self._keys.slots_for([columns[k] for k in self._node.partition], len(slots))
         return _Rows(columns, times, keys, due)
+
+    def _in_firing_order(self, batch: Batch, slots: IntArray) -> IntArray:
+        """Sorts rows by the watermark that fires them, then by time and arrival."""
+        slots = self._waiting.table.in_order(slots, _TIME)
+        before = batch.watermarks_before(self._waiting.table.columns[_DUE][slots])
+        ordered: IntArray = slots[np.argsort(before, kind="stable")]
+        return ordered
 
     def _store(self, batch: Batch, output: Output) -> None:
         times, valid = milliseconds(batch.column(self._time))

@@ -11,7 +11,8 @@ import pyarrow as pa
 from parser.types import BIGINT, Schema
 from planner.logical import TemporalSort
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.ranks.ordering import order
 from sqlengine.state.columns import BoolArray, IntArray, milliseconds
@@ -20,6 +21,7 @@ from sqlengine.state.table import KeyedTable
 
 _KEY = Schema.of(one=BIGINT)
 _FIRED = Schema.of(fired=BIGINT.with_nullable(False))
+_NONE: IntArray = np.empty(0, np.int64)
 
 
 class TemporalSortOperator:
@@ -39,25 +41,27 @@ class TemporalSortOperator:
         self._late = LateGate(node, owner, reason=BEHIND)
         self._time = node.order[0].column
         self._by_event = node.input.schema.type(self._time).is_rowtime
+        self.steps = FiringSteps(proctime=not self._by_event)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
         if self._by_event:
             self._rows = RowsTable(context, "rows", Schema(()), Schema(()), self._node.schema, ())
             self._fired: KeyedTable = context.table("fired", _KEY, _FIRED, ())
+            self.steps.open((self._rows.table, self._time))
 
-    def process(self, port: int, batch: Batch) -> Output:
+    def process(self, port: int, batch: Batch) -> Stream:
         if not self._by_event:
             return [(0, self._sort_batch(batch))]
+        batch = self.steps.begin(batch)
         output: Output = []
-        behind = self._store(batch, output) if batch.num_rows else np.empty(0, np.int64)
-        due = self._rows.table.due(self._time, batch.watermark)
-        # The rows that came behind the watermark wait for the next one, although they are due by
-        # their time.
-        slots = due[~np.isin(due, behind)]
-        if batch.watermark == batch.since or not len(slots):
-            return [*output, (0, batch.tick(self._node.schema))]
-        return [*output, (0, self._fire(batch, slots))]
+        if self.steps.resumes and batch.num_rows:
+            # Whether a row is late depends on what was fired before it.
+            output += self._fire_due(batch.slice(0, 0), None)
+        behind = self._store(batch, output) if batch.num_rows else _NONE
+        # Rows behind the watermark are due by what is stored of them: they wait for no later step.
+        output += self._fire_due(batch, None if len(behind) else self.steps.most, behind)
+        return self.steps.close(output, batch, self._node.schema)
 
     def close(self) -> None: ...
 
@@ -120,6 +124,18 @@ class TemporalSortOperator:
             self._fired.columns["fired"][slots] = MIN_WATERMARK
             self._fired.mark(slots)
         return slots
+
+    def _fire_due(self, batch: Batch, most: int | None, behind: IntArray = _NONE) -> Output:
+        """Fires rows that are due, but for those `behind` the watermark, which wait for the next
+        one although they are due by their time. `most`: at most so many, and the last instant's."""
+        due = self._rows.table.due(self._time, batch.watermark, most)
+        slots = due[~np.isin(due, behind)]
+        if batch.watermark == batch.since or not len(slots):
+            return []
+        if most is not None:
+            times = self._rows.table.columns[self._time][slots].astype(np.int64)
+            slots = slots[times <= self.steps.room(np.sort(times), batch.watermark)]
+        return [(0, self._fire(batch, slots))]
 
     def _fire(self, batch: Batch, slots: IntArray) -> Batch:
         arrivals = self._rows.table.arrivals[slots]

@@ -11,11 +11,11 @@ from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, in_slices
 from sqlengine.operators.changelog.row_kinds import retractions
+from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
 from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, rows_of
-from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below, is_aligned, window_below
 from sqlengine.state.columns import BoolArray, distinct, milliseconds
 from sqlengine.state.table import KeyedTable
@@ -51,7 +51,7 @@ class WindowAggregateOperator:
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
         self._buffer = LocalBuffer(self._accumulators, _FIRES, window_below(node.input))
-        self.steps = FiringSteps(self._clock, _FIRES)
+        self.steps = FiringSteps(proctime=self._clock.proctime)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
@@ -65,7 +65,7 @@ class WindowAggregateOperator:
         )
         self._accumulators.attach(self._table, context.counters)
         self._buffer.open(context, self._table)
-        self.steps.open(self._table)
+        self.steps.open((self._table, _FIRES))
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []

@@ -11,10 +11,10 @@ from planner.logical import WindowRank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, in_slices
+from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ranks.ordering import order
 from sqlengine.operators.windows.rows import FIRES, WindowRows
-from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import distinct_keys
 
@@ -40,11 +40,11 @@ class WindowRankOperator:
         )
         self._last_first = node.deduplicates and node.order[0].descending
         self._bound = _SMALLEST
-        self.steps = FiringSteps(self._clock, FIRES)
+        self.steps = FiringSteps(proctime=self._clock.proctime)
 
     def open(self, context: Context) -> None:
         self._rows.open(context, "rows")
-        self.steps.open(self._rows.table)
+        self.steps.open((self._rows.table, FIRES))
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []

@@ -15,11 +15,11 @@ from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, in_slices
 from sqlengine.operators.changelog.row_kinds import retractions
+from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.assign import timed, timestamps
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
-from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.rows import RowsTable
 
@@ -48,7 +48,7 @@ class SessionAggregateOperator:
             node.input.schema.type(node.session.time_column), node.session.zone
         )
         self._retracts = bool(node.input.changes)
-        self.steps = FiringSteps(self._clock, FIRES)
+        self.steps = FiringSteps(proctime=self._clock.proctime)
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
         self._ordered = any(call.function.partition(" ")[0] in _LISTS for call in node.aggregates)
@@ -64,7 +64,7 @@ class SessionAggregateOperator:
         self._sessions = Sessions(context, keys, values, self._clock, self._window.gap_ms)
         self._table = self._sessions.table
         self._accumulators.attach(self._table, context.counters)
-        self.steps.open(self._table)
+        self.steps.open((self._table, FIRES))
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []
@@ -150,7 +150,7 @@ class SessionAssignOperator:
         self._node = node
         self._late = LateGate(node, owner)
         self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
-        self.steps = FiringSteps(self._clock, FIRES)
+        self.steps = FiringSteps(proctime=self._clock.proctime)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -166,7 +166,7 @@ class SessionAssignOperator:
             Schema((*source.columns, Column(_KIND, _NUMBER))),
             tuple(f"#{n}" for n in keys.names),
         )
-        self.steps.open(self._sessions.table)
+        self.steps.open((self._sessions.table, FIRES))
 
     def process(self, port: int, batch: Batch) -> Stream:
         output: Output = []

@@ -20,11 +20,11 @@ from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, Slices, drained, rows_at_once
 from sqlengine.operators.changelog.row_kinds import retractions
+from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
 from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, repeated, rows_of
-from sqlengine.operators.windows.steps import FiringSteps
 from sqlengine.operators.windows.times import clock_below
 from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.columns import BoolArray, distinct, milliseconds
@@ -79,7 +79,7 @@ class SlicedAggregateOperator:
         self._late = LateGate(node, owner)
         self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
         self._buffer = LocalBuffer(self._accumulators, _FIRES, node.shared)
-        self.steps = FiringSteps(self._clock, _FIRES)
+        self.steps = FiringSteps(proctime=self._clock.proctime)
 
     def open(self, context: Context) -> None:
         self._late.open(context)
@@ -96,7 +96,7 @@ class SlicedAggregateOperator:
         self._accumulators.attach(self._table, context.counters)
         self._buffer.open(context, self._table)
         self._chains = KeyChains(self._table, self._node.keys)
-        self.steps.open(self._table)
+        self.steps.open((self._table, _FIRES))
 
     def process(self, port: int, batch: Batch) -> Stream:
         self._chains.refresh()

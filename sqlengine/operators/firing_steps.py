@@ -1,9 +1,9 @@
 """Firing in steps: what is due is fired up to a limit, and the rest in the epochs that follow.
 
-A watermark may jump by years and make millions of windows due. An operator fires as many as the
-limit allows, and emits as its watermark only what it has fired completely. Its graph then reads no
-rows until the operator has fired the rest. What is left is in no list: it is the part of the state
-that is due at the watermark of the input."""
+A watermark may jump by years and make millions of windows or waiting rows due. An operator fires as
+many as the limit allows, and emits as its watermark only what it has fired completely. Its graph
+then reads no rows until the operator has fired the rest. What is left is in no list: it is the part
+of the state that is due at the watermark of the input."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typing import Final, Protocol, runtime_checkable
 import numpy as np
 
 from parser.types import Schema
-from sqlengine.batch import Batch, joined_steps
+from sqlengine.batch import Batch, IntArray, joined_steps
 from sqlengine.operators.base import Stream
-from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.columns import distinct
 from sqlengine.state.table import KeyedTable
 
-# What firing a window costs by itself, where a row put out and an accumulator read cost one each.
+# What firing a window costs by itself, where a row put out and an accumulator read cost one each;
+# and what a row costs that is processed when it is due.
 WINDOW_COST: Final = 256
+ROW_COST: Final = 8
 
 
 class FiringLimit:
@@ -36,7 +37,8 @@ class FiringLimit:
 
 
 class FiringSteps:
-    """The steps of one operator, whose windows fire at the instants (ms) in `fires` of its table.
+    """The steps of one operator, whose windows (or rows that wait) fire at instants (ms) in columns
+    of its tables.
 
     While windows are left, `watermark` (ms) and `idle` are those of the input, and `passed` are the
     watermarks before it that the windows left depend on: their rows are emitted between them, as if
@@ -44,12 +46,13 @@ class FiringSteps:
 
     By processing time nobody needs to wait for an operator: its timer is due."""
 
-    def __init__(self, clock: WindowClock, fires: str) -> None:
+    def __init__(self, *, proctime: bool) -> None:
         self.watermark: int | None = None
         self.passed: tuple[int, ...] = ()
         self.idle = False
-        self._clock, self._fires = clock, fires
+        self._proctime = proctime
         self._limit, self._node = FiringLimit(), ""
+        self.resumes = False  # this step begins with what the last one has left
         self._left = self._emitted = 0
         self._stopped = False
 
@@ -57,12 +60,13 @@ class FiringSteps:
         """Sets the limit of the graph in which the operator is `node`. Called before `open`."""
         self._limit, self._node = limit, node
 
-    def open(self, table: KeyedTable) -> None:
-        """Takes the operator's table; restored windows may be due."""
-        self._table = table
+    def open(self, *timers: tuple[KeyedTable, str]) -> None:
+        """Takes the operator's tables, with the columns of instants; restored windows may be
+        due."""
+        self._timers = timers
         self._limit.waiting.pop(self._node, None)
         self.watermark, self.passed = None, ()
-        if len(table):
+        if any(len(table) for table, _ in timers):
             self._wait()
 
     def restore(self, watermark: int, passed: tuple[int, ...], idle: bool) -> None:
@@ -74,6 +78,7 @@ class FiringSteps:
         """Begins the step for a batch. Returns it with the watermarks that windows which were left
         before it depend on."""
         self._limit.waiting.pop(self._node, None)
+        self.resumes = bool(self.passed)
         if self.passed:
             known = np.array([*self.passed[1:], self.watermark, batch.since], np.int64)
             steps = joined_steps([known, batch.steps])
@@ -98,6 +103,27 @@ class FiringSteps:
             windows = max(1, min(windows, (self._left - WINDOW_COST - read) // rows))
         self._left -= WINDOW_COST + read + rows * windows
         return windows
+
+    @property
+    def most(self) -> int | None:
+        """How many waiting rows an operator need look at, in the order of their instants: one more
+        than there is room for; None for all."""
+        return None if self._limit.cost is None else max(1, self._left // ROW_COST) + 1
+
+    def room(self, instants: IntArray, upto: int) -> int:
+        """Takes the cost of rows that are due at these ascending instants (ms), all or the first
+        `most`. Returns the instant up to which they may fire in this step: `upto`, or that of the
+        last for which there is room, the first of all in any case."""
+        most = self.most
+        if most is None or len(instants) < most:
+            self._left -= ROW_COST * len(instants)
+            return upto
+        last = int(instants[most - 2])
+        if last >= upto:
+            return upto
+        self._left, self._stopped = 0, True
+        self._wait()
+        return last
 
     def close(self, fired: Stream, batch: Batch, schema: Schema) -> Stream:
         """Passes on what the step fires for a batch. The last rows, or else a tick, have the
@@ -127,14 +153,21 @@ class FiringSteps:
 
     def _end(self, batch: Batch, schema: Schema) -> Batch:
         tick = batch.tick(schema)
-        if self._stopped and not self._clock.proctime:
-            tick = replace(tick, watermark=self._leave(batch), idle=False)
+        if self._stopped and not self._proctime:
+            first = self._earliest()
+            if first is None or first > batch.watermark:
+                self._limit.waiting.pop(self._node, None)
+            else:
+                tick = replace(tick, watermark=self._leave(batch, first), idle=False)
         return replace(tick, since=min(self._emitted, tick.watermark))
 
-    def _leave(self, batch: Batch) -> int:
-        """Notes what the windows that are left depend on; returns the watermark before them."""
-        first = self._table.earliest(self._fires)
-        assert first is not None, "windows are left"
+    def _earliest(self) -> int | None:
+        left = (table.earliest(column) for table, column in self._timers)
+        return min((instant for instant in left if instant is not None), default=None)
+
+    def _leave(self, batch: Batch, first: int) -> int:
+        """Notes what the windows that are left, from the instant `first` on, depend on; returns the
+        watermark before them."""
         before = int(batch.watermarks_before(np.array([first]))[0])
         known = (np.array([batch.since]), batch.row_watermarks, batch.steps)
         steps = distinct(np.concatenate([k for k in known if k is not None]))
@@ -143,7 +176,7 @@ class FiringSteps:
         return before
 
     def _wait(self) -> None:
-        if not self._clock.proctime:
+        if not self._proctime:
             self._limit.waiting[self._node] = self
 
 
