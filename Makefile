@@ -68,8 +68,9 @@ test-all: test test-slow test-wheel test-oracle test-spark ## everything
 test-slow: $(SETUP) ## kills of processes, long simulations
 	$(PYTEST) -m "slow and not spark and not oracle" $(NO_TESTS_OK)
 
-soak: $(SETUP) ## ten thousand simulated lives with faults, on all cores
+soak: $(SETUP) ## ten thousand simulated lives with faults, on all cores; then half an hour of attacks on a server
 	$(BIN)/python -m tests.simulation --lives 10000 --update
+	$(BIN)/python -m tests.hostile.fuzzing --minutes 30
 
 test-wheel: $(SETUP) ## the tests once more, against the built wheel in an environment of its own
 	$(BIN)/python tests/packaging/run_on_wheel.py -m "not slow and not spark and not oracle"
