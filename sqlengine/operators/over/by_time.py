@@ -184,7 +184,7 @@ class OverOperator:
     def _in_firing_order(self, batch: Batch, slots: IntArray) -> IntArray:
         """Sorts rows by the watermark that fires them, then by time and arrival."""
         slots = self._waiting.table.in_order(slots, _TIME)
-        before = batch.watermarks_before(self._waiting.table.columns[_DUE][slots])
+        before = batch.watermarks_before(self._waiting.table.columns[_DUE][slots].astype(np.int64))
         ordered: IntArray = slots[np.argsort(before, kind="stable")]
         return ordered
 

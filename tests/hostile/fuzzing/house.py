@@ -63,7 +63,7 @@ class House:
     def check(self) -> None:
         """AssertionError unless the witness is exact, and the server sound."""
         numbers = range(self.fed, self.fed + 20)
-        self.user.write("fed", *({"n": n} for n in numbers))
+        self.user.write("fed", *(json.dumps({"n": n}).encode() for n in numbers))
         self.fed = numbers.stop
         eventually(lambda: len(self._seen()) >= self.fed, lambda: f"{len(self._seen())} {self.fed}")
         assert self._seen() == list(range(self.fed)), "rows of the witness were lost or doubled"
