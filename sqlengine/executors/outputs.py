@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -149,6 +150,7 @@ class Outputs:
             target = None if table is None else tables.get(table.name)
             if target is not None:
                 self._rename(name, with_sink_name(name, target))
+                recovered.redirect(partial(self.opener.reopened, plan.sinks[target].sink))
             elif name in self.refused:
                 log.error(
                     "rows that table %s refused are lost: its job does not write to it any more",
@@ -179,7 +181,8 @@ class Outputs:
         for name in names:
             recovered = self._uncommitted.get(name)
             if isinstance(recovered, RecoveredCommit):
-                pending += recovered.left()
+                # Under the name of the sink that its job has now, see `_readdress`.
+                pending += (replace(p, sink=sink_name(name)) for p in recovered.left())
                 continue
             # A sink without buffered epochs has a file that is not published yet.
             for b in self._buffered.get(name, (BufferedEpoch(epoch, []),)):

@@ -106,8 +106,8 @@ class FiringSteps:
 
     @property
     def most(self) -> int | None:
-        """How many waiting rows an operator need look at, in the order of their instants: one more
-        than there is room for; None for all."""
+        """The number of waiting rows that an operator needs to look at, in the order of their
+        instants: one more than there is room for; None for all."""
         return None if self._limit.cost is None else max(1, self._left // ROW_COST) + 1
 
     def room(self, instants: IntArray, upto: int) -> int:

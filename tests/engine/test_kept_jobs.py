@@ -294,6 +294,39 @@ def test_another_text_goes_on_where_the_job_was(
         eventually(lambda: database.rows() == [1, 2, 3, 4], lambda: told(engine))
 
 
+@pytest.mark.parametrize("fails_again", [False, True])
+def test_a_text_with_another_place_takes_what_the_old_place_refused(
+    tmp_path: Path, database: Database, fails_again: bool
+) -> None:
+    """The old place is gone for good, and the new one may refuse rows at first."""
+    (tmp_path / "there").mkdir()
+    other = Database(tmp_path / "there")
+    rule = RULE.replace("alerts", "private")
+
+    def text(place: Database) -> str:
+        return f"{place.table().replace('TABLE alerts', 'TEMPORARY TABLE private')};{rule}"
+
+    with running(tmp_path, NEVER if fails_again else SOON) as engine:
+        engine.submit("tables", EVENTS)
+        engine.submit("rule", text(database))
+        write(engine, 1)
+        eventually(lambda: database.rows() == [1], lambda: told(engine))
+        database.refuse()
+        write(engine, 2)
+        until(engine, "rule", JobState.FAILED if fails_again else JobState.RESTARTING)
+        database.path.unlink()
+        database.path.mkdir()
+        if fails_again:
+            other.refuse()
+        engine.submit("rule", text(other))
+        write(engine, 3)
+        if fails_again:
+            until(engine, "rule", JobState.FAILED)
+            other.mend()
+            engine.start_job("rule")
+        eventually(lambda: other.rows() == [2, 3], lambda: told(engine))
+
+
 def test_a_stopped_job_takes_its_state_to_another_text(tmp_path: Path, database: Database) -> None:
     with running(tmp_path, NEVER) as engine:
         tables(engine, database)

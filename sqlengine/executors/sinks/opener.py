@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -82,13 +82,21 @@ class SinkOpener:
             opened.pop_all()
         return recovered
 
-    def _open_as(self, sink: LogicalSink, writer: str, opened: ExitStack) -> Sink:
-        """Opens a sink as another writer, to be closed with `opened`."""
+    def reopened(self, sink: LogicalSink, writer: str) -> Sink:
+        """Returns a sink for what another could not take, of the same writer. It is opened when it
+        is asked to take that, and refuses it if it cannot be."""
+        return WaitingSink(self._opener(sink, writer))
+
+    def _opener(self, sink: LogicalSink, writer: str) -> Callable[[], Sink]:
         assert sink.table is not None, "the result of a query goes to no other graph"
         # The sink knows epochs by their writer: under another name it would take repeated rows
         # twice.
         environment = replace(self._environment, writer=writer)
-        opener = partial(open_sink, sink.table, environment, overwrite=sink.overwrite)
+        return partial(open_sink, sink.table, environment, overwrite=sink.overwrite)
+
+    def _open_as(self, sink: LogicalSink, writer: str, opened: ExitStack) -> Sink:
+        """Opens a sink as another writer, to be closed with `opened`."""
+        opener = self._opener(sink, writer)
         # One that cannot be opened refuses the rows then, and the job keeps them.
         found = WaitingSink(opener) if self._recovering else opener()
         opened.callback(found.close)

@@ -6,7 +6,7 @@ the sink drops what it has already."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sqlengine.batch import Batch
@@ -42,6 +42,14 @@ class RecoveredCommit(Sink):
     def left(self) -> tuple[PendingCommit, ...]:
         """The commits that the sink has not taken."""
         return tuple(self._left)
+
+    def redirect(self, reopened: Callable[[str], Sink]) -> None:
+        """Commits what is left to another sink, opened as the writer that it is given: that of the
+        same table where its options have changed."""
+        if self._left:
+            self._sink.close()
+            self._sink = reopened(self._left[0].writer)
+            self._write()
 
     def last_epoch(self) -> int | None:
         return self._sink.last_epoch()
