@@ -20,7 +20,7 @@ from sqlengine.access.principals import (
     Role,
 )
 from sqlengine.access.tokens import is_hash
-from sqlengine.formats.options import size
+from sqlengine.system.sizes import size
 
 T = TypeVar("T")
 Table = Mapping[str, object]

@@ -13,8 +13,8 @@ from planner.graph.takeover import name_of
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import JobsFailed
 from sqlengine.executors.steps.by_version import ByVersion
-from sqlengine.formats.options import size
 from sqlengine.system.memory import resident_bytes, usable_bytes
+from sqlengine.system.sizes import size
 
 LIMIT: Final = "memory.limit"
 # Input rows between two checks.

@@ -61,19 +61,6 @@ def duration(text: str) -> int:
     return min(int(match[1]) * _MILLIS[match[2] or "ms"], FOR_EVER_MS)
 
 
-_SIZE = re.compile(r"\s*([0-9]+)\s*(b|bytes|[kmgt]b?)?\s*")
-_POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
-
-
-def size(text: str) -> int:
-    """Bytes of `512 mb`, `1g`, `100 kb`, as Flink counts them: 1 kb is 1024. A bare number counts
-    bytes."""
-    match = _SIZE.fullmatch(text.lower())
-    if not match or int(match[1]) == 0:
-        raise ValueError("expected a size such as '512 mb'")
-    return int(match[1]) << _POWERS.get((match[2] or "b")[0], 0)
-
-
 def number(text: str) -> float:
     try:
         return float(text.strip())

@@ -24,7 +24,8 @@ from sqlengine.formats.base import (
     FormatCapabilities,
     Option,
 )
-from sqlengine.formats.options import boolean, choice, parse_options, size
+from sqlengine.formats.options import boolean, choice, parse_options
+from sqlengine.system.sizes import size
 
 _NEVER_HELD: Final = (
     Root.INTERVAL_DAY_TIME,

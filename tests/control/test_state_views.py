@@ -11,8 +11,8 @@ import pytest
 from parser.errors import JobError, OptionError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.formats.options import size
 from sqlengine.jobs.job import JobState
+from sqlengine.system.sizes import size
 from tests.engine.by_hand import EVENTS, append, open_engine, step
 from tests.support import eventually
 

@@ -54,10 +54,11 @@ from sqlengine.connectors.filesystem.source import FileSource
 from sqlengine.connectors.filesystem.tree import files_below
 from sqlengine.connectors.filesystem.whole import WholeFileSource
 from sqlengine.connectors.registry import options_of
-from sqlengine.formats.options import at_least, boolean, choice, delay, duration, size
+from sqlengine.formats.options import at_least, boolean, choice, delay, duration
 from sqlengine.formats.registry import bulk_format_of, format_of
 from sqlengine.system.disk import Disk
 from sqlengine.system.file_access import FileAccess
+from sqlengine.system.sizes import size
 
 _ROLLING: Final = "sink.rolling-policy."
 _COMMIT: Final = "sink.partition-commit."

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
 from sqlengine.executors.spark.boundary import lost_java, lost_task
-from sqlengine.formats.options import size
 from sqlengine.system.memory import usable_bytes
+from sqlengine.system.sizes import size
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
