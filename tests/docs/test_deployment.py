@@ -110,6 +110,24 @@ def test_the_unit_is_one_of_systemd(tmp_path: Path) -> None:
     assert "sqlengine.service" not in done.stderr, done.stderr
 
 
+def test_the_unit_is_hardened() -> None:
+    """`systemd-analyze security` gives 0 (nothing is exposed) to 10."""
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("there is no systemd-analyze")
+    command = [
+        analyze,
+        "security",
+        "--offline=true",
+        "--threshold=25",
+        FOLDER / "sqlengine.service",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "--offline" in done.stderr:
+        pytest.skip("this systemd-analyze looks at units that run alone")
+    assert done.returncode == 0, done.stdout.splitlines()[-1]
+
+
 def test_the_container_says_what_the_page_says() -> None:
     assert f"EXPOSE {PORT}" in CONTAINER
     assert "VOLUME /data" in CONTAINER
