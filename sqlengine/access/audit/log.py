@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
 from sqlengine.access.access_file import AuditSettings
 from sqlengine.access.audit.chain import FIRST, Link, link_of, sealed
-from sqlengine.system.threads import Repeated, Threads
+
+if TYPE_CHECKING:
+    from sqlengine.system.threads import Repeated, Threads
 
 log = logging.getLogger("sqlengine")
 
