@@ -10,6 +10,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from sqlengine.jobs.job import Cause
 from tests.cluster.leader import ALL, SHARED, LeaderHarness, leading
 from tests.cluster.workload import Workload
@@ -134,6 +136,7 @@ def test_a_job_with_too_many_errors_leaves_its_parts(tmp_path: Path) -> None:
         eventually(lambda: harness.letters("bad") == fed, lambda: (harness.letters("bad"), fed))
 
 
+@pytest.mark.slow
 def test_a_job_that_costs_too_much_leaves_its_parts(tmp_path: Path) -> None:
     """A function that sleeps takes the time of the instance for which the others wait."""
     (tmp_path / "data" / "functions").mkdir(parents=True)

@@ -122,6 +122,7 @@ def test_the_timeout_of_a_job_ends_that_job_alone(harness: LeaderHarness) -> Non
     reopen(harness)
 
 
+@pytest.mark.slow
 def test_a_stop_ends_it(harness: LeaderHarness) -> None:
     begin_long_step(harness)
     began = time.monotonic()
@@ -131,6 +132,7 @@ def test_a_stop_ends_it(harness: LeaderHarness) -> None:
     assert harness.engine.job("hog").state is JobState.STOPPED
 
 
+@pytest.mark.slow
 def test_a_new_text_takes_effect(harness: LeaderHarness) -> None:
     begin_long_step(harness)
     began = time.monotonic()
@@ -142,6 +144,7 @@ def test_a_new_text_takes_effect(harness: LeaderHarness) -> None:
     assert harness.engine.job("hog").state is JobState.RUNNING
 
 
+@pytest.mark.slow
 def test_a_memory_limit_holds_within_it(harness: LeaderHarness) -> None:
     every_pair = HOG.removesuffix(" WHERE a.id + b.id < 0")
     begin_long_step(harness, f"{FAR_OFF}SET 'memory.limit' = '60 mb'; ", every_pair)
@@ -151,6 +154,7 @@ def test_a_memory_limit_holds_within_it(harness: LeaderHarness) -> None:
     assert (hog.state, "'memory.limit' is 60.0 MB" in str(hog.reason)) == (JobState.FAILED, True)
 
 
+@pytest.mark.slow
 def test_an_instance_stops_in_the_middle_of_it(harness: LeaderHarness) -> None:
     begin_long_step(harness)
     began = time.monotonic()

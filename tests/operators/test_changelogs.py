@@ -102,7 +102,7 @@ def normalize(below: int | None) -> Callable[[], Operator]:
     return lambda: NormalizeOperator(Normalize(SOURCE, ("k",), limit))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from([INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE]), rows), max_size=20
@@ -173,7 +173,7 @@ def materialize(rows_by: tuple[str, ...]) -> Callable[[], Operator]:
     return lambda: UpsertMaterializeOperator(UpsertMaterialize(SOURCE, ("k",), rows_by))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(valid_changes(), st.sampled_from([("u",), ()]), st.integers(2, 7), st.integers(0, 5))
 def test_the_last_row_of_a_key_is_there(
     told: list[Change], rows_by: tuple[str, ...], most: int, restart: int

@@ -204,7 +204,7 @@ def expected(rules: dict[str, Condition], rows: list[dict[str, object]]) -> list
 
 @given(rules=RULES, steps=STEPS, rows=ROWS, more=ROWS, options=OPTIONS, tiny=st.booleans())
 @settings(
-    max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 def test_any_rules_any_rows_any_switches_any_changes(
     rules: dict[str, Condition],
