@@ -120,7 +120,7 @@ def test_the_unit_is_hardened() -> None:
         "security",
         "--offline=true",
         "--threshold=25",
-        FOLDER / "sqlengine.service",
+        str(FOLDER / "sqlengine.service"),
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     if "--offline" in done.stderr:
