@@ -87,6 +87,8 @@ def check_message(principal: Principal, asked: Request, broker: Broker) -> None:
         require(principal, _OF_NONE[kind])
     elif kind in _OF_A_TOPIC:
         require(principal, _OF_A_TOPIC[kind], str(getattr(asked, "topic", "")))
+        if isinstance(asked, Commit):  # moves where all members of the group read on
+            check_group(principal, asked.group, broker)
     elif isinstance(asked, AppendAll):
         _require_all(principal, Action.WRITE_TOPIC, (a.topic for a in appends_of(asked)))
     elif isinstance(asked, ReadAll):

@@ -53,7 +53,8 @@ class DeadLetter:
 @dataclass(frozen=True)
 class DeadLetterFilter:
     """Selects letters: of a job (and of its `tables`), of a table, since a time (ms), by ids, and
-    of those whose owners may be `seen` (None: all)."""
+    of those whose owners may be `seen` (None: all). `readable` tells of a topic, or path, whether
+    its malformed records may be seen: a table may have been over another when they came."""
 
     job: str | None = None
     tables: Collection[str] = ()
@@ -61,9 +62,12 @@ class DeadLetterFilter:
     since_ms: int = 0
     ids: Collection[int] | None = None
     seen: Callable[[Owner], bool] | None = None
+    readable: Callable[[str], bool] = lambda _: True
 
     def matches(self, letter: DeadLetter) -> bool:
         """True if a letter whose owner passes `may_match` is selected."""
+        if not letter.job and not self.readable(letter.stored):
+            return False
         return letter.time >= self.since_ms and (self.ids is None or letter.id in self.ids)
 
     def may_match(self, owner: Owner) -> bool:

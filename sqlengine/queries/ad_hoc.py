@@ -35,7 +35,7 @@ from parser.statements import (
 from parser.types import Schema
 from planner.logical import LogicalPlan, Project, Rank, Scan, Sink
 from planner.rewrite import transform_sink
-from planner.settings import RELOAD_OPTION, RUNTIME_MODE
+from planner.settings import LATE_TABLE, RELOAD_OPTION, RUNTIME_MODE
 from sqlengine.access.plans import check_plans
 from sqlengine.access.policy import Action, Forbidden, require
 from sqlengine.access.principals import TRUSTED, Principal
@@ -155,6 +155,8 @@ class AdHocSession(Session):
     def _sinks(self, statement: Query, settings: Mapping[str, str]) -> tuple[Sink, ...]:
         planned = replace(self, settings=dict(settings))._plan(statement)
         check_plans(self.by, planned.sinks)
+        if any(s.table is not None for s in planned.sinks):  # that of late rows
+            raise _refused(f"a query with '{LATE_TABLE}'", statement)
         return tuple(transform_sink(s, self._looked_at) for s in planned.sinks)
 
     def _show(self, statement: Show | ShowCreate | Describe) -> Batch:

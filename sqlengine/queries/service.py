@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -164,9 +165,19 @@ class QueryService:
             if now - session.used_at > self._limits.session_s:
                 del self._sessions[name]
         while len(self._sessions) >= MAX_KEPT:
-            del self._sessions[min(self._sessions, key=lambda n: self._sessions[n].used_at)]
+            # Of who has the most: nobody's go because of another's.
+            owned = Counter(session.by for session in self._sessions.values())
+            del self._sessions[
+                min(
+                    self._sessions,
+                    key=lambda n: (-owned[self._sessions[n].by], self._sessions[n].used_at),
+                )
+            ]
         ended = [i for i, q in self._queries.items() if q.state is not QueryState.RUNNING]
-        ended.sort(key=lambda i: -self._queries[i].buffer.silent_for())
+        kept = Counter(query.by.name for query in self._queries.values())
+        ended.sort(
+            key=lambda i: (-kept[self._queries[i].by.name], -self._queries[i].buffer.silent_for())
+        )
         for identity in ended[: max(0, len(self._queries) - MAX_KEPT + 1)]:
             del self._queries[identity]
         if len(self._queries) >= MAX_KEPT:

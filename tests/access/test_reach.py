@@ -14,6 +14,7 @@ import pytest
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.remote.client import connect
 from sqlengine.client import Refused
+from sqlengine.queries.service import MAX_KEPT
 from tests.access.conftest import PRINCIPALS, TOKENS, Guarded, access_text
 from tests.access.test_routes import ask
 from tests.service.harness import User
@@ -207,6 +208,34 @@ def test_queries_and_sessions_are_their_principals_own(tables: Guarded) -> None:
     alice.client.delete(f"/api/v1/queries/{query}")
 
 
+def test_a_query_writes_nothing(tables: Guarded) -> None:
+    """Late rows go to a table of a job, and not of a query: who may read would write."""
+    alice, reader, root = (tables.user(n) for n in ("alice", "reader", "root"))
+    timed = temporary("timed", "a.in").replace(
+        "word STRING", "word STRING, ts AS TO_TIMESTAMP(word), WATERMARK FOR ts AS ts"
+    )
+    late = timed + temporary("late", "a.out").replace("word STRING", "word STRING, ts TIMESTAMP(3)")
+    late += "SET 'job.late-rows.table' = 'late'; SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE timed,"
+    late += " DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY window_start, window_end"
+    before = len(root.read("a.out"))
+    words = ("2024-01-01 00:00:10", "2024-01-01 00:10:10", "2024-01-01 00:00:00")
+    root.write("a.in", *({"id": n, "word": word} for n, word in enumerate(words)))
+    for user in (alice, reader):
+        ask = partial(user.client.post, "/api/v1/queries", late.encode(), follow="true")
+        refusal = user.refused(ask)
+        wanted = "'job.late-rows.table'" if user is alice else "may not write topic 'a.out'"
+        assert wanted in str(refusal)
+    assert len(root.read("a.out")) == before
+
+
+def test_sessions_of_others_do_not_end_ones_own(tables: Guarded) -> None:
+    bob, reader = tables.user("bob"), tables.user("reader")
+    session = bob.client.post("/api/v1/sessions")["session"]
+    for _ in range(MAX_KEPT + 5):
+        reader.client.post("/api/v1/sessions")
+    assert bob.client.post("/api/v1/queries", b"SELECT 1", session=session)
+
+
 def test_nobody_makes_anothers_job_read_or_write_for_him(tables: Guarded) -> None:
     """bob changes a view that a job of alice's uses: it may not read what alice may not, whatever
     bob may; and alice's table cannot lead bob's job to a topic that is alice's alone."""
@@ -322,6 +351,27 @@ def test_dead_letters_are_those_of_jobs_that_one_may_see(tables: Guarded) -> Non
     root.client.delete("/api/v1/jobs/r.secrets")
 
 
+def test_malformed_records_are_those_of_topics_that_one_may_read(tables: Guarded) -> None:
+    """A table was over another topic when they came; its name says nothing."""
+    alice, root = tables.user("alice"), tables.user("root")
+    root.submit("gone", table("gone", "secret"))
+    root.submit("r.gone", "CREATE TEMPORARY TABLE x (id BIGINT) WITH ('connector' = 'blackhole');"
+                " INSERT INTO x SELECT id FROM gone")  # fmt: skip
+    root.write("secret", b"torn HIDDEN {")
+    eventually(lambda: "HIDDEN" in str(root.client.get("/api/v1/dead-letters")))
+    root.client.delete("/api/v1/jobs/r.gone")
+    root.client.delete("/api/v1/jobs/gone")
+    alice.submit(
+        "a.gone", table("gone", "a.in") + OUT + "INSERT INTO mine SELECT id, word FROM gone"
+    )
+    alice.client.post("/api/v1/jobs/a.gone/dead-letters/replay")
+    for path in ("/api/v1/dead-letters", "/api/v1/jobs/a.gone/dead-letters"):
+        assert "HIDDEN" not in str(alice.client.get(path))
+    assert "HIDDEN" not in str(root.read("a.out"))
+    assert "HIDDEN" in str(root.client.get("/api/v1/dead-letters"))
+    alice.client.delete("/api/v1/jobs/a.gone")
+
+
 def test_modules_come_from_administrators(tables: Guarded) -> None:
     """Python runs as the server's user: who may upload it is an administrator."""
     body: dict[str, object] = {
@@ -388,6 +438,8 @@ def test_the_broker_for_other_processes(tables: Guarded) -> None:
     bob.commit("bobs", "b.in", {0: 0})
     with pytest.raises(BrokerError, match="may not"):
         alice.delete_group("bobs")
+    with pytest.raises(BrokerError, match="may not"):
+        alice.commit("bobs", "a.in", {0: 0})  # nor moves it
     assert "bobs" not in {g.name for g in alice.groups()}
     alice.close()
     bob.close()
