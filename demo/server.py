@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from sqlengine.client import Client, Unreachable
+from sqlengine.client import Client, Refused, Unreachable
 
 
 class Server:
@@ -42,7 +42,7 @@ class Server:
         while time.monotonic() - began < 60:
             if self.process.poll() is not None:
                 break
-            with contextlib.suppress(Unreachable):
+            with contextlib.suppress(Unreachable, Refused):  # it listens before it is ready
                 if self.client.get("/readyz")["status"] == "ready":
                     return time.monotonic() - began
             time.sleep(0.02)
