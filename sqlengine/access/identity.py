@@ -17,6 +17,7 @@ from sqlengine.access.access_file import AccessRules, BadAccessFile, read_rules
 from sqlengine.access.policy import Unauthorised
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.access.tokens import hash_of, holder
+from sqlengine.system.stamps import stamp_of
 
 if TYPE_CHECKING:
     from sqlengine.access.jwt_tokens import JwtKeys
@@ -148,7 +149,7 @@ class AccessFile:
         return _by_token(authorization, rules.tokens)
 
     def _local_user(self, user: int) -> Principal:
-        found = self.rules.users.get(user) or (TRUSTED if user in _own_users() else None)
+        found = self.rules.users.get(user) or (TRUSTED if user in own_users() else None)
         if found is None:
             raise _unknown(f"user {user} of this machine is no principal")
         return found
@@ -165,7 +166,7 @@ class AccessFile:
         users = self.rules.users
         if not users:
             return TRUSTED
-        return users.get(user) or (TRUSTED if user in _own_users() else None)
+        return users.get(user) or (TRUSTED if user in own_users() else None)
 
     def _refresh(self) -> None:
         now = time.monotonic()
@@ -194,20 +195,20 @@ class AccessFile:
 
     def _read(self) -> None:
         """Reads the file, and the keys file that it names: both count, or neither."""
-        stamp, keys, keys_stamp = _stamp(self._path), None, None
+        stamp, keys, keys_stamp = stamp_of(self._path), None, None
         rules = read_access_file(self._path)
         if rules.jwt is not None:
             from sqlengine.access.jwt_tokens import JwtKeys
 
-            keys_stamp, keys = _stamp(Path(rules.jwt.keys)), JwtKeys(rules.jwt)
+            keys_stamp, keys = stamp_of(Path(rules.jwt.keys)), JwtKeys(rules.jwt)
         self._rules, self._keys, self._stamp = rules, keys, (stamp, keys_stamp)
 
     def _stamps(self) -> tuple[object, ...]:
-        keys = None if self._rules.jwt is None else _stamp(Path(self._rules.jwt.keys))
-        return _stamp(self._path), keys
+        keys = None if self._rules.jwt is None else stamp_of(Path(self._rules.jwt.keys))
+        return stamp_of(self._path), keys
 
 
-def _own_users() -> tuple[int, ...]:
+def own_users() -> tuple[int, ...]:
     """Users who can do everything to the server as it is: its own, and root."""
     return os.geteuid(), 0
 
@@ -228,14 +229,6 @@ def _token(authorization: str) -> str:
 
 def _unknown(why: str) -> Unauthorised:
     return Unauthorised("not authorised", detail=why, hint=_HINT)
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino, about.st_mode
 
 
 def read_access_file(path: Path) -> AccessRules:

@@ -6,11 +6,12 @@ resolved: what a text looks like does not matter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from planner.catalog import CatalogObject, Function, Table, View
 from planner.logical import LogicalPlan, Scan, Sink
+from planner.rewrite import nodes
 from sqlengine.access.policy import Action, allows, forbidden, require
 from sqlengine.access.principals import Principal
 from sqlengine.system.secrets import secret_names
@@ -32,7 +33,7 @@ class Touched:
 
     def add_plan(self, plan: LogicalPlan) -> None:
         """Adds what a plan reads, calls, and if it is an INSERT writes."""
-        for node in _nodes(plan):
+        for node in nodes(plan):
             self.functions |= {
                 name.partition(_USERS)[0] for name in node.functions if _USERS in name
             }
@@ -72,16 +73,6 @@ class Touched:
         for action, names in asked:
             for name in sorted(names):
                 require(principal, action, name)
-
-
-def _nodes(plan: LogicalPlan) -> Iterator[LogicalPlan]:
-    waiting, seen = [plan], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            waiting += node.inputs
 
 
 def check_plans(

@@ -3,13 +3,12 @@ alone."""
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from flask import Response
 
 from parser.errors import ServiceError
-from sqlengine.access.identity import Access, AccessFile, Caller, OneToken
+from sqlengine.access.identity import Access, AccessFile, Caller, OneToken, own_users
 from sqlengine.access.policy import Forbidden, Unauthorised
 from sqlengine.api.permissions import check_head, check_route
 from sqlengine.api.principal import note_principal, present_request
@@ -41,7 +40,7 @@ def admission(config: Config, access: Access | None = None) -> Admit:
 
     def admit(head: Head) -> Refusal | None:
         if head.peer.uid is not None and not given.told_apart:
-            return None if head.peer.uid in (os.geteuid(), 0) else _other_user(head.peer.uid)
+            return None if head.peer.uid in own_users() else _other_user(head.peer.uid)
         if alone:
             return foreign(head, anywhere=head.peer.certificate is not None)
         if head.path in _OPEN:

@@ -19,7 +19,21 @@ from sqlengine.api.permissions import NEEDS
 from sqlengine.api.principal import present_principal, present_request
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import PEER, Admit, Head, Peer, Refusal
-from sqlengine.broker.remote.wire import Append, AppendAll, ReadAll, Request, appends_of
+from sqlengine.broker.remote.wire import (
+    AlterTopic,
+    Append,
+    AppendAll,
+    Compact,
+    CreateTopic,
+    DeleteGroup,
+    DeleteTopic,
+    Lookup,
+    Read,
+    ReadAll,
+    Request,
+    Trim,
+    appends_of,
+)
 from sqlengine.broker.topic_access import COMMANDS
 
 _RECORDS: Final = "/api/v1/topics/<name>/records"
@@ -221,9 +235,9 @@ def peer_name(peer: object) -> str:
 def tell_message(audit: Audit, asked: Request, refused: ServiceError | None) -> None:
     """Tells of a message to the broker: appends and reads by their numbers, changes each."""
     by, peer = present_principal().name, peer_name(present_request().environ.get(PEER))
-    kind = type(asked).__name__
+    name = type(asked).__name__
     if refused is not None:
-        audit.count(_refusal(by, peer, f"broker {kind}", refused))
+        audit.count(_refusal(by, peer, f"broker {name}", refused))
     elif isinstance(asked, Append | AppendAll):
         for append in appends_of(asked):
             event = Event(by, peer, "broker Append", append.topic)
@@ -234,19 +248,16 @@ def tell_message(audit: Audit, asked: Request, refused: ServiceError | None) -> 
     elif isinstance(asked, ReadAll):
         for read in asked.reads:
             audit.count(Event(by, peer, "broker Read", read.topic))
-    elif kind in _READ_MESSAGES:
-        audit.count(Event(by, peer, f"broker {kind}", str(getattr(asked, "topic", ""))))
-    elif kind in _CHANGING_MESSAGES:
-        subject = str(getattr(asked, "topic", getattr(asked, "group", "")))
-        audit.write([Event(by, peer, f"broker {kind}", subject)])
+    elif isinstance(asked, Read | Lookup):
+        audit.count(Event(by, peer, f"broker {name}", asked.topic))
+    elif isinstance(asked, _CHANGES_OF_TOPICS | DeleteGroup):
+        subject = asked.group if isinstance(asked, DeleteGroup) else asked.topic
+        audit.write([Event(by, peer, f"broker {name}", subject)])
 
 
-_READ_MESSAGES: Final = frozenset({"Read", "Lookup"})
-_CHANGING_MESSAGES: Final = frozenset(
-    {"CreateTopic", "AlterTopic", "DeleteTopic", "Compact", "Trim", "DeleteGroup"}
-)
+_CHANGES_OF_TOPICS: Final = CreateTopic | AlterTopic | DeleteTopic | Compact | Trim
 
 
 def changes_broker(asked: Request) -> bool:
     """Returns True for a message that the audit log must have space for."""
-    return bool(appends_of(asked)) or type(asked).__name__ in _CHANGING_MESSAGES
+    return bool(appends_of(asked)) or isinstance(asked, _CHANGES_OF_TOPICS | DeleteGroup)

@@ -85,7 +85,7 @@ def _object(event: Json) -> str:
 
 
 def _detail(event: Json) -> str:
-    counts = [f"{event[k]} {k}" for k in ("times", "records", "bytes") if k in event]
+    counts = [f"{event[k]} {k}" for k in ("times", "bytes") if k in event]
     text = " ".join(str(event.get("detail", "")).split())
     return ", ".join([*counts, *([text] if text else [])])
 

@@ -170,9 +170,9 @@ def _boot_id() -> str:
 MACHINE = MachineDisk()
 
 
-def write_file(disk: Disk, path: Path, data: Data) -> None:
+def write_file(disk: Disk, path: Path, data: Data, mode: int = 0o666) -> None:
     """Writes a file and syncs its content. Its name may not be on disk: see `Disk.sync_folder`."""
-    file, rest = disk.open(path, make=True, empty=True, mode=0o666), memoryview(data)
+    file, rest = disk.open(path, make=True, empty=True, mode=mode), memoryview(data)
     try:
         while rest:
             done = disk.pwrite(file, rest, len(data) - len(rest))

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from parser.errors import ServiceError
+from sqlengine.system.disk import MACHINE, make_folders, write_file
 
 _KEY: Final = "key"
 _FORMAT: Final = 1
@@ -129,13 +130,10 @@ class SealedValues:
         """Writes a file, at once or not at all."""
         unfinished = self._folder / f".{name}.new"
         try:
-            self._folder.mkdir(0o700, parents=True, exist_ok=True)
-            file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(file, "wb") as opened:
-                opened.write(data)
-                opened.flush()
-                os.fsync(file)
-            unfinished.replace(self._folder / name)
+            make_folders(MACHINE, self._folder, lasting=False, mode=0o700)
+            write_file(MACHINE, unfinished, data, mode=0o600)
+            MACHINE.rename(unfinished, self._folder / name)
+            MACHINE.sync_folder(self._folder)  # texts that have its mark may be on disk first
         except OSError as error:
             raise ServiceError(
                 f"a secret cannot be kept in '{self._folder}'", detail=error.strerror

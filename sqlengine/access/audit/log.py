@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from parser.errors import ServiceError
 from sqlengine.access.access_file import AuditSettings
 from sqlengine.access.audit.chain import FIRST, Link, link_of, sealed
+from sqlengine.system.disk import MACHINE
 
 if TYPE_CHECKING:
     from sqlengine.system.threads import Repeated, Threads
@@ -77,8 +78,9 @@ class Audit(Protocol):
     def write(self, events: Sequence[Event]) -> None:
         """Writes changes. They are in the file when it returns, or wait for space."""
 
-    def count(self, event: Event, records: int = 0, size: int = 0) -> None:
-        """Counts something that comes often: equal events of a minute are one line."""
+    def count(self, event: Event, size: int = 0) -> None:
+        """Counts something that comes often, with its `size` (bytes): equal events of a minute are
+        one line."""
 
     def ready(self) -> bool:
         """Returns True if a change would be told: else there is no space."""
@@ -92,7 +94,7 @@ class NoAudit:
 
     def write(self, events: Sequence[Event]) -> None: ...
 
-    def count(self, event: Event, records: int = 0, size: int = 0) -> None: ...
+    def count(self, event: Event, size: int = 0) -> None: ...
 
     def ready(self) -> bool:
         return True
@@ -108,7 +110,6 @@ class _Counted:
     began: float
     since_ms: int
     times: int = 0
-    records: int = 0
     size: int = 0
 
 
@@ -148,7 +149,7 @@ class AuditLog:
             self._add([event.fields(now) for event in events])
             self._flush(sync=self._sync)
 
-    def count(self, event: Event, records: int = 0, size: int = 0) -> None:
+    def count(self, event: Event, size: int = 0) -> None:
         """See `Audit`. A crash loses the counts of a minute at most."""
         now = time.monotonic()
         with self._lock:
@@ -158,7 +159,6 @@ class AuditLog:
                     self._tell_counts(older_than=now)
                 found = self._counted[event] = _Counted(now, self._clock())
             found.times += 1
-            found.records += records
             found.size += size
             due = now - found.began >= COUNT_S
         if due:
@@ -181,11 +181,6 @@ class AuditLog:
             self._flush(sync=self._sync)
             return not self._full
 
-    @property
-    def head(self) -> Link:
-        """The place of the last line."""
-        return self._last
-
     def close(self) -> None:
         """See `Audit`."""
         if self._ticking is not None:
@@ -202,7 +197,7 @@ class AuditLog:
         due = [event for event, counted in self._counted.items() if counted.began <= older_than]
         for event in due:
             counted = self._counted.pop(event)
-            numbers = {"times": counted.times, "records": counted.records, "bytes": counted.size}
+            numbers = {"times": counted.times, "bytes": counted.size}
             self._add([event.fields(counted.since_ms) | {k: v for k, v in numbers.items() if v}])
         if due:
             self._flush(sync=False)
@@ -264,7 +259,7 @@ class AuditLog:
         path = self._folder / f"{_PREFIX}{self._last.number + 1:012d}{_SUFFIX}"
         file = self._open(path)
         if self._sync:
-            _sync_folder(self._folder)
+            MACHINE.sync_folder(self._folder)
         if self._file is not None:
             os.close(self._file)
         self._file, self._path = file, path
@@ -316,11 +311,3 @@ def _last_link(content: bytes) -> Link:
         return link
     log.error("the last line of the audit log does not fit: %s ('sql audit verify')", link)
     return Link(content.count(b"\n"), FIRST.hash)
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

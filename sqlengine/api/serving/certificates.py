@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from parser.errors import ServiceError
+from sqlengine.system.stamps import stamp_of
 
 log = logging.getLogger("sqlengine")
 # Files are looked at so often.
@@ -50,7 +51,7 @@ class TlsFiles:
 
     def state(self) -> tuple[object, ...]:
         """Returns what changes when a file is written or replaced."""
-        return tuple(_state(p) for p in (self.certificate, self.key, self.client_ca) if p)
+        return tuple(stamp_of(p) for p in (self.certificate, self.key, self.client_ca) if p)
 
 
 class Certificates:
@@ -98,14 +99,6 @@ def name_in(certificate: Mapping[str, object] | None) -> str | None:
 
 def _no_password() -> str:
     raise ValueError("the key is encrypted")
-
-
-def _state(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _unreadable(what: str, error: Exception) -> ServiceError:
