@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from sqlengine.access.policy import Action, allows, require
+from sqlengine.access.policy import Action, allows, forbidden, require
 from sqlengine.access.principals import Principal
 from sqlengine.broker.base import Broker, TopicInfo
 from sqlengine.broker.ownership import GroupInfo
@@ -83,6 +83,8 @@ def check_message(principal: Principal, asked: Request, broker: Broker) -> None:
     if principal.is_admin:
         return
     kind = type(asked)
+    for append in appends_of(asked):
+        _check_writer(principal, append)
     if kind in _OF_NONE:
         require(principal, _OF_NONE[kind])
     elif kind in _OF_A_TOPIC:
@@ -100,6 +102,15 @@ def check_message(principal: Principal, asked: Request, broker: Broker) -> None:
         check_group(principal, asked.group, broker)
     else:
         require(principal, Action.ADMINISTER)
+
+
+def _check_writer(principal: Principal, append: Append) -> None:
+    """Raises Forbidden for a writer that may be another's: behind an epoch ahead of a job's own,
+    the job's rows would be taken for repeated ones, and dropped."""
+    own = f"client:{principal.name}/"  # no graph has a colon in its name
+    if append.writer is not None and not append.writer.startswith(own):
+        missing = f"a writer of its own, such as '{own}loader', not '{append.writer[:60]}'"
+        raise forbidden(principal, Action.WRITE_TOPIC, append.topic, missing)
 
 
 def _require_all(principal: Principal, action: Action, topics: Iterable[str]) -> None:

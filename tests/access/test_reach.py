@@ -434,6 +434,10 @@ def test_the_broker_for_other_processes(tables: Guarded) -> None:
     assert {t.name for t in alice.topics()} == {"shared", "a.in", "a.out"}
     alice.append("a.in", 0, [b"x"], timestamp_ms=1)
     assert alice.read("a.in", 0, 0) is not None
+    alice.append("a.in", 0, [b"x"], timestamp_ms=1, writer="client:alice/loader", epoch=1)
+    for writer in ("main/28fe6082805045e5", "client:bob/loader", "alice"):  # a job's rows would go
+        with pytest.raises(BrokerError, match="may not write topic 'a.in'"):
+            alice.append("a.in", 0, [b"x"], timestamp_ms=1, writer=writer, epoch=1 << 62)
     bob = connect(tables.url, TOKENS["bob"])
     bob.commit("bobs", "b.in", {0: 0})
     with pytest.raises(BrokerError, match="may not"):
