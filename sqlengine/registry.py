@@ -54,6 +54,7 @@ class Registry:
         access: Access = OPEN,
     ) -> None:
         self.access = access
+        self.broker = broker
         self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
         self.settings = config.settings

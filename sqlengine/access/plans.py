@@ -22,7 +22,8 @@ _USERS = "@"  # the name by which a plan calls a function of users is PLACE@CONT
 @dataclass
 class Touched:
     """The names of everything that plans touch. `knows`: topics of tables that are named, perhaps
-    without being read or written: whoever may do neither has no business with them."""
+    without being read or written: whoever may do neither has no business with them. `groups`:
+    those whose offsets a job moves, on which `access.groups` decides."""
 
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
@@ -30,6 +31,7 @@ class Touched:
     connectors: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
 
     def add_plan(self, plan: LogicalPlan) -> None:
         """Adds what a plan reads, calls, and if it is an INSERT writes."""
@@ -39,6 +41,8 @@ class Touched:
             }
             if isinstance(node, Scan):
                 self._add_table(node.table, self.reads)
+                if (group := node.table.options.get("properties.group.id")) is not None:
+                    self.groups.add(group)
             elif isinstance(node, Sink) and node.table is not None:
                 self._add_table(node.table, self.writes)
 
@@ -77,16 +81,18 @@ class Touched:
 
 def check_plans(
     principal: Principal, sinks: Iterable[LogicalPlan], objects: Iterable[CatalogObject] = ()
-) -> None:
-    """Raises Forbidden if a principal may not run these plans, or define these objects."""
-    if principal.is_admin:
-        return
+) -> Touched:
+    """Returns what these plans and definitions touch; nothing for an administrator. Raises
+    Forbidden if a principal may not run or define them."""
     touched = Touched()
+    if principal.is_admin:
+        return touched
     for sink in sinks:
         touched.add_plan(sink)
     for item in objects:
         touched.add_object(item)
     touched.check(principal)
+    return touched
 
 
 def may_see_savepoint(principal: Principal, job: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from sqlengine.access.groups import check_group, topics_of
 from sqlengine.access.policy import Action, allows, forbidden, require
 from sqlengine.access.principals import Principal
 from sqlengine.broker.base import Broker, TopicInfo
@@ -117,18 +118,6 @@ def _require_all(principal: Principal, action: Action, topics: Iterable[str]) ->
     require(principal, action)  # also where there is none
     for topic in topics:
         require(principal, action, topic)
-
-
-def check_group(principal: Principal, group: str, broker: Broker) -> None:
-    """Raises Forbidden for a group of whose topics a principal may not read each."""
-    found = next((g for g in broker.groups() if g.name == group), None)
-    topics = () if found is None else topics_of(found)
-    _require_all(principal, Action.READ_TOPIC, sorted(topics))
-
-
-def topics_of(group: GroupInfo) -> Collection[str]:
-    """Returns the topics that a group reads, or has read."""
-    return {*group.offsets, *(t for m in group.members for t in (*m.topics, *m.shards))}
 
 
 def seen_of(principal: Principal, asked: Request, answer: object) -> object:

@@ -8,12 +8,13 @@ import json
 from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
+from sqlengine.access.groups import check_group
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import ClientRates
 from sqlengine.api.principal import need, present_principal
 from sqlengine.api.queries import seconds, whole_number
-from sqlengine.api.topic_permissions import check_group, may_see, sees_group
+from sqlengine.api.topic_permissions import may_see, sees_group
 from sqlengine.broker import topic_access, topic_details
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.control.sealed_commands import command_texts, seal_commands

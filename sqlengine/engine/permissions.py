@@ -7,10 +7,11 @@ its version. So nobody gets another's job to read or write anything for him."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from parser.errors import JobError, SqlError
 from planner.catalog import CatalogObject, Identifier
+from sqlengine.access.groups import check_group
 from sqlengine.access.plans import check_plans
 from sqlengine.access.policy import Forbidden
 from sqlengine.access.principals import Principal
@@ -63,10 +64,14 @@ class Permissions:
         # Also what is named and optimised away: dead letters of a table go to the jobs that use it.
         used = [o for u in plan.uses if (o := defined.get(u) or known.get(u)) is not None]
         try:
-            check_plans(owner, plan.sinks, (*plan.objects, *used))
+            self._check(owner, plan, (*plan.objects, *used))
         except Forbidden as error:
             return error
         return None
+
+    def _check(self, owner: Principal, plan: PlannedJob, objects: Iterable[CatalogObject]) -> None:
+        for group in sorted(check_plans(owner, plan.sinks, objects).groups):
+            check_group(owner, group, self._registry.broker)
 
     def check_start(self, job: Job, by: Principal) -> None:
         """Raises Forbidden for a job that its principal may not run any more: it does not start
@@ -75,7 +80,7 @@ class Permissions:
         owner = self._registry.access.named(version.by) or by
         if self._registry.access.told_apart and not owner.is_admin:
             plan = self._registry.plan_of(job)
-            check_plans(owner, plan.sinks, plan.objects)
+            self._check(owner, plan, plan.objects)
 
     # ---- numbers of jobs -------------------------------------------------------------------------
 

@@ -372,6 +372,20 @@ def test_malformed_records_are_those_of_topics_that_one_may_read(tables: Guarded
     alice.client.delete("/api/v1/jobs/a.gone")
 
 
+def test_a_job_moves_no_group_of_others(tables: Guarded) -> None:
+    """The group of its table reads a topic, too, that the job's principal may not read."""
+    alice, bob = tables.user("alice"), connect(tables.url, TOKENS["bob"])
+    bob.commit("readers", "b.in", {0: 0})
+    bob.commit("readers", "shared", {0: 0})
+    text = OUT + temporary("t", "shared", ", 'properties.group.id' = '{}'")
+    text += "INSERT INTO mine SELECT id, word FROM t"
+    refusal = alice.refused(lambda: alice.submit("a.g", text.format("readers")))
+    assert (refusal.status, "may not read topic 'b.in'" in str(refusal)) == (403, True)
+    alice.submit("a.g", text.format("hers"))
+    alice.client.delete("/api/v1/jobs/a.g")
+    bob.close()
+
+
 def test_modules_come_from_administrators(tables: Guarded) -> None:
     """Python runs as the server's user: who may upload it is an administrator."""
     body: dict[str, object] = {
@@ -436,7 +450,7 @@ def test_the_broker_for_other_processes(tables: Guarded) -> None:
     assert alice.read("a.in", 0, 0) is not None
     alice.append("a.in", 0, [b"x"], timestamp_ms=1, writer="client:alice/loader", epoch=1)
     for writer in ("main/28fe6082805045e5", "client:bob/loader", "alice"):  # a job's rows would go
-        with pytest.raises(BrokerError, match="may not write topic 'a.in'"):
+        with pytest.raises(BrokerError, match=r"may not write topic 'a\.in'"):
             alice.append("a.in", 0, [b"x"], timestamp_ms=1, writer=writer, epoch=1 << 62)
     bob = connect(tables.url, TOKENS["bob"])
     bob.commit("bobs", "b.in", {0: 0})
