@@ -68,9 +68,10 @@ test-all: test test-slow test-wheel test-oracle test-spark ## everything
 test-slow: $(SETUP) ## kills of processes, long simulations
 	$(PYTEST) -m "slow and not spark and not oracle" $(NO_TESTS_OK)
 
-soak: $(SETUP) ## ten thousand simulated lives with faults, on all cores; then half an hour of attacks on a server
+soak: $(SETUP) ## ten thousand simulated lives with faults, on all cores; then half an hour of attacks on a server, and flipped bits of 150 data folders
 	$(BIN)/python -m tests.simulation --lives 10000 --update
 	$(BIN)/python -m tests.hostile.fuzzing --minutes 30
+	$(PYTEST) tests/hostile/test_damaged_folders.py
 
 test-wheel: $(SETUP) ## the tests once more, against the built wheel in an environment of its own
 	$(BIN)/python tests/packaging/run_on_wheel.py -m "not slow and not spark and not oracle"

@@ -1,4 +1,5 @@
--- Alerts to a topic, where other jobs and programs read them: sql topic read alerts
+-- Alerts to a topic, where other jobs and programs read them. With `sql run … --data ./data` the topic is kept:
+-- `sql topic read alerts --data ./data` shows it.
 CREATE TABLE events (
   ts TIMESTAMP(3),
   host STRING,

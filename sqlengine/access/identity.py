@@ -8,7 +8,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -232,7 +232,8 @@ def _unknown(why: str) -> Unauthorised:
 
 
 def read_access_file(path: Path) -> AccessRules:
-    """Returns what the file of that name says. BadAccessFile where it cannot be used."""
+    """Returns what the file of that name says; `jwt.keys` counts from its folder. BadAccessFile
+    where it cannot be used."""
     try:
         mode = path.stat().st_mode
         text = path.read_text(encoding="utf-8")
@@ -244,4 +245,7 @@ def read_access_file(path: Path) -> AccessRules:
             detail="whoever writes it may do everything",
             hint=f"chmod go-w {path}",
         )
-    return read_rules(text)
+    rules = read_rules(text)
+    if rules.jwt is None:
+        return rules
+    return replace(rules, jwt=replace(rules.jwt, keys=str(path.parent / rules.jwt.keys)))

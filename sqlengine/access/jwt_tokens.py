@@ -147,7 +147,11 @@ def _read_keys(path: Path) -> dict[str, _Key]:
         listed = content["keys"]
         keys = [k for k in listed if isinstance(k, dict) and k.get("use", "sig") == "sig"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadAccessFile(f"the keys file '{path}' cannot be read", detail=str(error)) from None
+        raise BadAccessFile(
+            f"the keys file '{path}' cannot be read",
+            detail=str(error),
+            hint="jwt.keys of the access file names a JWKS file; it counts from the access file's folder",
+        ) from None
     found: dict[str, _Key] = {}
     for entry in keys:
         name, key = str(entry.get("kid", "")), _key_of(entry, path)

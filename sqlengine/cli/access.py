@@ -8,7 +8,7 @@ import click
 
 from parser.errors import ServiceError
 from sqlengine.access.access_file import AccessRules
-from sqlengine.access.identity import read_access_file
+from sqlengine.access.identity import AccessFile
 from sqlengine.access.policy import Action, allows
 from sqlengine.access.principals import Principal, Role
 from sqlengine.access.tokens import hash_of, is_long_enough, new_token
@@ -42,7 +42,7 @@ def hash_(token_file: str | None) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def check(file: Path) -> None:
     """Check an access file, and show what its principals may do."""
-    rules = read_access_file(file)
+    rules = AccessFile(file).rules  # with the keys that it names, as a server begins
     known = {name: _known(rules, name) for name in rules.principals}
     rows = [(p.name, *_row(p), ", ".join(known[p.name])) for p in rules.principals.values()]
     draw_table(("principal", "roles", "jobs", "topics", "known by"), rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,26 @@ def access_text(principals: str = PRINCIPALS, tokens: dict[str, str] = TOKENS) -
     return "\n".join(lines)
 
 
+def rows_of(answer: dict[str, object], key: str) -> list[Any]:
+    found = answer[key]
+    assert isinstance(found, list)
+    return found
+
+
+def table(name: str, topic: str, more: str = "") -> str:
+    return (
+        f"CREATE TABLE {name} (id BIGINT, word STRING) WITH ('connector' = 'topic', 'topic' = '{topic}',"
+        f" 'format' = 'json', 'scan.startup.mode' = 'earliest-offset'{more});\n"
+    )
+
+
+def temporary(name: str, topic: str, more: str = "") -> str:
+    return table(name, topic, more).replace("CREATE TABLE", "CREATE TEMPORARY TABLE", 1)
+
+
+OUT = temporary("mine", "a.out")
+
+
 @dataclass(frozen=True)
 class Guarded:
     """A server with principals. `file`: its access file; `url`: of the server."""
@@ -89,3 +110,15 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         for topic in ("shared", "a.in", "a.out", "b.in", "b.out", "secret"):
             root.topic(topic)
         yield server
+
+
+@pytest.fixture(scope="module")
+def tables(guarded: Guarded) -> Guarded:
+    """The administrator has a table and a view over a topic that is his alone, and a job of bob's
+    reads one that is bob's."""
+    root = guarded.user("root")
+    shared = table("secrets", "secret") + table("common", "shared")
+    root.submit("defs", shared + "CREATE VIEW peek AS SELECT id, word FROM secrets WHERE id > 0;")
+    root.submit("words", "CREATE FUNCTION twice AS 'words.twice' LANGUAGE PYTHON;")
+    root.write("secret", {"id": 7, "word": "hidden"})
+    return guarded

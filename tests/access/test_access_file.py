@@ -209,8 +209,8 @@ def test_who_asks(tmp_path: Path) -> None:
     ):
         with pytest.raises(Unauthorised):
             access.identify(stranger)
-    assert access.owner(4711).name == "u"  # type: ignore[union-attr]
-    assert access.owner(4712) is None
+    owners = [access.owner(user) for user in (4711, 4712)]
+    assert [None if o is None else o.name for o in owners] == ["u", None]
 
 
 def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,3 +251,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = ran("check", str(file))
     assert "alice" in shown
     assert "read shared a.*; write a.*" in shown
+    more = '\n[jwt]\nkeys = "no.json"\nissuer = "i"\naudience = "a"\nroles = {}\n'
+    file.write_text(access_text() + more)
+    with pytest.raises(SystemExit) as end:
+        main(["access", "check", str(file)])
+    assert end.value.code == 1
+    assert f"keys file '{tmp_path}/no.json' cannot be read" in capsys.readouterr().err

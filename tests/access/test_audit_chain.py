@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -162,14 +163,17 @@ while True:
 """
 
 
+def has_lines(folder: Path, most: int) -> bool:
+    return sum(p.read_bytes().count(b"\n") for p in files_in(folder)) > most
+
+
 def test_kills_while_it_is_written(tmp_path: Path) -> None:
     for _ in range(3):
         with subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE
         ) as writer:
             before = len(told(tmp_path)) if files_in(tmp_path) else 0
-            eventually(lambda before=before: sum(  # type: ignore[misc]
-                p.read_bytes().count(b"\n") for p in files_in(tmp_path)) > before + 500)  # fmt: skip
+            eventually(partial(has_lines, tmp_path, before + 500))
             writer.send_signal(signal.SIGKILL)
         log = opened(tmp_path, 20_000, 1000)
         log.write([event("after")])

@@ -71,7 +71,7 @@ def written(folder: Path, keys: list[dict[str, Any]] = KEYS, more: str = "") -> 
     file = folder / "access.toml"
     file.write_text(
         access_text()
-        + f'\n[jwt]\nkeys = "{folder}/jwks.json"\nissuer = "{ISSUER}"\naudience = "{AUDIENCE}"\n'
+        + f'\n[jwt]\nkeys = "jwks.json"\nissuer = "{ISSUER}"\naudience = "{AUDIENCE}"\n'
         + 'roles = { analysts = "reader", platform = "root" }\nleeway = 10\n'
         + more
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_the_owner_of_a_file_is_its_principal(root: tuple[User, Path]) -> None:
         put(folder, "a.other.sql", JOB.format("a.in"), STRANGER): "may not change job 'a.other'",
     }
     for path, error in refused.items():
-        found = eventually(lambda path=path: refusal_of(user, path))  # type: ignore[misc]
+        found = eventually(partial(refusal_of, user, path))
         assert error in found
     put(folder, "any.sql", JOB.format("b.in"), os.geteuid())
     eventually(lambda: user.states().get("any") == "running")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,14 @@ def test_nobody_gets_a_password_that_he_does_not_know(life: Life) -> None:
         everywhere(life, user)
 
 
+def runs(user: User, version: int) -> bool:
+    return user.states().get("keeps") == "running" and user.job("keeps")["version"] == version
+
+
+def has_rows(life: Life, ids: list[int]) -> bool:
+    return life.rows() == ids
+
+
 def test_the_watched_folder(life: Life) -> None:
     """The same file is no new version, also after a restart; a new password is one."""
     folder = life.data / "jobs"
@@ -267,13 +276,13 @@ def test_the_watched_folder(life: Life) -> None:
     for life_number in range(2):
         with life.running(jobs=folder) as (_, user):
             user.topic("events")
-            eventually(lambda u=user: u.states().get("keeps") == "running", "the job of the file")  # type: ignore[misc]
+            eventually(partial(runs, user, version=1), "the job of the file")
             user.write("events", {"id": life_number, "word": "", "amount": 0})
-            eventually(lambda n=life_number: life.rows() == [0, 1][: n + 1], "the rows")  # type: ignore[misc]
+            eventually(partial(has_rows, life, [0, 1][: life_number + 1]), "the rows")
             assert user.job("keeps")["version"] == 1
             if life_number:
                 (folder / "keeps.sql").write_text(life.text(life.password()))
-                eventually(lambda u=user: u.job("keeps")["version"] == 2, "the new version")  # type: ignore[misc]
+                eventually(partial(runs, user, version=2), "the new version")
     (folder / "keeps.sql").unlink()
     life.search()
 

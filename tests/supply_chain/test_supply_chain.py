@@ -3,7 +3,6 @@ use."""
 
 from __future__ import annotations
 
-import email
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -31,10 +30,6 @@ class Stated(metadata.Distribution):
 
     def locate_file(self, path: object) -> Path:
         return Path(str(path))
-
-    @property
-    def metadata(self) -> metadata.PackageMetadata:
-        return email.message_from_string(self._text)  # type: ignore[return-value]
 
 
 def test_each_library_is_locked_with_hashes() -> None:
