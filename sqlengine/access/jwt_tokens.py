@@ -150,7 +150,7 @@ def _read_keys(path: Path) -> dict[str, _Key]:
         raise BadAccessFile(
             f"the keys file '{path}' cannot be read",
             detail=str(error),
-            hint="jwt.keys of the access file names a JWKS file; it counts from the access file's folder",
+            hint="jwt.keys names a JWKS file, and counts from the folder of the access file",
         ) from None
     found: dict[str, _Key] = {}
     for entry in keys:
