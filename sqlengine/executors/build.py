@@ -138,11 +138,6 @@ class OperatorFactory:
         return compile_rules(plan, RuleSet.empty(self._options), compiled)
 
 
-def _owner(node: PhysicalNode) -> str:
-    """The job that owns a row in error, or '' if several jobs share the node."""
-    return next(iter(node.jobs)) if len(node.jobs) == 1 else ""
-
-
 def _scan(plan: Scan, node: PhysicalNode) -> Operator:
     names = set(node.columns)
     columns = tuple(c for c in plan.table.physical if c.name in names)
@@ -155,7 +150,7 @@ def _union(plan: Union, node: PhysicalNode) -> Operator:
 
 
 def _interval_join(plan: IntervalJoin, node: PhysicalNode) -> Operator:
-    return IntervalJoinOperator(plan, _owner(node), aligned=not plan.proctime and _aligned(plan))
+    return IntervalJoinOperator(plan, aligned=not plan.proctime and _aligned(plan))
 
 
 def _aligned(plan: LogicalPlan) -> bool:
@@ -166,19 +161,19 @@ def _aligned(plan: LogicalPlan) -> bool:
 def _over(plan: Over, node: PhysicalNode) -> Operator:
     if plan.at_end:
         return OverAtEndOperator(plan)
-    return OverOperator(plan, _owner(node)) if plan.in_time else OverSortedOperator(plan)
+    return OverOperator(plan) if plan.in_time else OverSortedOperator(plan)
 
 
 def _rank(plan: Rank, node: PhysicalNode) -> Operator:
     if plan.waits_for_time:
-        return FirstRowOperator(plan, _owner(node))
+        return FirstRowOperator(plan)
     return UpdatingRankOperator(plan) if plan.row_key else RankOperator(plan)
 
 
 def _upsert_materialize(plan: UpsertMaterialize, node: PhysicalNode) -> Operator:
     if plan.conflict == "DEDUPLICATE":
         return UpsertMaterializeOperator(plan)
-    return ResolveConflictsOperator(plan, _owner(node))
+    return ResolveConflictsOperator(plan)
 
 
 Build: TypeAlias = Callable[[PhysicalNode], Operator]
@@ -198,43 +193,40 @@ def _entry(
 _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
     (
         _entry(Scan, _scan),
-        _entry(Values, lambda plan, node: ValuesOperator(plan, _owner(node))),
+        _entry(Values, lambda plan, node: ValuesOperator(plan)),
         _entry(AssignWatermark, lambda plan, node: WatermarkOperator(plan, evaluate)),
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
-        _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns, _owner(node))),
-        _entry(
-            TableFunction,
-            lambda plan, node: TableFunctionOperator(plan, node.columns, _owner(node)),
-        ),
+        _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns)),
+        _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns)),
         _entry(Expand, lambda plan, node: ExpandOperator(plan, node.columns)),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),
         _entry(ShuffleOut, lambda plan, node: ShuffleOutOperator(plan, encode_batch)),
         _entry(ShuffleScan, lambda plan, node: ShuffleScanOperator(plan, decode_batch)),
         _entry(ShuffleIn, lambda plan, node: ShuffleInOperator(plan)),
-        _entry(LocalAggregate, lambda plan, node: LocalAggregateOperator(plan, _owner(node))),
-        _entry(GlobalAggregate, lambda plan, node: GlobalAggregateOperator(plan, _owner(node))),
-        _entry(GroupAggregate, lambda plan, node: GroupAggregateOperator(plan, _owner(node))),
-        _entry(WindowAssign, lambda plan, node: window_operator(plan, _owner(node))),
-        _entry(SessionAssign, lambda plan, node: window_operator(plan, _owner(node))),
-        _entry(EmittingAggregate, lambda plan, node: window_operator(plan, _owner(node))),
-        _entry(WindowAggregate, lambda plan, node: window_operator(plan, _owner(node))),
-        _entry(WindowRank, lambda plan, node: window_operator(plan, _owner(node))),
-        _entry(WindowJoin, lambda plan, node: window_operator(plan, _owner(node))),
+        _entry(LocalAggregate, lambda plan, node: LocalAggregateOperator(plan)),
+        _entry(GlobalAggregate, lambda plan, node: GlobalAggregateOperator(plan)),
+        _entry(GroupAggregate, lambda plan, node: GroupAggregateOperator(plan)),
+        _entry(WindowAssign, lambda plan, node: window_operator(plan)),
+        _entry(SessionAssign, lambda plan, node: window_operator(plan)),
+        _entry(EmittingAggregate, lambda plan, node: window_operator(plan)),
+        _entry(WindowAggregate, lambda plan, node: window_operator(plan)),
+        _entry(WindowRank, lambda plan, node: window_operator(plan)),
+        _entry(WindowJoin, lambda plan, node: window_operator(plan)),
         _entry(Rank, _rank),
         _entry(IntervalJoin, _interval_join),
-        _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan, _owner(node))),
-        _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan, _owner(node))),
-        _entry(Join, lambda plan, node: JoinOperator(plan, _owner(node))),
-        _entry(Constrain, lambda plan, node: ConstraintEnforcerOperator(plan, _owner(node))),
-        _entry(Normalize, lambda plan, node: NormalizeOperator(plan, _owner(node))),
+        _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan)),
+        _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan)),
+        _entry(Join, lambda plan, node: JoinOperator(plan)),
+        _entry(Constrain, lambda plan, node: ConstraintEnforcerOperator(plan)),
+        _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),
         _entry(UpsertMaterialize, _upsert_materialize),
         _entry(DropUpdateBefore, lambda plan, node: DropUpdateBeforeOperator(plan)),
         _entry(ToChangelog, lambda plan, node: ToChangelogOperator(plan)),
-        _entry(FromChangelog, lambda plan, node: FromChangelogOperator(plan, _owner(node))),
-        _entry(MatchRecognize, lambda plan, node: MatchOperator(plan, _owner(node))),
+        _entry(FromChangelog, lambda plan, node: FromChangelogOperator(plan)),
+        _entry(MatchRecognize, lambda plan, node: MatchOperator(plan)),
         _entry(Over, _over),
         _entry(Materialize, lambda plan, node: MaterializeOperator(plan)),
-        _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan, _owner(node))),
+        _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
     )
 )

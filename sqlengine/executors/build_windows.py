@@ -29,25 +29,23 @@ from sqlengine.operators.windows.slices import SlicedAggregateOperator
 Windowed: TypeAlias = WindowAssign | SessionAssign | WindowAggregate | WindowRank | WindowJoin
 
 
-def window_operator(plan: Windowed, owner: str) -> Operator:
-    """Builds the operator of `plan`; its rows in error belong to the job `owner`."""
+def window_operator(plan: Windowed) -> Operator:
+    """Builds the operator of `plan`."""
     match plan:
         case WindowAssign():
             return WindowAssignOperator(plan)
         case SessionAssign():
-            return SessionAssignOperator(plan, owner)
+            return SessionAssignOperator(plan)
         case WindowRank():
-            return WindowRankOperator(plan, owner)
+            return WindowRankOperator(plan)
         case WindowJoin():
-            return WindowJoinOperator(plan, owner, aligned=_take_turns(plan))
+            return WindowJoinOperator(plan, aligned=_take_turns(plan))
         case EmittingAggregate():
-            return EmittingAggregateOperator(plan, owner)
+            return EmittingAggregateOperator(plan)
     if plan.session is not None:
-        return SessionAggregateOperator(plan, owner)
+        return SessionAggregateOperator(plan)
     return (
-        SlicedAggregateOperator(plan, owner)
-        if plan.shared is not None
-        else WindowAggregateOperator(plan, owner)
+        SlicedAggregateOperator(plan) if plan.shared is not None else WindowAggregateOperator(plan)
     )
 
 

@@ -100,12 +100,9 @@ def _bisect(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> 
 
 
 def _letter(node: PhysicalNode, row: Batch, error: Exception) -> Batch:
-    """The dead letter of a row, owned by the job, or by nobody ('') if jobs share the operator."""
-    owner = next(iter(node.jobs)) if len(node.jobs) == 1 else ""
+    """The dead letter of a row."""
     reason = f"internal error: {type(error).__name__}: {error}"
-    return dead_letters(
-        row, owner=owner, place=row.origin, subject=describe_operator(node), reason=reason
-    )
+    return dead_letters(row, place=row.origin, subject=describe_operator(node), reason=reason)
 
 
 def describe_operator(node: PhysicalNode) -> str:

@@ -54,7 +54,7 @@ class SinkFailed(JobsFailed):
 
 
 class RowsFailed(JobsFailed):
-    """A row in error of a job with 'job.on-error' = 'fail'. `jobs` is {''} for a record that its
+    """Rows in error of one job with 'job.on-error' = 'fail'. `jobs` is {''} for a record that its
     table cannot read."""
 
     lasting: ClassVar[bool] = True

@@ -21,7 +21,8 @@ ERROR_PORT = -1
 # The port of rows for which a job must stop, in the same schema; they are dead letters, too.
 FATAL_ERROR_PORT = -2
 
-# owner: the job, or '' for a table's records that all its jobs read; place: line:column in the
+# owner: the job; '' for all that have the operator, which the executor fills in, and for a table's
+# record that cannot be read; place: line:column in the
 # job's text, or shard@offset; subject: the expression or the table; reason: a text; payload: the
 # row's values as JSON, or the record. shard, offset: the record that the row came from, NULL where
 # unknown. The executor fills in the rest: the qualified table, its topic or path, and the id of the

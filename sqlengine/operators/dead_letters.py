@@ -17,35 +17,36 @@ MAX_PAYLOAD = 64 * 1024
 def dead_letters(
     rows: Batch,
     *,
-    owner: str | Sequence[str],
     place: str | Sequence[str],
     subject: str | Sequence[str],
     reason: str | Sequence[str],
+    owner: str = "",
 ) -> Batch:
     """Returns one dead letter for each row of `rows`, with the row's values as JSON (cut at 64
     KiB).
 
-    A single text applies to all rows.
+    A single text applies to all rows. `owner`: the job, where it is not all jobs that have the
+    operator. Those change while an operator runs, so that the executor alone knows them.
     """
     return letters(
         rows,
-        owner,
         place,
         subject,
         reason,
         [describe(rows, i) for i in range(rows.num_rows)],
         rows.offsets,
+        owner,
     )
 
 
 def letters(
     like: Batch,
-    owner: str | Sequence[str],
     place: str | Sequence[str],
     subject: str | Sequence[str],
     reason: str | Sequence[str],
     payload: Sequence[str],
     offsets: IntArray | None = None,
+    owner: str = "",
 ) -> Batch:
     """Returns a DEAD_LETTER batch at the time of `like`.
 

@@ -25,10 +25,9 @@ class LateGate:
     table of late rows.
     """
 
-    def __init__(self, node: Stateful, owner: str, port: int = 0, reason: str = REASON) -> None:
+    def __init__(self, node: Stateful, port: int = 0, reason: str = REASON) -> None:
         self._letters = node.tells_late
         self._port = late_port(port) if node.late is not None else None
-        self._owner = owner
         self._subject = f"{type(node).__name__} {node.label}"
         self._reason = reason
 
@@ -46,7 +45,6 @@ class LateGate:
         elif self._letters:
             letters = dead_letters(
                 batch.take(rows),
-                owner=self._owner,
                 place="",
                 subject=self._subject,
                 reason=self._reason,

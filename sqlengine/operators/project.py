@@ -25,14 +25,13 @@ class ProjectOperator:
     by the error port and has no other output.
     """
 
-    def __init__(self, node: Project, columns: Sequence[str], owner: str = "") -> None:
+    def __init__(self, node: Project, columns: Sequence[str]) -> None:
         items = [(n, e) for n, e in node.items if n in set(columns)]
         self.schema = Schema(tuple(Column(n, e.type) for n, e in items))
         self._items = [
             (str(e), find_position(e), compile_column(e, f"{node.salt}/{name}"))
             for name, e in items
         ]
-        self._owner = owner
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -62,7 +61,6 @@ class ProjectOperator:
         first = [next(i for i, v in enumerate(vectors) if _fails(v, int(r))) for r in rows]
         return dead_letters(
             batch.take(rows),
-            owner=self._owner,
             place=[places[i] for i in first],
             subject=[texts[i] for i in first],
             reason=[errors.reason(int(r)) for r in rows],

@@ -121,7 +121,6 @@ class ScanOperator:
         offsets = batch.column(OFFSET).take(where).to_pylist()
         return letters(
             batch,
-            owner="",
             place=[f"{batch.origin}@{o}" for o in offsets],
             subject=self._table,
             reason=[b.reason for b in bad],

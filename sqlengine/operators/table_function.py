@@ -30,7 +30,7 @@ class TableFunctionOperator:
     one input row are in the order in which the function returned them.
     """
 
-    def __init__(self, node: TableFunction, columns: Sequence[str], owner: str = "") -> None:
+    def __init__(self, node: TableFunction, columns: Sequence[str]) -> None:
         bind = lookup_table(node.call.function)
         if bind is None:
             raise PlanError(
@@ -38,7 +38,6 @@ class TableFunctionOperator:
             )
         self.schema = node.schema.select(tuple(columns))
         self._node = node
-        self._owner = owner
         self._arguments = [compile_expression(a) for a in node.call.args]
         self._kernel = bind([a.type for a in node.call.args])
         self._condition = None if node.condition is None else compile_expression(node.condition)
@@ -139,7 +138,6 @@ class TableFunctionOperator:
         place = find_position(self._node.call)
         return dead_letters(
             batch.take(rows),
-            owner=self._owner,
             place=str(place) if place else "",
             subject=str(self._node.call),
             reason=[errors.reason(int(r)) for r in rows],

@@ -27,9 +27,8 @@ class ValuesOperator:
     Stateless. A row in which an expression fails leaves by the error port.
     """
 
-    def __init__(self, node: Values, owner: str = "") -> None:
+    def __init__(self, node: Values) -> None:
         self._node = node
-        self._owner = owner
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -59,7 +58,6 @@ class ValuesOperator:
         self._counters["rows_in_error"] += len(failed)
         return letters(
             batch,
-            owner=self._owner,
             place=[str(find_position(e) or "") for e, _ in failed],
             subject=[str(e) for e, _ in failed],
             reason=[reason for _, reason in failed],

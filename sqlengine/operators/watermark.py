@@ -268,7 +268,6 @@ class WatermarkOperator:
         subject = f"WATERMARK FOR {mark.column} AS {mark.expression}"
         letters = dead_letters(
             batch.take(rows),
-            owner="",
             place=batch.origin,
             subject=subject,
             reason=reasons,

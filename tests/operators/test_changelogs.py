@@ -129,7 +129,7 @@ def test_upserts_become_a_full_changelog(
 def test_a_row_for_which_the_filter_fails_changes_nothing() -> None:
     share = Call("/", (Literal(6, INT), ColumnRef("v", INT)), INT)
     above = Call(">", (share, Literal(1, INT)), BOOLEAN)
-    memory, operator = TaskContext(), NormalizeOperator(Normalize(SOURCE, ("k",), above), "job")
+    memory, operator = TaskContext(), NormalizeOperator(Normalize(SOURCE, ("k",), above))
     operator.open(memory)
     told: list[Change] = [
         (INSERT, ("a", 1, 3)),

@@ -105,7 +105,7 @@ def session(row: Row, held: list[Open], gap_ms: int, reached: int) -> list[Open]
 def operators(plan: LogicalPlan) -> list[Operator]:
     made: list[Operator] = []
     while isinstance(plan, WindowAggregate | WindowAssign | SessionAssign):
-        made.append(window_operator(plan, ""))
+        made.append(window_operator(plan))
         plan = plan.input
     assert isinstance(plan, AssignWatermark)
     return [WatermarkOperator(plan, evaluate), *reversed(made)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import Replay
@@ -31,13 +32,14 @@ class RowErrors:
         written = False
         for port, letters in errors:
             if port == FATAL_ERROR_PORT:
-                self.fatal.append(RowsGivenUp(letters))
+                self.fatal += [RowsGivenUp(part) for part in _by_owner(letters)]
                 continue
             owners = letters.columns[0].to_pylist()
             # By row: operators are shared, so that one batch may hold letters of several jobs.
             fatal = np.array([self._fails_on_error(owner) for owner in owners], np.bool_)
             if fatal.any():
-                self.fatal.append(RowsFailed(letters.take(np.flatnonzero(fatal))))
+                failed = letters.take(np.flatnonzero(fatal))
+                self.fatal += [RowsFailed(part) for part in _by_owner(failed)]
                 letters = letters.take(np.flatnonzero(~fatal))
                 owners = letters.columns[0].to_pylist()
             progress.dead_letters += letters.num_rows
@@ -54,3 +56,11 @@ class RowErrors:
             return False
         self.sink.mark_replayed(replay, now_ms)
         return True
+
+
+def _by_owner(letters: Batch) -> list[Batch]:
+    """The letters of each job: every one of them fails for itself."""
+    rows: dict[str, list[int]] = {}
+    for row, owner in enumerate(letters.columns[0].to_pylist()):
+        rows.setdefault(owner, []).append(row)
+    return [letters.take(np.array(of_job)) for of_job in rows.values()]

@@ -29,23 +29,21 @@ class Accumulators:
     """The accumulators of `calls` over the rows of one input, by slot of the operator's table.
 
     `columns` must be among the value columns of the table passed to `attach`. With `retract`, rows
-    can be retracted. A row for which a user's aggregate fails leaves by the error port, in the name
-    of `owner`, and is skipped by the calls after it. `keeping` names the result columns of calls
-    that need no retraction all the same (monotonic arguments). With `tabled`, the values seen by
+    can be retracted. A row for which a user's aggregate fails leaves by the error port, and is
+    skipped by the calls after it. `keeping` names the result columns of calls that need no
+    retraction all the same (monotonic arguments). With `tabled`, the values seen by
     DISTINCT calls are in tables of their own (`open_tables`), as Flink's MapViews are.
     """
 
     def __init__(
         self,
         calls: Sequence[AggregateCall],
-        owner: str = "",
         *,
         retract: bool = False,
         keeping: frozenset[str] = frozenset(),
         tabled: bool = False,
     ) -> None:
         self.calls = calls
-        self._owner = owner
         plain = {
             i: name
             for i, c in enumerate(calls)
@@ -225,7 +223,6 @@ class Accumulators:
         self._counters["rows_in_error"] += count
         return dead_letters(
             rows.take(bad),
-            owner=self._owner,
             place="",
             subject=str(call),
             reason=[errors.reason(int(row)) for row in bad],

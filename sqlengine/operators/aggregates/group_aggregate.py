@@ -43,12 +43,12 @@ class GroupAggregateOperator:
     emitted even where nothing differs, as in Flink); tables `distinct <n>`.
     """
 
-    def __init__(self, node: GroupAggregate, owner: str = "") -> None:
+    def __init__(self, node: GroupAggregate) -> None:
         self._node = node
         self._retracts = bool(node.input.changes)
         keeping = node.monotonic_extremes if self._retracts else frozenset[str]()
         self._accumulators = Accumulators(
-            node.aggregates, owner, retract=self._retracts, keeping=keeping, tabled=not node.ttl_ms
+            node.aggregates, retract=self._retracts, keeping=keeping, tabled=not node.ttl_ms
         )
 
     def open(self, context: Context) -> None:

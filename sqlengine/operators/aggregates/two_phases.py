@@ -30,9 +30,8 @@ class LocalAggregateOperator:
     `rows_before_exchange` and `rows_over_exchange`.
     """
 
-    def __init__(self, node: LocalAggregate, owner: str = "") -> None:
+    def __init__(self, node: LocalAggregate) -> None:
         self._node = node
-        self._owner = owner
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -42,7 +41,7 @@ class LocalAggregateOperator:
         output: Output = []
         if not batch.num_rows:
             return [(0, replace(batch.tick(node.schema), origin=batch.origin, steps=batch.steps))]
-        accumulators = Accumulators(node.aggregates, self._owner)
+        accumulators = Accumulators(node.aggregates)
         # A table for this batch alone: it has no state, and numbers the keys as state tables do.
         table = KeyedTable(
             "local",
@@ -81,8 +80,8 @@ class GlobalAggregateOperator(GroupAggregateOperator):
     State and output are those of `GroupAggregateOperator`.
     """
 
-    def __init__(self, node: GlobalAggregate, owner: str = "") -> None:
-        super().__init__(node, owner)
+    def __init__(self, node: GlobalAggregate) -> None:
+        super().__init__(node)
         self._parts = node.local.parts
 
     def _add(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:

@@ -39,9 +39,8 @@ class ConstraintEnforcerOperator:
     by the error port, or its values are trimmed and padded.
     """
 
-    def __init__(self, node: Constrain, owner: str = "") -> None:
+    def __init__(self, node: Constrain) -> None:
         self._node = node
-        self._owner = owner
         self._converters = {
             c.name: self._converter(c.type, top=True)
             for c in node.columns
@@ -158,7 +157,6 @@ class ConstraintEnforcerOperator:
         self._counters["rows_in_error"] += len(rows)
         return dead_letters(
             batch.take(np.array(rows, np.int64)),
-            owner=self._owner,
             place="",
             subject="the row to write",
             reason=[reasons[i] for i in rows],

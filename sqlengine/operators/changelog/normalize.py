@@ -43,9 +43,8 @@ class NormalizeOperator:
     emitted even where nothing differs, as in Flink).
     """
 
-    def __init__(self, node: Normalize, owner: str = "") -> None:
+    def __init__(self, node: Normalize) -> None:
         self._node = node
-        self._owner = owner
         self._values = Schema(tuple(c for c in node.schema if c.name not in node.keys))
 
     def open(self, context: Context) -> None:
@@ -93,7 +92,6 @@ class NormalizeOperator:
         self._counters["rows_in_error"] += len(failed)
         return dead_letters(
             rows.take(failed),
-            owner=self._owner,
             place=str(find_position(predicate) or ""),
             subject=str(predicate),
             reason=[errors.reason(int(r)) for r in failed],

@@ -51,9 +51,8 @@ class ResolveConflictsOperator:
     table `rows`, key -> its row. Timers: `#stamp`.
     """
 
-    def __init__(self, node: UpsertMaterialize, owner: str = "") -> None:
+    def __init__(self, node: UpsertMaterialize) -> None:
         self._node = node
-        self._owner = owner
         self._identity = node.rows_by or node.schema.names
 
     def open(self, context: Context) -> None:
@@ -200,7 +199,6 @@ class ResolveConflictsOperator:
         self._counters["rows_in_error"] += len(conflicts)
         return dead_letters(
             letters,
-            owner=self._owner,
             place="",
             subject="ON CONFLICT DO ERROR",
             reason=f"a second row of the primary key ({', '.join(self._node.keys)})",

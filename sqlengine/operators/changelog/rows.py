@@ -63,9 +63,8 @@ class FromChangelogOperator:
     Stateless. Rows with NULL or an unknown code leave by the error port.
     """
 
-    def __init__(self, node: FromChangelog, owner: str = "") -> None:
+    def __init__(self, node: FromChangelog) -> None:
         self._node = node
-        self._owner = owner
         self._codes = pa.array([code for code, _ in node.kinds], pa.string())
         self._kinds = np.array([_KINDS[kind] for _, kind in node.kinds], np.int8)
 
@@ -100,7 +99,6 @@ class FromChangelogOperator:
         codes = letters.column(self._node.op).to_pylist()
         return dead_letters(
             letters,
-            owner=self._owner,
             place="",
             subject=f"FROM_CHANGELOG, column '{self._node.op}'",
             reason=[

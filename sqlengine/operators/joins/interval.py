@@ -88,13 +88,13 @@ class IntervalJoinOperator:
     late.
     """
 
-    def __init__(self, node: IntervalJoin, owner: str = "", *, aligned: bool = False) -> None:
+    def __init__(self, node: IntervalJoin, *, aligned: bool = False) -> None:
         self._node = node
         self._aligned = aligned
         self._sides = (_Side(node, 0), _Side(node, 1))
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
-        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+        self._residual = PairCondition(node, conjunction(residual)) if residual else None
 
     def open(self, context: Context) -> None:
         self._times = PortTimes(context, 2)

@@ -186,13 +186,13 @@ class LookupJoinOperator:
     `_EmittedRows` where the left input has changes. No timers.
     """
 
-    def __init__(self, node: LookupJoin, owner: str = "") -> None:
+    def __init__(self, node: LookupJoin) -> None:
         self._node = node
         self._table = _Dimension(node)
         self._keys = node.keys(0)
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
-        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+        self._residual = PairCondition(node, conjunction(residual)) if residual else None
         self._emitted = _EmittedRows(node) if node.left.changes else None
 
     def open(self, context: Context) -> None:

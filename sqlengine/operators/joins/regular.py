@@ -44,12 +44,11 @@ class JoinOperator:
     processing time.
     """
 
-    def __init__(self, node: Join, owner: str = "") -> None:
+    def __init__(self, node: Join) -> None:
         self._node = node
-        self._owner = owner
         self._sides = (JoinSide(node, 0), JoinSide(node, 1))
         residual = node.conditions[1]
-        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+        self._residual = PairCondition(node, conjunction(residual)) if residual else None
 
     def open(self, context: Context) -> None:
         self._times = PortTimes(context, 2)

@@ -223,8 +223,7 @@ def _stored_columns(side: StoredSide, slots: IntArray) -> list[pa.Array]:
 class PairCondition:
     """A residual condition over pairs of an arriving and a stored row."""
 
-    def __init__(self, node: BinaryJoin, condition: Scalar, owner: str) -> None:
-        self._owner = owner
+    def __init__(self, node: BinaryJoin, condition: Scalar) -> None:
         self._condition = condition
         self._evaluate = compile_expression(condition)
         names = columns_of(condition)
@@ -264,7 +263,6 @@ class PairCondition:
             self._counters["rows_in_error"] += count
             letters = dead_letters(
                 replace(pairs, offsets=None).take(bad),
-                owner=self._owner,
                 place=str(find_position(self._condition) or ""),
                 subject=str(self._condition),
                 reason=[vector.errors.reason(int(i)) for i in bad],

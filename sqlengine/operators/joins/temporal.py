@@ -135,12 +135,12 @@ class TemporalJoinOperator:
     their arrival) and `#kind`. Timers: `#time` of waiting rows.
     """
 
-    def __init__(self, node: TemporalJoin, owner: str = "") -> None:
+    def __init__(self, node: TemporalJoin) -> None:
         self._node = node
         self._versions = _Versions(node)
         self._keys = node.keys(0)
         residual = node.conditions[1]
-        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+        self._residual = PairCondition(node, conjunction(residual)) if residual else None
 
     def open(self, context: Context) -> None:
         self._times = PortTimes(context, 2)

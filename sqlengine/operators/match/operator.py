@@ -43,10 +43,9 @@ class MatchOperator:
     `RowStore`. Timers: the row time of waiting rows, and `#deadline` with WITHIN.
     """
 
-    def __init__(self, node: MatchRecognize, owner: str = "") -> None:
+    def __init__(self, node: MatchRecognize) -> None:
         self._node = node
-        self._owner = owner
-        self._late = LateGate(node, owner, reason=BEHIND)
+        self._late = LateGate(node, reason=BEHIND)
         self._schema = Schema(tuple(c for c in node.input.schema if c.name in node.columns))
         self._time = node.order[0].column
         self._by_event = node.by_event
@@ -250,10 +249,7 @@ class MatchOperator:
         rows, subjects, reasons = refused
         self._counters["rows_in_error"] += rows.num_rows
         place = "" if self._node.position is None else str(self._node.position)
-        owner = [self._owner] * rows.num_rows
-        return dead_letters(
-            rows, owner=owner, place=[place] * rows.num_rows, subject=subjects, reason=reasons
-        )
+        return dead_letters(rows, place=[place] * rows.num_rows, subject=subjects, reason=reasons)
 
     # ---- state -----------------------------------------------------------------------------------
 

@@ -69,9 +69,9 @@ class OverOperator:
     that bounded frames and LAG still need. Timers: `#due` of waiting rows.
     """
 
-    def __init__(self, node: Over, owner: str = "") -> None:
+    def __init__(self, node: Over) -> None:
         self._node = node
-        self._late = LateGate(node, owner, reason=BEHIND)
+        self._late = LateGate(node, reason=BEHIND)
         time = node.order[0].column
         self._time = time
         self._by_event = node.input.schema.type(time).is_rowtime

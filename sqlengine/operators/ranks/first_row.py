@@ -29,9 +29,9 @@ class FirstRowOperator:
     Timers: `#time`.
     """
 
-    def __init__(self, node: Rank, owner: str = "") -> None:
+    def __init__(self, node: Rank) -> None:
         self._node = node
-        self._late = LateGate(node, owner, reason=BEHIND)
+        self._late = LateGate(node, reason=BEHIND)
         self._time = node.order[0].column
         self._rest = tuple(n for n in node.input.schema.names if n not in node.partition)
 

@@ -36,9 +36,9 @@ class TemporalSortOperator:
     emitted. Timers: the row time.
     """
 
-    def __init__(self, node: TemporalSort, owner: str = "") -> None:
+    def __init__(self, node: TemporalSort) -> None:
         self._node = node
-        self._late = LateGate(node, owner, reason=BEHIND)
+        self._late = LateGate(node, reason=BEHIND)
         self._time = node.order[0].column
         self._by_event = node.input.schema.type(self._time).is_rowtime
         self.steps = FiringSteps(proctime=not self._by_event)

@@ -41,15 +41,15 @@ class WindowAggregateOperator:
     -> `#fires`, accumulators. Timers: `#fires`.
     """
 
-    def __init__(self, node: WindowAggregate, owner: str = "") -> None:
+    def __init__(self, node: WindowAggregate) -> None:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
         self._reassigner = WindowReassigner(node)
         self._aligned = is_aligned(node.input)
         self._retracts = bool(node.input.changes)
-        self._late = LateGate(node, owner)
-        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._late = LateGate(node)
+        self._accumulators = Accumulators(node.aggregates, retract=self._retracts)
         self._buffer = LocalBuffer(self._accumulators, _FIRES, window_below(node.input))
         self.steps = FiringSteps(proctime=self._clock.proctime)
 

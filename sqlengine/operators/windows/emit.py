@@ -56,13 +56,13 @@ class EmittingAggregateOperator:
     Timers: `#timer` on the processing time, `#fires` and `#clears`. Rows after `#clears` are late.
     """
 
-    def __init__(self, node: EmittingAggregate, owner: str = "") -> None:
+    def __init__(self, node: EmittingAggregate) -> None:
         self._node = node
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
         self._reassigner = WindowReassigner(node)
-        self._late = LateGate(node, owner)
-        self._accumulators = Accumulators(node.aggregates, owner)
+        self._late = LateGate(node)
+        self._accumulators = Accumulators(node.aggregates)
 
     def open(self, context: Context) -> None:
         self._late.open(context)

@@ -41,7 +41,7 @@ class WindowJoinOperator:
     windows.
     """
 
-    def __init__(self, node: WindowJoin, owner: str = "", *, aligned: bool = False) -> None:
+    def __init__(self, node: WindowJoin, *, aligned: bool = False) -> None:
         self._node = node
         self._aligned = aligned
         self._clock = clock_below(node.left)
@@ -51,12 +51,12 @@ class WindowJoinOperator:
                 node.keys(port),
                 node.ends[port],
                 self._clock,
-                LateGate(node, owner, port),
+                LateGate(node, port),
             )
             for port, side in enumerate(node.inputs)
         )
         residual = node.conditions[1]
-        self._residual = PairCondition(node, conjunction(residual), owner) if residual else None
+        self._residual = PairCondition(node, conjunction(residual)) if residual else None
 
     def open(self, context: Context) -> None:
         self._times = PortTimes(context, 2)

@@ -32,11 +32,11 @@ class WindowRankOperator:
     Late rows are dropped. State: `WindowRows`. Timers: the end of the windows.
     """
 
-    def __init__(self, node: WindowRank, owner: str = "") -> None:
+    def __init__(self, node: WindowRank) -> None:
         self._node = node
         self._clock = clock_below(node.input)
         self._rows = WindowRows(
-            node.input.schema, node.partition, node.bounds[1], self._clock, LateGate(node, owner)
+            node.input.schema, node.partition, node.bounds[1], self._clock, LateGate(node)
         )
         self._last_first = node.deduplicates and node.order[0].descending
         self._bound = _SMALLEST

@@ -41,7 +41,7 @@ class SessionAggregateOperator:
     arrival. State: `Sessions` with the accumulators. Timers: `#fires`.
     """
 
-    def __init__(self, node: WindowAggregate, owner: str = "") -> None:
+    def __init__(self, node: WindowAggregate) -> None:
         assert node.session is not None
         self._node, self._window = node, node.session
         self._clock = WindowClock(
@@ -49,8 +49,8 @@ class SessionAggregateOperator:
         )
         self._retracts = bool(node.input.changes)
         self.steps = FiringSteps(proctime=self._clock.proctime)
-        self._late = LateGate(node, owner)
-        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._late = LateGate(node)
+        self._accumulators = Accumulators(node.aggregates, retract=self._retracts)
         self._ordered = any(call.function.partition(" ")[0] in _LISTS for call in node.aggregates)
 
     def open(self, context: Context) -> None:
@@ -146,9 +146,9 @@ class SessionAssignOperator:
     State: `Sessions`; table `rows`, key and session number -> rows. Timers: `#fires`.
     """
 
-    def __init__(self, node: SessionAssign, owner: str = "") -> None:
+    def __init__(self, node: SessionAssign) -> None:
         self._node = node
-        self._late = LateGate(node, owner)
+        self._late = LateGate(node)
         self._clock = WindowClock(node.schema.type(node.window.time_column), node.window.zone)
         self.steps = FiringSteps(proctime=self._clock.proctime)
 

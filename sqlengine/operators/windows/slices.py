@@ -69,15 +69,15 @@ class SlicedAggregateOperator:
     on the watermark or the processing time.
     """
 
-    def __init__(self, node: WindowAggregate, owner: str = "") -> None:
+    def __init__(self, node: WindowAggregate) -> None:
         assert node.shared is not None
         self._node, self._window = node, node.shared
         self._start, self._end, _ = node.window_columns
         self._clock = clock_below(node.input)
         self._reassigner = WindowReassigner(node)
         self._retracts = bool(node.input.changes)
-        self._late = LateGate(node, owner)
-        self._accumulators = Accumulators(node.aggregates, owner, retract=self._retracts)
+        self._late = LateGate(node)
+        self._accumulators = Accumulators(node.aggregates, retract=self._retracts)
         self._buffer = LocalBuffer(self._accumulators, _FIRES, node.shared)
         self.steps = FiringSteps(proctime=self._clock.proctime)
 
