@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from planner.catalog import CatalogObject, Function, Table, View
 from planner.logical import LogicalPlan, Scan, Sink
 from planner.rewrite import nodes
-from sqlengine.access.policy import Action, allows, forbidden, require
+from sqlengine.access.policy import Action, allows, decide, forbidden, require
 from sqlengine.access.principals import Principal
 from sqlengine.system.secrets import secret_names
 
@@ -93,6 +93,18 @@ def check_plans(
         touched.add_object(item)
     touched.check(principal)
     return touched
+
+
+def check_new_topics(principal: Principal, topics: Iterable[str]) -> None:
+    """Raises Forbidden for the first of these topics, which are missing and would be made, that a
+    principal may not make."""
+    for name in topics:
+        decision = decide(principal, Action.WRITE_TOPIC, name)
+        if not decision.allowed:
+            error = forbidden(principal, Action.WRITE_TOPIC, name, decision.missing)
+            error.detail = f"the topic does not exist, and would be made; {error.detail}"
+            error.hint = f"who may write it makes it: sql topic create {name}"
+            raise error
 
 
 def may_see_savepoint(principal: Principal, job: str) -> None:

@@ -39,7 +39,7 @@ class ChangePlanner:
         self._registry = registry
         self._graphs = graphs
         self._savepoints = savepoints
-        self.permissions = Permissions(registry)
+        self.permissions = Permissions(registry, graphs.tables)
 
     def plan(self, work: Work) -> None:
         """Plans what is not refused yet. Afterwards each job is in `work.ready`, or has an

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from parser.errors import JobError, SqlError
 from planner.catalog import CatalogObject, Identifier
 from sqlengine.access.groups import check_group
-from sqlengine.access.plans import check_plans
+from sqlengine.access.plans import check_new_topics, check_plans
 from sqlengine.access.policy import Forbidden
 from sqlengine.access.principals import Principal
 from sqlengine.engine.requests import Request
+from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.work import Work
 from sqlengine.jobs.job import Job
 from sqlengine.jobs.planning import JobText, PlannedJob
@@ -25,8 +26,9 @@ from sqlengine.registry import Registry
 class Permissions:
     """Checks plans and numbers of jobs, in the thread that makes changes."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, tables: TableAccess) -> None:
         self._registry = registry
+        self._tables = tables
 
     def permitted(
         self,
@@ -72,6 +74,13 @@ class Permissions:
     def _check(self, owner: Principal, plan: PlannedJob, objects: Iterable[CatalogObject]) -> None:
         for group in sorted(check_plans(owner, plan.sinks, objects).groups):
             check_group(owner, group, self._registry.broker)
+        check_new_topics(owner, self._new_topics(plan))
+
+    def _new_topics(self, plan: PlannedJob) -> list[str]:
+        try:
+            return [topic.name for topic in self._tables.missing_topics(plan)]
+        except SqlError:  # options that are wrong: the job is refused for them
+            return []
 
     def check_start(self, job: Job, by: Principal) -> None:
         """Raises Forbidden for a job that its principal may not run any more: it does not start

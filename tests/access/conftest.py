@@ -22,7 +22,7 @@ roles = ["admin"]
 [principals.alice]
 roles = ["submit", "write"]
 jobs = ["a.*"]
-topics = { read = ["shared", "a.*"], write = ["a.*"] }
+topics = { read = ["shared", "a.*", "later"], write = ["a.*"] }
 functions = ["words.*"]
 quota = { jobs = 3 }
 

@@ -250,7 +250,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(access_text())
     shown = ran("check", str(file))
     assert "alice" in shown
-    assert "read shared a.*; write a.*" in shown
+    assert "read shared a.* later; write a.*" in shown
     more = '\n[jwt]\nkeys = "no.json"\nissuer = "i"\naudience = "a"\nroles = {}\n'
     file.write_text(access_text() + more)
     with pytest.raises(SystemExit) as end:

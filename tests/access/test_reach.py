@@ -33,6 +33,7 @@ def alice(tables: Guarded) -> Iterator[User]:
         user.client.delete(f"/api/v1/jobs/{job['name']}")
 
 
+MADE = ", 'topic.auto-create' = 'true', 'topic.auto-create.shards' = '1024'"
 REFUSED = {
     "read topic 'secret'": [
         OUT + "INSERT INTO mine SELECT id, word FROM secrets",
@@ -69,6 +70,13 @@ REFUSED = {
         OUT + "INSERT INTO common SELECT id, word FROM common",
         OUT + "INSERT INTO mine /*+ OPTIONS('topic' = 'shared') */ SELECT id, word FROM common",
         temporary("own", "shared") + "INSERT INTO own SELECT * FROM common",
+    ],
+    "write topic 'later'": [
+        OUT + temporary("own", "later", MADE) + "INSERT INTO mine SELECT * FROM own",
+        OUT + "INSERT INTO mine SELECT * FROM common /*+ OPTIONS('topic' = 'later',"
+        " 'topic.auto-create' = 'true') */",
+        OUT + temporary("own", "later", MADE) + "INSERT INTO mine SELECT * FROM common"
+        " UNION ALL SELECT * FROM own",
     ],
     "read topic '_jobs'": [
         OUT + temporary("log", "_jobs") + "INSERT INTO mine SELECT * FROM log",
@@ -112,6 +120,21 @@ def test_a_job_can(alice: User, tables: Guarded) -> None:
     assert alice.job("a.x")["by"] == "alice"
     (version,) = rows_of(alice.client.get("/api/v1/jobs/a.x/history"), "versions")
     assert version["by"] == "alice"
+
+
+def test_who_may_only_read_a_topic_does_not_make_it(alice: User, tables: Guarded) -> None:
+    """Neither with a job nor by its start; once it is there, it is read."""
+    root = tables.user("root")
+    root.topic("later")
+    text = OUT + temporary("own", "later", MADE) + "INSERT INTO mine SELECT * FROM own"
+    alice.submit("a.x", text)
+    alice.client.post("/api/v1/jobs/a.x/stop")
+    root.client.delete("/api/v1/topics/later")
+    refusal = alice.refused(lambda: alice.client.post("/api/v1/jobs/a.x/start"))
+    assert refusal.status == 403
+    assert "the topic does not exist, and would be made" in str(refusal)
+    topics = rows_of(root.client.get("/api/v1/topics"), "topics")
+    assert "later" not in {t["name"] for t in topics}
 
 
 def test_names_of_jobs(alice: User, tables: Guarded) -> None:
@@ -240,7 +263,7 @@ def test_rights_that_are_taken_away(tables: Guarded) -> None:
     alice, root = tables.user("alice"), tables.user("root")
     alice.submit("a.runs", OUT + "INSERT INTO mine SELECT * FROM common")
     alice.submit("a.stops", OUT + "INSERT INTO mine SELECT * FROM common WHERE id > 1")
-    less = PRINCIPALS.replace('read = ["shared", "a.*"]', 'read = ["a.*"]')
+    less = PRINCIPALS.replace('read = ["shared", ', "read = [")
     tables.file.write_text(access_text(less))
     sees = "/api/v1/topics/shared/records"
     eventually(lambda: ask(tables, "alice", "GET", sees)[0] == 403)
