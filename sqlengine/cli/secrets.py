@@ -66,6 +66,7 @@ def _plain(name: str, path: str | None, text: str) -> Iterator[Json]:
                 "column": column,
                 "option": found.value.option,
                 "table": found.value.owner,
+                "hint": found.remedy,
             }
 
 
@@ -77,6 +78,7 @@ def _draw(body: Json) -> None:
         table = f" of table '{place['table']}'" if place["table"] else ""
         click.echo(f"{where}: '{place['option']}'{table} is written plainly")
     if plain:
-        click.echo("hint: refer to a secret instead: '${secret:NAME}'", err=True)
+        for hint in dict.fromkeys(place["hint"] for place in plain if place["hint"]):
+            click.echo(f"hint: {hint}", err=True)
     else:
         click.echo("no passwords are written plainly", err=True)

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from parser.writer.names import quoted
 from sqlengine.connectors.option_texts import Value, pairs_in, values_in
 from sqlengine.connectors.registry import connector_names, get_connector
-from sqlengine.connectors.secret_names import is_secret
+from sqlengine.connectors.secret_names import is_secret, remedy
 from sqlengine.formats.base import Option
 from sqlengine.system.hidden import MASK, hidden
 from sqlengine.system.secrets import REFERENCE
@@ -47,6 +47,11 @@ class OptionValue:
     @property
     def secrets(self) -> list[str]:
         return [self.value.text[start:end] for start, end in self.spans]
+
+    @property
+    def remedy(self) -> str | None:
+        """How the password gets out of the text, for people; None where there is no way."""
+        return remedy(self.value.option, declared_by(self.value.options))
 
     def written(self, replaced: Callable[[str], str]) -> str:
         """Returns the literal with others in the place of its secrets."""

@@ -21,7 +21,7 @@ from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Sink, Source
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
-from sqlengine.connectors.secret_options import with_secrets
+from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import VALUE, changelog_mode_of, format_of
@@ -89,6 +89,7 @@ def validate(table: Table) -> None:
     nothing is opened."""
     connector = connector_of(table)
     options_of(table)
+    check_references(table, connector.options)
     can = connector.capabilities
     if table.partition_keys and not (can.partitioning or can.keeps_rows):
         raise UnsupportedError(

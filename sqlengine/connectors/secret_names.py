@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sqlengine.formats.base import Option
+from sqlengine.system.secrets import takes_secret
 
 # The last words of a name: ssl.keystore.password, client-secret, sasl.jaas.config, s3.access-key.
 _SECRET: Final = re.compile(
@@ -29,6 +30,16 @@ def is_secret(option: str, declared: Mapping[str, Option]) -> bool:
     if known is not None and known.secret is not None:
         return known.secret
     return _SECRET.search(option) is not None
+
+
+def remedy(option: str, declared: Mapping[str, Option]) -> str | None:
+    """Returns how a password gets out of an option of a table; None where there is no way."""
+    if takes_secret(option):
+        return "'${secret:NAME}' refers to one that is kept elsewhere"
+    if "password" not in declared:
+        return None
+    user = "'username' and " if "username" in declared else ""
+    return f"leave it out of '{option}', and write {user}'password' = '${{secret:NAME}}'"
 
 
 def place_options(options: Mapping[str, str], declared: Mapping[str, Option]) -> dict[str, str]:

@@ -9,11 +9,13 @@ from typing import TypeVar
 
 import msgspec
 
-from parser.errors import ExecutionError, SqlError
+from parser.errors import ExecutionError, OptionError, SqlError
 from planner.catalog import Table
 from sqlengine.connectors.base import Connector, Environment
-from sqlengine.connectors.secret_names import place_options
+from sqlengine.connectors.secret_names import place_options, remedy
+from sqlengine.formats.base import Option
 from sqlengine.system.hidden import without
+from sqlengine.system.secrets import secret_names, takes_secret
 
 T = TypeVar("T")
 
@@ -41,6 +43,19 @@ def with_secrets(
         if all(without(str(text), values) == str(text) for text in texts):
             raise
         raise ExecutionError(without(str(error), values)) from None
+
+
+def check_references(table: Table, declared: Mapping[str, Option]) -> None:
+    """Raises OptionError for a reference to a secret in an option that takes none; `declared` are
+    the options of the table's connector."""
+    for option, text in table.options.items():
+        if not takes_secret(option) and secret_names({option: text}):
+            raise OptionError(
+                f"option '{option}' of table '{table.display}' says where the table is, and takes"
+                " no secret",
+                hint=remedy(option, declared),
+                subject=option,
+            )
 
 
 def use_of(option: str, options: Mapping[str, str], connector: Connector) -> str:

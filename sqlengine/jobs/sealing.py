@@ -221,9 +221,8 @@ def _warning(sql: str, plain: list[OptionValue]) -> str | None:
     """Returns a line on passwords that a text has plainly."""
     if not plain:
         return None
-    place = Places(sql).at(plain[0].value.start)
-    names = ", ".join(dict.fromkeys(f"'{found.value.option}'" for found in plain))
-    return (
-        f"{place}: {names} is written plainly; '${{secret:NAME}}' refers to one that is kept"
-        " elsewhere"
-    )
+    places = Places(sql)
+    named = ", ".join(f"{places.at(found.value.start)}: '{found.value.option}'" for found in plain)
+    remedies = dict.fromkeys(found.remedy for found in plain)
+    said = (f"{named} {'is' if len(plain) == 1 else 'are'} written plainly", *remedies)
+    return "; ".join(text for text in said if text)

@@ -33,6 +33,12 @@ def secret_names(options: Mapping[str, str]) -> set[str]:
     return {name for kind, name in found if kind == "secret"}
 
 
+def takes_secret(option: str) -> bool:
+    """True for an option in which `${secret:NAME}` may stand: not for one that says which table it
+    is."""
+    return option not in _PLACES
+
+
 @dataclass(frozen=True)
 class Secrets:
     """The sources of secrets, in their order: `source`, a file of lines NAME=VALUE or a folder with
@@ -72,7 +78,7 @@ class Secrets:
                 where = f"option '{option}' of table '{table}'"
                 if found[1] == "sealed":
                     value = self._sealed(found[2], use(option), where)
-                elif option in _PLACES:
+                elif not takes_secret(option):
                     raise PlanError(f"{where} says where the table is, and takes no secret")
                 else:
                     value = self._value(found[2], where)

@@ -145,7 +145,7 @@ def test_a_whole_life(life: Life, caplog: pytest.LogCaptureFixture) -> None:
     with life.running() as (_, user):
         user.prepare()
         done = user.submit("keeps", life.text(first))
-        assert any("'password' is written plainly" in w for w in done["warnings"])
+        assert any("'password' are written plainly" in w for w in done["warnings"])
         user.write("events", user.event())
         eventually(lambda: life.rows() == [1], "the row in the database")
         assert user.submit("keeps", life.text(first))["status"] == "unchanged"
@@ -321,6 +321,21 @@ def test_places_of_errors_are_those_of_the_text(life: Life) -> None:
         body = user.refused(lambda: user.submit("wrong", text)).body
         line = text.splitlines()[int(str(body["line"])) - 1]
         assert line[int(str(body["column"])) - 1 :].startswith("'nosuch'")
+
+
+def test_a_warning_names_each_place_and_its_remedy(life: Life) -> None:
+    """A URL takes no reference."""
+    text = (
+        "CREATE TABLE m (id BIGINT) WITH ('connector' = 'jdbc', 'table-name' = 't',\n"
+        f"'password' = '{life.password()}',\n'url' = 'jdbc:mysql://app:{life.password()}@h/db')"
+    )
+    with life.running() as (_, user):
+        (warning,) = user.submit("defs", text)["warnings"]
+    assert warning == (
+        "2:14: 'password', 3:9: 'url' are written plainly; '${secret:NAME}' refers to one that is"
+        " kept elsewhere; leave it out of 'url', and write 'username' and 'password' ="
+        " '${secret:NAME}'"
+    )
 
 
 def test_what_the_command_line_tells(life: Life, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,6 +126,19 @@ def test_an_error_does_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         open_sink(table({**options, "path": "/x/${secret:A}"}, IDS), environment())
 
 
+def test_an_option_that_takes_no_secret(tmp_path: Path) -> None:
+    """It is refused where its table is defined, with what to write instead, and where it stands."""
+    text = (
+        "CREATE TABLE t (id BIGINT) WITH ('connector' = 'jdbc', 'table-name' = 't',\n"
+        "'url' = 'jdbc:mysql://app:${secret:PW}@h/db')"
+    )
+    with running(tmp_path / "data") as (_, user):
+        error = user.refused(lambda: user.submit("defs", text))
+    assert "'url' of table 't' says where the table is, and takes no secret" in error.message
+    assert "'username' and 'password' = '${secret:NAME}'" in str(error.body["hint"])
+    assert error.body["line"] == 2
+
+
 def test_a_server_shows_references(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
