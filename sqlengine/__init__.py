@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         SqlError,
     )
     from sqlengine.broker.consumer import Consumer
-    from sqlengine.broker.errors import Fenced
-    from sqlengine.client import Refused, Unreachable
+    from sqlengine.broker.errors import Fenced, Unreachable
+    from sqlengine.client import Refused
     from sqlengine.config import Config
     from sqlengine.connection import Connection, JobInfo, JobResult, TopicRecord, connect
     from sqlengine.connectors.base import (
@@ -134,7 +134,7 @@ _MODULES = {
     "SourceCapabilities": "sqlengine.connectors.base",
     "Table": "sqlengine.connectors.base",
     "TopicRecord": "sqlengine.connection",
-    "Unreachable": "sqlengine.client",
+    "Unreachable": "sqlengine.broker.errors",
     "connect": "sqlengine.connection",
     "sink": "sqlengine.functions.sdk",
     "udaf": "sqlengine.functions.sdk",

@@ -15,7 +15,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from parser.errors import JobError, Position, ServiceError, SqlError
+from parser.errors import JobError, Position, SqlError
+from sqlengine.broker.errors import Unreachable
 from sqlengine.config import LOCAL_SOCKET, LOOPBACK, data_folder, token_from
 from sqlengine.jobs.job import check_name
 from sqlengine.system.addresses import LOCAL, not_an_address, server_url
@@ -29,10 +30,6 @@ PATIENCE_S = 300
 _AGAIN_S = 1.0
 # So long a server may take to accept a connection on its local socket.
 _LOCAL_S = 2.0
-
-
-class Unreachable(ServiceError):
-    """No sqlengine server answers at the URL."""
 
 
 class Refused(SqlError):

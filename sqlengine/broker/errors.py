@@ -1,6 +1,7 @@
 """The errors of the broker.
 
 ServiceError
+├── Unreachable            no server answers, whatever was asked of it
 └── BrokerError            a topic, a shard or the data folder is at fault, or an invalid request
     ├── TopicNotFound
     ├── TopicExists
@@ -16,7 +17,7 @@ ServiceError
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
     ├── DataFolderLocked   another server uses the folder
-    └── BrokerUnreachable  a server's broker did not answer
+    └── BrokerUnreachable  a server's broker did not answer (`Unreachable`)
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from pathlib import Path
 from parser.errors import ServiceError, TryAgain
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Unreachable(ServiceError):
+    """No sqlengine server answers at the URL."""
 
 
 class BrokerError(ServiceError):
@@ -116,7 +121,7 @@ class DataFolderLocked(BrokerError):
     pass
 
 
-class BrokerUnreachable(BrokerError):
+class BrokerUnreachable(BrokerError, Unreachable):
     pass
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from parser.errors import SqlError
+from sqlengine.broker.errors import Unreachable
 from sqlengine.cli.descriptions import moment, origin_of, reason_of
 from sqlengine.cli.job_progress import (
     counts_of,
@@ -30,7 +31,7 @@ from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, item
 from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import Texts, job_texts
 from sqlengine.cli.waiting import at_work, connect
-from sqlengine.client import Client, Json, Refused, Unreachable, job_url
+from sqlengine.client import Client, Json, Refused, job_url
 from sqlengine.jobs.job import MAIN, JobState
 from sqlengine.system.words import count
 

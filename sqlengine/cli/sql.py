@@ -90,8 +90,8 @@ class LazyGroup(click.Group):
             raise click.UsageError(told, ctx) from None
 
     def invoke(self, ctx: click.Context) -> object:
+        from sqlengine.broker.errors import Unreachable
         from sqlengine.cli.messages import show_error
-        from sqlengine.client import Unreachable
 
         try:
             return super().invoke(ctx)

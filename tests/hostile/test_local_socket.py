@@ -15,7 +15,8 @@ import pytest
 
 from parser.errors import ServiceError
 from sqlengine import connect
-from sqlengine.client import Client, Refused, Unreachable, default_client
+from sqlengine.broker.errors import Unreachable
+from sqlengine.client import Client, Refused, default_client
 from sqlengine.config import Config
 from sqlengine.service import Service
 from tests.cli.conftest import Sql, sql

@@ -24,10 +24,10 @@ from sqlengine import connect
 from sqlengine.api.server import HttpServer
 from sqlengine.api.serving.admission import Head, Refusal
 from sqlengine.api.serving.certificates import TlsFiles
-from sqlengine.broker.errors import BrokerUnreachable
+from sqlengine.broker.errors import BrokerUnreachable, Unreachable
 from sqlengine.broker.remote.client import connect as connect_broker
 from sqlengine.cli import cli
-from sqlengine.client import Client, Refused, Unreachable
+from sqlengine.client import Client, Refused
 from sqlengine.config import Config
 from sqlengine.service import Service
 from sqlengine.system.client_tls import ClientTls

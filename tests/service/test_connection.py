@@ -131,8 +131,10 @@ def test_without_a_folder_it_leaves_nothing(
 
 
 def test_a_server_that_is_not_there_or_wants_a_token(tmp_path: Path) -> None:
-    with connect("http://127.0.0.1:9") as connection, pytest.raises(Unreachable):
-        connection.jobs()
+    with connect("http://127.0.0.1:9") as connection:
+        for ask in (connection.jobs, connection.topics, lambda: connection.read("events")):
+            with pytest.raises(Unreachable):
+                ask()
     with running(tmp_path / "data", token="secret") as (service, _):
         url = f"http://127.0.0.1:{service.port}"
         with connect(url, token="wrong") as connection, pytest.raises(Refused) as caught:
