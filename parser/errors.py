@@ -86,6 +86,13 @@ class SqlError(Exception):
         """The message with its detail, without the place: equal for equal faults elsewhere."""
         return self.message + (f" ({self.detail})" if self.detail else "")
 
+    @property
+    def with_hint(self) -> str:
+        """What `str` tells and what to do about it, in one line: for lists and logs. Texts of
+        libraries, which a detail may have, can be several."""
+        told = str(self) if self.hint is None else f"{self}; {self.hint}"
+        return " ".join(line.strip() for line in told.splitlines())
+
     def __str__(self) -> str:
         return (f"{self.position}: " if self.position else "") + self.reason
 

@@ -222,7 +222,7 @@ class DamagedTopic:
     def info(self) -> TopicInfo:
         known = self.definition or Definition(self.name, 0)
         return TopicInfo(
-            self.name, known.shards, (), (), 0, known.compacted, damage=str(self.error)
+            self.name, known.shards, (), (), 0, known.compacted, damage=self.error.with_hint
         )
 
 
@@ -251,7 +251,7 @@ def open_topics(
         elif opened.name.startswith(SYSTEM) or isinstance(opened.error, BrokerFull):
             raise opened.error
         else:
-            log.error("topic %r is left out: %s", opened.name, opened.error)
+            log.error("topic %r is left out: %s", opened.name, opened.error.with_hint)
             damaged[opened.name] = opened
     return topics, damaged
 

@@ -20,11 +20,6 @@ class JobsFailed(ExecutionError):
     jobs: frozenset[str]
     lasting: ClassVar[bool] = False
 
-    @property
-    def with_remedy(self) -> str:
-        """The reason for people; of a lasting failure with what ends it, since waiting does not."""
-        return f"{self}; {self.hint}" if self.lasting and self.hint else str(self)
-
 
 class FailureHandler(Protocol):
     """Takes jobs that fail, and the reason. It must not block. After a `lasting` failure, which

@@ -37,6 +37,7 @@ _NEVER_HELD: Final = (
 )
 _UNITS: Final = {"millis": "ms", "micros": "us", "nanos": None}
 # A group of rows is held in memory until it has so many rows or bytes.
+_LEFT_OUT: Final = "take the file away, or leave such files out: 'source.unreadable-files' = 'skip'"
 _GROUP_ROWS: Final = 1 << 20
 _READ: Final = 8192
 
@@ -111,10 +112,10 @@ class _Reader:
         except (pa.ArrowException, OSError) as error:
             raise ExecutionError(
                 f"'{path}' cannot be read as Parquet",
-                detail=str(error),
+                detail=" ".join(str(error).split()),
                 hint=(
-                    "a file that is still written to needs a hidden name (. or _ in front) until it"
-                    " is complete"
+                    f"{_LEFT_OUT}; one that is still written to needs a hidden name (. or _ in"
+                    " front)"
                 ),
             ) from None
         there = self._file.schema_arrow
@@ -180,7 +181,9 @@ class _Reader:
         try:
             return next(self._batches, None)
         except (pa.ArrowException, OSError) as error:
-            raise ExecutionError(f"'{self._path}' is damaged", detail=str(error)) from None
+            raise ExecutionError(
+                f"'{self._path}' is damaged", detail=" ".join(str(error).split()), hint=_LEFT_OUT
+            ) from None
 
     def _column(
         self, column: Column, parts: Sequence[pa.RecordBatch], rows: int, start: int

@@ -215,7 +215,7 @@ class GraphLoop:
             self._pause(str(error), FULL_DISK_PAUSE_S)
         except JobsFailed as error:
             if error.jobs != frozenset({""}):
-                self._on_failure(error.jobs, error.with_remedy, lasting=error.lasting)
+                self._on_failure(error.jobs, error.with_hint, lasting=error.lasting)
             return False
         except (OperatorFailed, StepEnded) as error:
             # on_failure has the graph reopened without these jobs.

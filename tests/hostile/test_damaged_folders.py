@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,22 @@ def test_a_damaged_topic_of_the_system_is_repaired_by_the_command_that_is_named(
     )  # fmt: skip
     assert f"{topic}: its options were lost" in done.stdout
     runs(data)
+
+
+def test_a_damaged_topic_is_told_with_its_remedy(data: Path) -> None:
+    """By the topic, the log and the jobs that use it."""
+    flip(data / "topics/events.topic/topic.json")
+    remedy = f"sql topic repair events --data {data}"
+    with Process(data) as process:
+        user = process.user()
+        reason = eventually(lambda: user.job("all")["reason"])
+        listed: Any = user.client.get("/api/v1/topics")
+        topics = {t["name"]: t for t in listed["topics"]}
+        assert process.end(signal.SIGTERM) == 0
+        assert remedy in reason
+        assert remedy in topics["events"]["damage"]
+        told = [line for line in process.said().splitlines() if "is left out" in line]
+        assert [remedy in line for line in told] == [True]
 
 
 def test_a_damaged_store_is_given_up_by_the_command_that_is_named(data: Path) -> None:
