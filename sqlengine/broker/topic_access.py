@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import struct
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 
@@ -205,7 +206,7 @@ def read_records(
     if records is None:
         return {"records": [], "next_offset": start}
     return {
-        "records": records_json(records, None if key is None else key.encode()),
+        "records": records_json(records, () if key is None else _forms_of_key(key)),
         "next_offset": records.next_offset,
     }
 
@@ -289,9 +290,16 @@ def topic_json(info: TopicInfo) -> Json:
     }
 
 
-def records_json(records: Records, wanted: bytes | None = None) -> list[Json]:
+def _forms_of_key(text: str) -> tuple[bytes, bytes]:
+    """Returns a key as it was appended, and as 'key.fields' of one STRING column writes it: the
+    canonical form of `sqlengine.state.canonical`, by which its shard is chosen."""
+    plain = text.encode()
+    return plain, struct.pack("<BI", 5, len(plain)) + plain
+
+
+def records_json(records: Records, wanted: Collection[bytes] = ()) -> list[Json]:
     """Returns values and keys as text, or as base64 under another name if they are not UTF-8; only
-    records of the key `wanted`, if given."""
+    records with one of the `wanted` keys, if given."""
     keys = records.keys.to_pylist() if records.keys is not None else [None] * records.num_rows
     rows = zip(
         records.offsets.tolist(),
@@ -302,7 +310,7 @@ def records_json(records: Records, wanted: bytes | None = None) -> list[Json]:
     )
     rows_json: list[Json] = []
     for offset, timestamp, key, value in rows:
-        if wanted is not None and key != wanted:
+        if wanted and key not in wanted:
             continue
         rows_json.append(
             {"offset": offset, "timestamp": timestamp, **_text("key", key), **_text("value", value)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,23 @@ def test_a_topic_that_several_jobs_name_is_told_once(creating: User, tmp_path: P
     shown = CliRunner().invoke(cli, arguments).output
     assert shown.count("created topic 'common' ") == 1
     assert shown.count("created topic 'out") == 3
+
+
+def test_keys_of_one_text_column_are_found_as_they_are_written(creating: User) -> None:
+    """Beside keys that a client gave."""
+    creating.topic("keyed")
+    creating.submit(
+        "keyed",
+        "CREATE TEMPORARY TABLE keyed (name STRING) WITH ('connector' = 'topic', 'topic' = 'keyed',"
+        " 'format' = 'json', 'key.fields' = 'name');"
+        "INSERT INTO keyed VALUES ('alice'), ('bob'), ('alicé'), ('')",
+    )
+    eventually(lambda: len(creating.read("keyed")) == 4)
+    creating.client.post("/api/v1/topics/keyed/records", b'{"name": "given"}', key="bob")
+
+    def found(key: str) -> list[str]:
+        records: Any = creating.client.get("/api/v1/topics/keyed/records", key=key)["records"]
+        return [json.loads(r["value"])["name"] for r in records]
+
+    wanted = {"alice": ["alice"], "bob": ["bob", "given"], "alicé": ["alicé"], "": [""], "a": []}
+    assert {key: found(key) for key in wanted} == wanted
