@@ -65,6 +65,21 @@ def test_attempts_are_shown_and_a_command_starts_elsewhere(tmp_path: Path, datab
         eventually(lambda: taken(database) == [1, 1], "the topic from its beginning")
 
 
+def test_a_start_shortens_the_pause(tmp_path: Path, database: Path) -> None:
+    settings = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 h"}
+    with running(tmp_path / "data", settings=settings) as (_, user):
+        user.topic("numbers")
+        user.submit("copy", JOB.format(path=database))
+        run(database, REFUSE)
+        user.write("numbers", {"id": 1})
+        eventually(lambda: user.job("copy")["state"] == "restarting", "a pause")
+        run(database, "DROP TRIGGER refuse")
+        user.client.post("/api/v1/jobs/copy/start", {})
+        eventually(lambda: taken(database) == [1], "the row that was refused")
+        job = user.job("copy")
+        assert (job["state"], job["restarts"], job["next_ms"]) == ("running", 0, None)
+
+
 def test_a_killed_server_goes_on_with_what_was_refused(tmp_path: Path, database: Path) -> None:
     data = tmp_path / "data"
 
