@@ -85,6 +85,7 @@ def read_rules(text: str) -> AccessRules:
     principals = {k.principal.name: k.principal for k in known}
     jwt = _jwt(top.table("jwt"), principals) if "jwt" in content else None
     audit = _audit(top.table("audit"))
+    top.use("jwt")
     top.done()
     return AccessRules(
         principals,
@@ -279,9 +280,9 @@ class _Section:
         return value
 
     def patterns(self, key: str, default: Patterns) -> Patterns:
+        found = self.texts(key)
         if key not in self.content:
             return default
-        found = self.texts(key)
         bad = next((p for p in found if not is_pattern(p)), None)
         if bad is not None:
             raise BadAccessFile(

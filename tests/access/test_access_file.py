@@ -76,6 +76,23 @@ def test_policy(line: str) -> None:
     assert bool(decision.missing) != decision.allowed
 
 
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        (
+            '[principals.a]\nroles = ["read"]\nfunction = []',
+            "certificates, connectors, functions, jobs, quota, roles, secrets, token, tokens, topics, users",
+        ),
+        ('[principals.a]\nroles = ["read"]\ntopics = { raed = [] }', "read, write"),
+        ('[principals.a]\nroles = ["read"]\n[jwts]', "audit, jwt, principals"),
+    ],
+)
+def test_a_misspelt_key_is_told_with_all_that_are_known(text: str, known: str) -> None:
+    with pytest.raises(BadAccessFile, match="unknown key") as error:
+        read_rules(text)
+    assert error.value.detail == f"known there: {known}"
+
+
 def test_the_example() -> None:
     """The file of the documentation is a whole one."""
     text = (ROOT / "examples" / "deployment" / "access.toml").read_text()
