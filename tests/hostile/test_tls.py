@@ -277,6 +277,13 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     for certificate, key in ((pair.certificate, other.key), (pair.key, pair.key)):
         with pytest.raises(ServiceError, match="cannot be used"):
             Service(Config(tmp_path / "d", port=0, tls_certificate=certificate, tls_key=key))
+    files = TlsFiles(pair.certificate, pair.key)
+    for mode in (0o644, 0o601, 0o620):
+        pair.key.chmod(mode)
+        with pytest.raises(ServiceError, match="may be read or written by others"):
+            files.context()
+    pair.key.chmod(0o640)
+    files.context()
     with pytest.raises(ServiceError, match="a certificate and its key are needed"):
         Service(Config(tmp_path / "d", port=0, tls_certificate=pair.certificate))
     with pytest.raises(ServiceError, match="certificate file '/nowhere' cannot be used"):

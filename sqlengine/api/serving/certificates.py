@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import logging
 import ssl
+import stat
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -29,8 +31,9 @@ class TlsFiles:
     client_ca: Path | None = None
 
     def context(self) -> ssl.SSLContext:
-        """Reads the files. Raises ServiceError for one that is none, and for a key that is of
-        another certificate."""
+        """Reads the files. Raises ServiceError for one that is none, for a key that is of another
+        certificate, and for one that everybody may read."""
+        self._check_rights()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -48,6 +51,17 @@ class TlsFiles:
                 raise _unreadable(f"the authorities '{self.client_ca}'", error) from None
             context.verify_mode = ssl.CERT_REQUIRED
         return context
+
+    def _check_rights(self) -> None:
+        # A group may read it: that of 'ssl-cert', say.
+        with suppress(OSError):  # that it is not there is told when it is read
+            mode = self.key.stat().st_mode
+            if mode & (stat.S_IRWXO | stat.S_IWGRP):
+                raise ServiceError(
+                    f"the key '{self.key}' may be read or written by others",
+                    detail="whoever has it can pass for this server",
+                    hint=f"chmod 600 {self.key}",
+                )
 
     def state(self) -> tuple[object, ...]:
         """Returns what changes when a file is written or replaced."""
