@@ -52,10 +52,12 @@ class Unauthorised(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """Somebody whom the server knows may not do what was asked for. `by`: the principal's name."""
+    """Somebody whom the server knows may not do what was asked for. `by`: the principal's name;
+    `named`: that of the object, if one was asked for."""
 
     title = "forbidden"
     by = ""
+    named = ""
 
 
 _READERS: Final = frozenset({Role.READ, Role.SUBMIT})
@@ -144,11 +146,14 @@ def require(principal: Principal, action: Action, name: str | None = None) -> No
 
 def forbidden(principal: Principal, action: Action, name: str | None, missing: str) -> Forbidden:
     """Returns the refusal: who asked for what, and what is missing."""
-    named = "" if name is None else f" '{name[:200]}'"
+    if name is not None:
+        what = f"{action.value} '{name[:200]}'"
+    else:  # any of them
+        what = action.value + "s" * any(rule.names is not None for rule in _RULES[action])
     error = Forbidden(
-        f"{principal.shown} may not {action.value}{named}",
+        f"{principal.shown} may not {what}",
         detail=f"missing: {missing}",
         hint="the server's administrator gives it, in the file that 'sql serve --access' names",
     )
-    error.by = principal.name
+    error.by, error.named = principal.name, name or ""
     return error

@@ -117,8 +117,10 @@ def audited(admit: Admit, audit: Audit) -> Admit:
         refused = admit(head)
         if refused is not None:
             what = f"{head.method} {head.path}"[:200]
-            by = refused.error.by if isinstance(refused.error, Forbidden) else ""
-            audit.count(_refusal(by, peer_name(head.peer), what, refused.error))
+            by, named = "", ""
+            if isinstance(refused.error, Forbidden):
+                by, named = refused.error.by, refused.error.named
+            audit.count(_refusal(by, peer_name(head.peer), what, refused.error, named))
         return refused
 
     return decide
@@ -216,8 +218,8 @@ def _reason(response: Response) -> str:
     return str(body.get("message", "")) if isinstance(body, dict) else ""
 
 
-def _refusal(by: str, peer: str, what: str, error: Exception) -> Event:
-    return Event(by, peer, what, outcome="refused", detail=str(error)[:300])
+def _refusal(by: str, peer: str, what: str, error: Exception, named: str = "") -> Event:
+    return Event(by, peer, what, named, outcome="refused", detail=str(error)[:300])
 
 
 def peer_name(peer: object) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
-from sqlengine.access.policy import Action, allows, decide, forbidden, require
+from sqlengine.access.policy import Action, allows, decide, forbidden
 from sqlengine.access.principals import TRUSTED, Grant, Principal, Role
 
 
@@ -117,8 +118,12 @@ def check_head(principal: Principal, method: str, path: str) -> None:
     """Raises Forbidden where the roles of a principal do not go as far as a request that has not
     come as a whole. What passes is looked at again: its path may be written in other ways."""
     need = _BY_PARTS.get((_as_get(method), _without_names(path)))
-    if need is not None and need.action is not None:
-        require(principal, need.action)
+    if need is None or need.action is None:
+        return
+    decision = decide(principal, need.action)
+    if not decision.allowed:
+        name = None if need.of in (None, ALL) else unquote(path.split("/")[_NAME])
+        raise forbidden(principal, need.action, name, decision.missing)
 
 
 def _as_get(method: str) -> str:

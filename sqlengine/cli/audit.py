@@ -86,6 +86,7 @@ def _object(event: Json) -> str:
 
 def _detail(event: Json) -> str:
     counts = [f"{event[k]} {k}" for k in ("times", "bytes") if k in event]
+    counts = ["once" if text == "1 times" else text for text in counts]
     text = " ".join(str(event.get("detail", "")).split())
     return ", ".join([*counts, *([text] if text else [])])
 

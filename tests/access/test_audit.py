@@ -125,13 +125,22 @@ def test_what_comes_often_is_counted(tmp_path: Path, capsys: pytest.CaptureFixtu
         for _ in range(5):
             assert ask(server, "reader", "DELETE", "/api/v1/topics/a.in")[0] == 403
             assert ask(server, "-", "GET", "/api/v1/jobs")[0] == 401
+        assert ask(server, "reader", "DELETE", "/api/v1/jobs/a.x")[0] == 403
         assert len(told(data / "audit")) == 2
     counted = {(t["by"], t["what"], t["outcome"]): t.get("times", 1) for t in told(data / "audit")}
     records = "/api/v1/topics/<name>/records"
     assert counted["alice", f"POST {records}", "done"] == 50
     assert counted["alice", f"GET {records}", "done"] == 2
     refused = {key[:2]: n for key, n in counted.items() if key[2] == "refused"}
-    assert refused == {("reader", "DELETE /api/v1/topics/a.in"): 5, ("", "GET /api/v1/jobs"): 5}
+    assert refused == {
+        ("reader", "DELETE /api/v1/topics/a.in"): 5,
+        ("", "GET /api/v1/jobs"): 5,
+        ("reader", "DELETE /api/v1/jobs/a.x"): 1,
+    }
+    shown = ran(capsys, "show", "--data", str(data), "--object", "a.x")
+    assert "once, principal 'reader' may not change job 'a.x'" in shown
+    shown = ran(capsys, "show", "--data", str(data), "--object", "a.in")
+    assert "5 times, principal 'reader' may not write topic 'a.in'" in shown
     whole = ran(capsys, "verify", "--data", str(data)).split()[-1]
     assert "whole" in ran(capsys, "verify", "--data", str(data), "--expect", whole)
     (path,) = files_in(data / "audit")

@@ -123,6 +123,18 @@ def test_a_refusal_says_who_what_and_why(guarded: Guarded) -> None:
     assert "missing: role 'submit'" in str(answer)
 
 
+def test_a_refusal_for_a_role_names_the_object_too(guarded: Guarded) -> None:
+    """Before the body is read, which may name more of them."""
+    for method, path, what in (
+        ("DELETE", "/api/v1/jobs/a.x%20y", "change job 'a.x y'"),
+        ("POST", "/api/v1/jobs/a.x/stop", "change job 'a.x'"),
+        ("POST", "/api/v1/jobs", "change jobs"),
+        ("DELETE", "/api/v1/topics/a.in", "write topic 'a.in'"),
+    ):
+        status, answer = ask(guarded, "reader", method, path)
+        assert (status, answer["message"]) == (403, f"principal 'reader' may not {what}")
+
+
 def test_lists_show_what_one_may_see(guarded: Guarded) -> None:
     def topics(who: str) -> set[str]:
         return {t["name"] for t in ask(guarded, who, "GET", "/api/v1/topics")[1]["topics"]}
