@@ -35,6 +35,19 @@ _KINDS: Final = (
 TABLE_FILES: Final = "files"
 
 
+class PathRefused(PlanError):
+    """SQL may not use a path; `why` follows it in the message."""
+
+    def __init__(self, path: Path, why: str, *, detail: str, hint: str | None = None) -> None:
+        super().__init__(f"'{path}' {why}", detail=detail, hint=hint)
+        self._path, self._why = path, why
+
+    def of_table(self, table: str) -> PathRefused:
+        """Names the table that has the path; returns the error itself."""
+        self.message = f"'{self._path}' of table '{table}' {self._why}"
+        return self
+
+
 def kind_of(mode: int) -> str | None:
     """Returns what a path is, by its mode; None for a regular file."""
     if stat.S_ISREG(mode):
@@ -100,15 +113,17 @@ class FileAccess:
 
     def _check(self, path: Path, real: str) -> None:
         if any(_is_below(real, k) for k in _KERNEL) and not _is_below(real, _SHARED_MEMORY):
-            raise PlanError(
-                f"'{path}' is the system's own",
+            raise PathRefused(
+                path,
+                "is the system's own",
                 detail=f"nothing below {', '.join(_KERNEL)} is a table's",
             )
         data = None if self.data is None else os.path.realpath(self.data)
         own = None if data is None else f"{data}/{TABLE_FILES}"
         if data is not None and _is_below(real, data) and not _is_below(real, str(own)):
-            raise PlanError(
-                f"'{path}' is in the server's data folder",
+            raise PathRefused(
+                path,
+                "is in the server's data folder",
                 detail=f"'{data}' is the server's own, but for '{own}'",
                 hint=f"keep files of tables in '{own}', or in another folder that --files names",
             )
@@ -117,12 +132,13 @@ class FileAccess:
         ):
             raise self._outside(path, real)
 
-    def _outside(self, path: Path, real: str) -> PlanError:
+    def _outside(self, path: Path, real: str) -> PathRefused:
         wanted = real if os.path.isdir(real) or not os.path.exists(real) else os.path.dirname(real)
         allowed = ", ".join(f"'{folder}'" for folder in self.folders or ())
         where = "" if str(path) == real else f"it is '{real}'; "
-        return PlanError(
-            f"'{path}' is outside the folders that SQL may use",
+        return PathRefused(
+            path,
+            "is outside the folders that SQL may use",
             # In the detail: the reason of a job that has failed has no hint.
             detail=(
                 f"{where}tables may be below {allowed}; allow it with"

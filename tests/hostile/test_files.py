@@ -373,7 +373,7 @@ def test_nothing_outside_the_folders(tmp_path: Path) -> None:
         for opening in (open_source, open_sink):
             with pytest.raises(PlanError) as error:
                 opening(plain(path), of)
-            assert "outside the folders" in error.value.message
+            assert "of table 't' is outside the folders" in error.value.message
             assert "sql serve --files " in str(error.value.detail)
     assert sorted(p.name for p in outside.iterdir()) == ["f"]
 

@@ -57,7 +57,7 @@ from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration
 from sqlengine.formats.registry import bulk_format_of, format_of
 from sqlengine.system.disk import Disk
-from sqlengine.system.file_access import FileAccess
+from sqlengine.system.file_access import FileAccess, PathRefused
 from sqlengine.system.sizes import size
 
 _ROLLING: Final = "sink.rolling-policy."
@@ -379,7 +379,10 @@ def _check_format(table: Table) -> None:
 def _path(table: Table, files: FileAccess) -> Path:
     """Returns where the files are. PlanError where SQL may not use that."""
     path = _named(table.options["path"])
-    files.check(path)
+    try:
+        files.check(path)
+    except PathRefused as error:
+        raise error.of_table(table.display) from None
     return path
 
 

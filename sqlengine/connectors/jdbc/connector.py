@@ -29,6 +29,7 @@ from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least
+from sqlengine.system.file_access import PathRefused
 
 _SQLITE: Final = "jdbc:sqlite:"
 
@@ -95,7 +96,10 @@ def _check_file(table: Table, environment: Environment) -> None:
     """PlanError for a database in a file that SQL may not use."""
     url = table.options["url"]
     if url.startswith(_SQLITE):
-        environment.files.check_file(Path(url.removeprefix(_SQLITE)))
+        try:
+            environment.files.check_file(Path(url.removeprefix(_SQLITE)))
+        except PathRefused as error:
+            raise error.of_table(table.display) from None
 
 
 def _account(table: Table) -> Account:
