@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from demo.hosts import Event
-from sqlengine.client import Client, Refused, Unreachable
+from sqlengine.broker.errors import Unreachable
+from sqlengine.client import Client, Refused
 
 
 class Feeder:

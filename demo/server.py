@@ -12,7 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from sqlengine.client import Client, Refused, Unreachable
+from sqlengine.broker.errors import Unreachable
+from sqlengine.client import Client, Refused
 
 
 class Server:

@@ -88,7 +88,7 @@ class SqlError(Exception):
 
     @property
     def with_hint(self) -> str:
-        """What `str` tells and what to do about it, in one line: for lists and logs. Texts of
+        """The text of `str` and what to do about it, in one line: for lists and logs. Texts of
         libraries, which a detail may have, can be several."""
         told = str(self) if self.hint is None else f"{self}; {self.hint}"
         return " ".join(line.strip() for line in told.splitlines())

@@ -50,7 +50,7 @@ class OptionValue:
 
     @property
     def remedy(self) -> str | None:
-        """How the password gets out of the text, for people; None where there is no way."""
+        """The way to get the password out of the text, for people; None where there is none."""
         return remedy(self.value.option, declared_by(self.value.options))
 
     def written(self, replaced: Callable[[str], str]) -> str:
