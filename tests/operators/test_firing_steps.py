@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -228,6 +229,17 @@ def test_sessions_of_many_keys_fire_over_several_epochs(name: str) -> None:
     job = Job(QUERIES[name], rows, 300, len(rows))
     assert len(job.run({2, 4}, {3})) == len(rows)
     assert len([record for record in job.log.records if record.resumed]) > 1
+
+
+def test_rows_of_one_key_cost_in_proportion_to_their_number() -> None:
+    """30,000 rows of one key and instant in one batch: 0.2 s of CPU, or 9 s where each is compared
+    with those before it."""
+    rows = [(1_000_000, "a", i) for i in range(30_000)] + [(4_000_000, "a", 0)]
+    job = Job(QUERIES["over times before"], rows, None, len(rows))
+    runner, begin = job.life(), process_time()
+    while not runner.finished:
+        runner.step()
+    assert process_time() - begin < 3
 
 
 def test_rows_behind_a_jump_do_not_make_it_one_step() -> None:
