@@ -287,6 +287,9 @@ class EmbeddedExecutor:
         """Lets an operator fire more of what is due; does nothing if it runs no more."""
         if resumption.node in self.running:
             since, *steps = resumption.passed
+            operator = self.running[resumption.node].operator
+            if isinstance(operator, FiresInSteps):
+                operator.steps.resumed = True
             plan = self.running[resumption.node].node.plan
             assert isinstance(plan, LogicalPlan), "rules have nothing to fire"
             tick = empty(plan.inputs[0].schema, proctime=proctime, watermark=resumption.watermark)
