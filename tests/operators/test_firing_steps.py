@@ -110,6 +110,7 @@ QUERIES = {
     "near": f"{PAIRS} FROM t a JOIN s b ON {NEAR}",
     "near, left": f"{PAIRS} FROM t a LEFT JOIN s b ON {NEAR}",
     "near, full": f"{PAIRS} FROM t a FULL JOIN s b ON {NEAR}",
+    "near, from the table that ends first": f"{PAIRS} FROM s a LEFT JOIN t b ON {NEAR}",
     "near, with a condition": f"{PAIRS} FROM t a FULL JOIN s b ON {NEAR} AND MOD(a.v + b.v, 3) <> 1",
     "near, in one table": f"{PAIRS} FROM t a FULL JOIN t b ON {NEAR} AND a.v < b.v",
     "near, for ever": (
