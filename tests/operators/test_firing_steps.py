@@ -259,6 +259,16 @@ def test_rows_behind_a_jump_wait_for_rows_that_it_makes_due(name: str) -> None:
     assert sum(bool(record.resumed) for record in job.log.records) >= 20
 
 
+def test_a_step_leaves_each_input_its_watermark() -> None:
+    """The first input of the join has ended when steps go on at the time of the second."""
+    rows = [(1_000_000 + i, f"k{i}", 1) for i in range(4)]
+    rows += [(2_000_000 + 500_000 * i, "a", 3) for i in range(12)]
+    query = QUERIES["near, from the table that ends first"].replace("LEFT", "FULL")
+    found = Job(query, rows, 1).run()
+    assert len(found) == 4 + 12
+    assert found == Job(query, rows, None).run()
+
+
 @pytest.mark.parametrize("name", ["session", "rows of sessions"])
 def test_sessions_of_many_keys_fire_over_several_epochs(name: str) -> None:
     rows = [(1_000_000, f"k{i}", i) for i in range(20_000)] + [(4_000_000, "end", 0)]
