@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from parser.types import INT, STRING, Schema, timestamp
 from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
-from sqlengine.batch import Batch, IntArray, from_pydict
+from planner.logical import IntervalJoin, JoinKind
+from sqlengine.batch import Batch, IntArray, empty, from_pydict
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
@@ -24,14 +25,18 @@ from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import repeat_epochs, restore
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.jobs.planning import JobText, plan_job
 from sqlengine.operators.base import Stream
+from sqlengine.operators.firing_steps import FiringLimit
+from sqlengine.operators.joins.interval import IntervalJoinOperator
 from sqlengine.operators.windows.join import WindowJoinOperator
 from sqlengine.snapshots.checkpoints import Checkpoints
 from sqlengine.state.store import MemoryStore
 from tests.operators.running import Log
+from tests.operators.test_timed_joins import EQUAL, LEFT, SIDES
 
 ROWS = Schema.of(ts=timestamp(3), k=STRING, v=INT)
 OTHER = Schema.of(ts=timestamp(3), n=INT)
@@ -267,6 +272,21 @@ def test_a_step_leaves_each_input_its_watermark() -> None:
     found = Job(query, rows, 1).run()
     assert len(found) == 4 + 12
     assert found == Job(query, rows, None).run()
+
+
+def test_rows_that_the_clock_makes_due_are_padded_in_steps() -> None:
+    limit, node = FiringLimit(), IntervalJoin(*SIDES, JoinKind.LEFT, EQUAL, "t", "rt", -5, 5, True)
+    limit.cost, join = 80, IntervalJoinOperator(node)
+    join.steps.share(limit, "join")
+    join.open(TaskContext())
+    held = from_pydict(LEFT, {"id": list(range(100)), "k": ["a"] * 100, "t": [0] * 100})
+    list(join.process(0, held))
+    padded = list[int]()
+    while not padded or limit.waiting:
+        join.steps.resumed = bool(padded)
+        out = join.process(0, empty(LEFT, proctime=1_000))
+        padded.append(sum(rows.num_rows for _, rows in out))
+    assert padded == [10] * 10
 
 
 @pytest.mark.parametrize("name", ["session", "rows of sessions"])

@@ -87,7 +87,8 @@ class IntervalRows:
 
     def waits(self, slots: IntArray) -> BoolArray:
         """Returns which of these rows are not joined yet."""
-        return self.numbers(TIME, slots) == _UNJOINED
+        waits: BoolArray = self.numbers(TIME, slots) == _UNJOINED
+        return waits
 
     def arrivals(self, slots: IntArray) -> IntArray:
         """Returns the arrival numbers of rows."""
