@@ -266,14 +266,25 @@ class EmbeddedExecutor:
     # ---- firing in steps -------------------------------------------------------------------------
 
     def resumptions(self) -> tuple[Resumption, ...]:
-        """The operators that have more to fire; those behind others first, so that none gets a
-        watermark after a later one."""
+        """The operators that have more to fire, but for those before others: what these have left
+        must be done before they get more."""
         known = [
             Resumption(node, steps.watermark, steps.passed, steps.idle)
             for node, steps in self.firing.waiting.items()
             if steps.watermark is not None
         ]
-        return tuple(sorted(known, key=lambda r: (-self.running[r.node].node.rank, r.node)))
+        last = [r for r in known if not self._behind(r.node).intersection(s.node for s in known)]
+        return tuple(sorted(last, key=lambda r: (-self.running[r.node].node.rank, r.node)))
+
+    def _behind(self, node: str) -> set[str]:
+        """The operators that get rows of a node, also by way of others."""
+        found, left = set[str](), [node]
+        while left:
+            edges = chain.from_iterable(self.running[left.pop()].node.edges.values())
+            new = {e.target for e in edges if e.target in self.running} - found
+            found |= new
+            left += new
+        return found
 
     def take_unknown(self) -> bool:
         """True if operators were restored since the last call of which it is not known whether they

@@ -264,6 +264,19 @@ def test_rows_behind_a_jump_wait_for_rows_that_it_makes_due(name: str) -> None:
     assert sum(bool(record.resumed) for record in job.log.records) >= 20
 
 
+def test_an_operator_gets_no_more_while_it_has_something_left() -> None:
+    rows = [(1_000_000, "a", 1), (1_030_000, "b", 2), (4_000_000, "a", 3), (9_000_000, "a", 3)]
+    over = (
+        f"SELECT k, wt, wt, n, SUM(v) OVER (PARTITION BY k ORDER BY wt) FROM (SELECT k, window_time"
+        f" AS wt, COUNT(*) AS n, SUM(v) AS v FROM {HOP} {GROUP}, window_time)"
+    )
+    job = Job(over, rows, 300)
+    assert job.run() == Job(over, rows, None).run()
+    resumed = [[r.node for r in record.resumed] for record in job.log.records if record.resumed]
+    assert {len(nodes) for nodes in resumed} == {1}
+    assert len({node for nodes in resumed for node in nodes}) == 2
+
+
 def test_a_step_leaves_each_input_its_watermark() -> None:
     """The first input of the join has ended when steps go on at the time of the second."""
     rows = [(1_000_000 + i, f"k{i}", 1) for i in range(4)]

@@ -32,7 +32,7 @@ from sqlengine.state.rows import RowsTable
 
 @dataclass
 class _Room:
-    """What a step may remove: all rows whose turn is before the watermark `last`, and `more` of
+    """The rows that a step may remove: all whose turn is before the watermark `last`, and `more` of
     those at it; these are at most so many in `all`, None for any number."""
 
     last: int
