@@ -12,15 +12,19 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from parser.errors import ServiceError
 from planner.graph.physical import PhysicalNode, PhysicalPlan
-from planner.logical import LogicalPlan
+from planner.logical import LogicalPlan, Scan
 from sqlengine.batch import Batch, empty, merge_runs
+from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
-from sqlengine.executors.epochs import Resumption
+from sqlengine.executors.epochs import EpochRecord, Resumption
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
+from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.executors.task_state import TaskState
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,
@@ -263,6 +267,19 @@ class EmbeddedExecutor:
         does."""
         return min((t for t in (o.timer() for o in self._timed) if t is not None), default=None)
 
+    def task_state(self) -> TaskState | None:
+        """Returns where tasks keep the state; None if it is in `tables`."""
+        return None
+
+    def restore_tasks(self, state: TaskState | None) -> None:
+        """Goes on with the state that tasks have kept, after `switch`. ServiceError where there are
+        no tasks."""
+        if state is not None:
+            raise ServiceError(
+                "the checkpoint was written by tasks of Spark",
+                hint="start the server with Spark, as before",
+            )
+
     # ---- firing in steps -------------------------------------------------------------------------
 
     def resumptions(self) -> tuple[Resumption, ...]:
@@ -317,6 +334,26 @@ class EmbeddedExecutor:
                 node.operator.steps.restore(left.watermark, left.passed, left.idle)
 
     # ---- rows ------------------------------------------------------------------------------------
+
+    def opened(self, scan: Scan, source: Source) -> Source:
+        """Returns the source through which the graph reads a table: the one that was opened."""
+        return source
+
+    def begin(self, record: EpochRecord) -> None:
+        """Begins an epoch."""
+        self.firing.cost = record.firing_cost
+
+    def read(
+        self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
+    ) -> None:
+        """Gives rows of a source to its node, see `push`."""
+        self.push(node, source.batch(chunk, record.proctime, record.seed), write)
+
+    def end(self) -> int:
+        """Ends an epoch after its `flush`. Returns how many rows were read that its chunks did not
+        have."""
+        self.firing.cost = None
+        return 0
 
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to input 0 of `node`, and what comes out to the nodes behind it. Rows for

@@ -25,7 +25,7 @@ from sqlengine.executors.seeds import spread_seed
 from sqlengine.executors.spark.boundary import failed
 from sqlengine.executors.spark.worker import (
     CHUNK_COLUMNS,
-    END_OF_BATCH,
+    END_OF_EPOCH,
     FRAME,
     FRAME_ORDER,
     STATELESS,
@@ -66,15 +66,15 @@ class _StageInstance:
     salt: int
 
 
-_instances: dict[tuple[str, str, int, int], _StageInstance] = {}
+_instances: dict[tuple[str, int, int], _StageInstance] = {}
 
 
 def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Batches) -> Batches:
     """Processes the frames of one partition; yields frames of results and for later stages.
 
     Where a stage before has failed it yields its failures alone. State is restored from the step's
-    `previous` batch and saved to a file of this batch, unless another attempt has done that
-    already, with the same content."""
+    `previous` epoch and saved to a file of this one, unless another attempt has done that already,
+    with the same content."""
     frames = pa.Table.from_batches(
         [pa.RecordBatch.from_arrays(b.columns, schema=FRAME) for b in batches], FRAME
     )
@@ -96,9 +96,8 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
         for at, inputs in _chunks(instance, step, arrived)
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
-    _save(instance, step, folder, f"{plan.name}-{stage}", partition)
-    if not step.end:
-        _cache(instance, (folder, plan.name, stage, partition))
+    _save(instance, step, folder, f"stage-{stage}", partition)
+    _cache(instance, (plan.name, stage, partition))
 
 
 def _register_shards(instance: _StageInstance, arrived: pa.Table) -> None:
@@ -106,7 +105,7 @@ def _register_shards(instance: _StageInstance, arrived: pa.Table) -> None:
     until it has one of its own."""
     for port, times in instance.times.items():
         present = arrived.filter(pc.equal(arrived["port"], port))["shard"].unique().to_pylist()
-        for shard in sorted({*instance.ports[port].shards, *present}):
+        for shard in sorted(present):
             times.advance(shard, np.empty(0, np.int64), MIN_WATERMARK)
 
 
@@ -117,11 +116,11 @@ def _chunks(
     the end of the step."""
     over = False
     for at, of_chunk in groupby(_rows(arrived), key=lambda row: row[0]):
-        over = at == END_OF_BATCH
+        over = at == END_OF_EPOCH
         inputs = _inputs(instance, of_chunk)
         yield at, sorted([*inputs, *_ticks(instance, step)], key=lambda i: i[0]) if over else inputs
     if not over:
-        yield END_OF_BATCH, _ticks(instance, step)
+        yield END_OF_EPOCH, _ticks(instance, step)
 
 
 def _rows(arrived: pa.Table) -> Iterator[Arrived]:
@@ -178,13 +177,12 @@ def _merge_partitions(batches: Sequence[Batch]) -> Batch:
 
 
 def _ticks(instance: _StageInstance, step: Step) -> list[tuple[int, Batch]]:
-    """Ticks with the watermarks at the end of a step, which may be the end of the input."""
+    """Ticks with the watermarks at the end of a step."""
     ticks = []
     for port, times in instance.times.items():
-        since = times.watermark
-        watermark = times.finish() if step.end else since
-        tick = empty(instance.ports[port].schema, proctime=step.proctime, watermark=watermark)
-        ticks.append((port, replace(tick, seed=step.seed ^ instance.salt, since=since)))
+        now = times.watermark
+        tick = empty(instance.ports[port].schema, proctime=step.proctime, watermark=now)
+        ticks.append((port, replace(tick, seed=step.seed ^ instance.salt, since=now)))
     return ticks
 
 
@@ -201,11 +199,11 @@ def _in_pieces(frames: Iterable[Frame]) -> Batches:
     yield to_frames(waiting)
 
 
-def _cache(instance: _StageInstance, key: tuple[str, str, int, int]) -> None:
-    """Caches a stage for the next batch. Drops those of the same plan that fell behind because
+def _cache(instance: _StageInstance, key: tuple[str, int, int]) -> None:
+    """Caches a stage for the next epoch. Drops those of the same plan that fell behind because
     their tasks ran in other workers."""
-    of_plan = [(k, other.step.batch) for k, other in _instances.items() if k[:2] == key[:2]]
-    for outdated in [k for k, batch in of_plan if batch < instance.step.previous]:
+    of_plan = [(k, other.step.epoch) for k, other in _instances.items() if k[0] == key[0]]
+    for outdated in [k for k, epoch in of_plan if epoch < instance.step.previous]:
         del _instances[outdated]
     _instances[key] = instance
 
@@ -213,15 +211,16 @@ def _cache(instance: _StageInstance, key: tuple[str, str, int, int]) -> None:
 def _open_stage(
     plan: SparkPlan, stage: int, step: Step, folder: str, partition: int
 ) -> _StageInstance:
-    """Returns the stage as the previous batch left it: from this worker's memory if it is there,
+    """Returns the stage as the previous epoch left it: from this worker's memory if it is there,
     else from the state files."""
-    instance = _instances.pop((folder, plan.name, stage, partition), None)
+    instance = _instances.pop((plan.name, stage, partition), None)
     if instance is not None:
-        last, expected = instance.step, (step.previous, step.version, step.partitions)
-        if (last.batch, last.version, last.partitions) == expected:
+        last = instance.step
+        before = (step.previous, step.previous_digest, step.version, step.partitions)
+        if (last.epoch, last.digest, last.version, last.partitions) == before:
             instance.step = step
             return instance
-    state = _restore(step, folder, f"{plan.name}-{stage}", partition)
+    state = _restore(step, folder, f"stage-{stage}", partition)
     context = TaskContext({**state.tables, **state.shared})
     ports = dict(plan.ports(stage))
     times = {}
@@ -238,13 +237,14 @@ def _open_stage(
 
 def _restore(step: Step, folder: str, name: str, partition: int) -> StateFile:
     """Reads the state of this partition's buckets from the files of all partitions that had them
-    in the previous batch."""
+    in the previous epoch."""
     wanted = set(bucket_range(partition, step.partitions))
     parts = []
     for p in range(step.previous_partitions):
         mine = sorted(wanted.intersection(bucket_range(p, step.previous_partitions)))
         if mine:
-            parts.append(decode_state(_read(state_path(folder, step.previous, name, p)), mine))
+            path = state_path(folder, step.previous, step.previous_digest, name, p)
+            parts.append(decode_state(_read(path), mine))
     tables = {
         n: pa.concat_tables(part.tables[n] for part in parts)
         for n in (parts[0].tables if parts else ())
@@ -257,15 +257,20 @@ def _save(instance: _StageInstance, step: Step, folder: str, name: str, partitio
     dumps = {n: t.dump() for n, t in tables.items()}
     shared = {n: d for n, d in dumps.items() if tables[n].everywhere}
     state = StateFile({n: d for n, d in dumps.items() if n not in shared}, shared)
-    create(state_path(folder, step.batch, name, partition), encode_state(state))
+    create(state_path(folder, step.epoch, step.digest, name, partition), encode_state(state))
 
 
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def state_path(folder: str, batch: int, name: str, partition: int) -> str:
-    """The file with the state of a partition of a stage after a batch."""
-    return f"{folder}/state/{batch:012}/{name}-{partition:03}.state"
+def state_path(folder: str, epoch: int, digest: int, name: str, partition: int) -> str:
+    """Returns the file with the state of a partition of a stage after an epoch."""
+    return f"{state_folder(folder, epoch, digest)}/{name}-{partition:03}.state"
+
+
+def state_folder(folder: str, epoch: int, digest: int) -> str:
+    """Returns the folder with the state after an epoch."""
+    return f"{folder}/state/{epoch:012}-{digest:08x}"
 
 
 def _read(uri: str) -> bytes:

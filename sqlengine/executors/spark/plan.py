@@ -21,14 +21,12 @@ class CutPlan:
     """A plan in stages.
 
     `sources`: the fragment before the first exchange, by the id of its scan or VALUES. `keyed`: the
-    stages behind it, in order; their input ports are those of `exchange`. `reach`: the sources
-    whose rows come to a port without another exchange. `sinks`: the sink of each output port, the
-    same for all fragments."""
+    stages behind it, in order; their input ports are those of `exchange`. `sinks`: the sink of each
+    output port, the same for all fragments."""
 
     sources: Mapping[str, Fragment]
     keyed: tuple[Fragment, ...]
     exchange: Mapping[int, Exchange]
-    reach: Mapping[int, tuple[str, ...]]
     sinks: Mapping[int, str]
 
 
@@ -48,11 +46,9 @@ def cut_plan(plan: PhysicalPlan) -> CutPlan:
         port: _exchange(plan, at, source, stages)
         for port, (at, source) in enumerate(crossings.items())
     }
-    fed = [(port, at) for port, at in enumerate(crossings) if exchange[port].source == STATELESS]
-    reach = {port: tuple(s for s, f in sources.items() if _feeds(f, at)) for port, at in fed}
     last = max(stages.values(), default=STATELESS)
     keyed = tuple(_keyed(plan, stages, number, crossings, outputs) for number in range(1, last + 1))
-    return CutPlan(sources, keyed, exchange, reach, sinks)
+    return CutPlan(sources, keyed, exchange, sinks)
 
 
 def _stages(plan: PhysicalPlan) -> dict[str, int]:
@@ -106,10 +102,6 @@ def _keyed(
     return Fragment(
         nodes, inputs, outputs, single=frozenset(n.id for n in nodes if is_single_bucket(n.plan))
     )
-
-
-def _feeds(fragment: Fragment, at: NodeInput) -> bool:
-    return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
 
 
 def _exchange(

@@ -17,7 +17,7 @@ from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
-from sqlengine.executors.spark.sources import InputSplit, failing
+from sqlengine.executors.spark.splits import TURN, InputSplit, failing
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import ChunkOutput, ChunkPosition, Step, TaskContext
 from sqlengine.executors.wire import decode_batch
@@ -54,8 +54,8 @@ class SourceStage:
             operator = self._operators[split.source]
             operator.reset(TaskContext())
             for n, batch in enumerate(self._batches(split, step)):
-                rows = 0 if isinstance(self._nodes[split.source].plan, Values) else batch.num_rows
-                position = ChunkPosition(split.shard_name, split.start, n, split.turn + n)
+                rows = batch.num_rows if split.end > split.start else 0  # read here, not before
+                position = ChunkPosition(split.log, split.start, n, split.turn + n * TURN)
                 yield ChunkOutput(position, rows, operator.process(0, batch))
 
     def _batches(self, split: InputSplit, step: Step) -> Iterator[Batch]:
@@ -64,12 +64,11 @@ class SourceStage:
             yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
             return
         batch = self._read(split, step) if split.batch is None else decode_batch(split.batch)
-        seed = batch.seed ^ step.seed
         if not batch.num_rows:
-            yield replace(batch, proctime=step.proctime, seed=seed)
+            yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):
             part = batch.slice(start, min(self._rows_per_turn, batch.num_rows - start))
-            yield replace(part, proctime=step.proctime, seed=seed ^ start)
+            yield replace(part, seed=part.seed ^ start)
 
     def _read(self, split: InputSplit, step: Step) -> Batch:
         rows = split.end - split.start
@@ -82,7 +81,7 @@ class SourceStage:
                     detail=f"nothing is at {split.start} of '{split.shard}' any more",
                     hint="read files that nobody changes meanwhile",
                 )
-        return running.batch(chunk, step.proctime, seed=0)
+        return running.batch(chunk, step.proctime, step.seed)
 
     def _source(self, name: str, step: Step) -> RunningSource:
         if name not in self._running:

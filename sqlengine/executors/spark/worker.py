@@ -50,8 +50,8 @@ FAILED: Final = 2**31 - 2
 CHUNK_COLUMNS: Final = ("turn", "shard", "offset", "sequence")
 FRAME_ORDER: Final = (*CHUNK_COLUMNS, "sender", "part")
 ChunkKey: TypeAlias = tuple[int, str, int, int]
-# Sorts after all chunks of a batch.
-END_OF_BATCH: Final[ChunkKey] = (2**62, "", 0, 0)
+# Sorts after all chunks of an epoch.
+END_OF_EPOCH: Final[ChunkKey] = (2**62, "", 0, 0)
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 # The columns of FRAME, in their order.
@@ -105,11 +105,10 @@ class Exchange:
     """The exchange of a port's rows, from stage `source` (0: the stateless one) to stage `target`.
 
     Rows go to the bucket of their `keys`, to bucket 0 if there are none, or stay in their partition
-    if `keys` is None. `schema`: their columns. `shards`: those known before the first row."""
+    if `keys` is None. `schema`: their columns."""
 
     keys: tuple[str, ...] | None
     schema: Schema
-    shards: tuple[str, ...] = ()
     source: int = STATELESS
     target: int = 1
 
@@ -137,20 +136,21 @@ class SparkPlan:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A micro-batch, as the driver fixed it before the first attempt and stored it for later ones.
+    """An epoch, as its tasks see it.
 
-    `proctime` in ms. `previous`: the batch before (-1: none), whose state is in
-    `previous_partitions` files. `end`: the input ends with this batch."""
+    `proctime` in ms. `previous`: the epoch before (-1: none), whose state is in
+    `previous_partitions` files. `digest`: of the epoch's record; a number may come again with
+    another record, where a power loss took the first."""
 
-    batch: int
+    epoch: int
     version: int
     proctime: int
     seed: int
     partitions: int
+    digest: int = 0
     previous: int = -1
     previous_partitions: int = 0
-    end: bool = False
-    format: int = 1
+    previous_digest: int = 0
 
 
 @dataclass

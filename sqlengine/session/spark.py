@@ -1,0 +1,159 @@
+"""Runs the statements of a script on Spark: `sql run FILE --on spark`.
+
+Everything but the operators is that of a script in this process: the runner of the graph polls
+sources, ends epochs and commits sinks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from parser.errors import UnsupportedError
+from parser.limits import present
+from planner.graph.two_phases import in_two_phases
+from planner.logical import AssignWatermark, Scan, Sink
+from planner.rewrite import nodes as plan_nodes
+from planner.settings import IDLE_OPTION, RELOAD_OPTION, SOURCE_IDLE, WATERMARK_INTERVAL
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.base import Sink as OutputSink
+from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
+from sqlengine.connectors.memory.tables import Memory
+from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
+from sqlengine.executors.spark.stage import factory_for
+from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.session.session import EmbeddedRunner
+from sqlengine.system.file_access import ANY_FILES, FileAccess
+from sqlengine.system.lanes import ThreadLanes
+from udf.user import is_user
+
+# An epoch reads so many turns of each shard that the driver reads.
+_TURNS_PER_EPOCH = 16
+
+
+@contextmanager
+def spark_runner(
+    data: Path,
+    rows_per_turn: int = 4096,
+    set_aside: OutputSink | None = None,
+    files: FileAccess = ANY_FILES,
+    printed: Path | None = None,
+) -> Iterator[SparkRunner]:
+    """Opens a runner on Spark with its topics in `data`; `printed`: see `spark_session`.
+    ServiceError where Spark or Java is missing."""
+    require_spark()
+    with script_runner(data, rows_per_turn, OwnSpark(printed), files) as runner:
+        runner.dead_letters = set_aside
+        yield runner
+
+
+@contextmanager
+def script_runner(
+    data: Path,
+    rows_per_turn: int,
+    spark: Spark,
+    files: FileAccess = ANY_FILES,
+    timeout_s: float = TIMEOUT_S,
+) -> Iterator[SparkRunner]:
+    """Opens a runner with its topics in `data`, and state and compiled patterns while it runs. A
+    call of a connector may take `timeout_s`, in the driver and in tasks."""
+    clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
+    with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
+        name = f"script-{time.time_ns()}"
+        openings = Openings(ThreadLanes(), timeout_s, command="sql run")
+        environment = Environment(
+            broker, clock, name, memory=Memory(), openings=openings, files=files
+        )
+        folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
+        try:
+            yield SparkRunner(
+                environment,
+                factory_for(folder / "patterns"),
+                rows_per_turn,
+                lambda: _wait_for_rows(broker),
+                spark=spark,
+                folder=folder,
+            )
+        finally:
+            openings.stop()
+            spark.close()
+            shutil.rmtree(folder)
+
+
+@dataclass(kw_only=True)
+class SparkRunner(EmbeddedRunner):
+    """Runs the graph of each statement, or statement set, on Spark. `folder` has the state of its
+    tasks while it runs.
+
+    Gives the rows that the embedded executor gives. Where a result depends on how shards
+    interleave, they are read in turns of `rows_per_read` here as there. UnsupportedError for what
+    Spark cannot run."""
+
+    spark: Spark
+    folder: Path
+
+    def executor(self, number: int) -> SparkExecutor:
+        rows = self.rows_per_read
+        options = SparkOptions(self.folder / f"run-{number}", rows, self._rules)
+        return SparkExecutor(self.spark, options, self.guard)
+
+    @property
+    def rows_per_epoch(self) -> int:
+        return self.rows_per_read * _TURNS_PER_EPOCH
+
+    def _rules(self) -> TaskRules:
+        """Returns the rules of the driver, for its tasks."""
+        environment = self.environment
+        return TaskRules(
+            present(),
+            environment.files,
+            environment.secrets,
+            environment.openings.timeout_s,
+            environment.openings.command,
+            self.spark.worker_memory(),
+        )
+
+    def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> list[Sink]:
+        for node in (node for sink in sinks for node in plan_nodes(sink)):
+            called = next((name for name in sorted(node.functions) if is_user(name)), None)
+            if called is not None:
+                raise UnsupportedError(
+                    f"the function {called.partition('@')[0]} of a user cannot be called on Spark"
+                    " yet",
+                    hint="leave out --on spark: the embedded executor runs it",
+                )
+            if isinstance(node, Scan) and node.reloaded:
+                raise UnsupportedError(
+                    f"table '{node.table.display}' cannot be read again on Spark",
+                    hint=f"leave out '{RELOAD_OPTION}', or --on spark",
+                )
+        return [in_two_phases(sink, settings) for sink in sinks]
+
+    def check(self, change: GraphChange) -> None:
+        """Raises UnsupportedError for idle timeouts and watermark intervals, which only matter for
+        unbounded input."""
+        if all(source.source.bounded for source in change.sources.values()):
+            return
+        for node in change.prepared.plan.in_order:
+            plan = node.plan
+            if isinstance(plan, AssignWatermark) and (plan.idle_ms or plan.interval_ms):
+                raise UnsupportedError(
+                    "watermarks that go by the clock are not supported on Spark yet, where input"
+                    " has no end",
+                    detail=f"watermark {plan.label}",
+                    hint=(
+                        f"leave out '{IDLE_OPTION}', '{SOURCE_IDLE}' and '{WATERMARK_INTERVAL}', or"
+                        " --on spark"
+                    ),
+                )
+
+
+def _wait_for_rows(broker: EmbeddedBroker) -> None:
+    broker.wait_for_data(0.005)
