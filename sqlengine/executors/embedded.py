@@ -280,6 +280,9 @@ class EmbeddedExecutor:
                 hint="start the server with Spark, as before",
             )
 
+    def discard_before(self, state: TaskState) -> None:
+        """Deletes what tasks have kept before this state."""
+
     # ---- firing in steps -------------------------------------------------------------------------
 
     def resumptions(self) -> tuple[Resumption, ...]:

@@ -16,32 +16,37 @@ from zlib import crc32
 
 import msgspec
 
-from planner.logical import Scan, Values
-from sqlengine.batch import Batch, log_of
+from planner.logical import AssignWatermark, Scan, Values
+from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
-from sqlengine.executors.spark.job import run_job
+from sqlengine.executors.spark.job import JobResult, run_job
+from sqlengine.executors.spark.kept_state import KeptState
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.splits import (
     Budget,
     EpochSplits,
+    InputSplit,
     RangeSource,
     failing,
     read_by_tasks,
 )
 from sqlengine.executors.spark.stage import SourceStage, factory_for
+from sqlengine.executors.spark.state_files import discard_before
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.executors.task_state import TaskState
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
+from sqlengine.state.table import KeyedTable
 
 # Operators that wait for processing time get a tick so often, where nothing else comes (ms).
 TICK_MS: Final = 1000
+NOTHING: Final = InitialState()
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,19 @@ class SparkOptions:
 
     `folder` has their state and compiled patterns. Rows of shards are read in turns of
     `rows_per_turn`. `rules` gives what tasks may do, once Spark has started; `partitions`: the
-    number of instances of a keyed stage, None for as many as there are cores."""
+    number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
+    kept until a checkpoint has passed it."""
 
     folder: Path
     rows_per_turn: int
     rules: Callable[[], TaskRules] = TaskRules
     partitions: int | None = None
+    durable: bool = False
+
+    @property
+    def uri(self) -> str:
+        """The folder, as tasks name it."""
+        return self.folder.as_uri()
 
     @property
     def patterns(self) -> Path:
@@ -78,18 +90,29 @@ class SparkExecutor(EmbeddedExecutor):
         self._tasks: SparkPlan | None = None
         self._epoch = EpochSplits()
         self._record: EpochRecord | None = None
-        self._logs: dict[str, dict[str, None]] = {}  # by source, in order of appearance
+        self._state = KeptState(options.uri)
         self._budget = Budget()
-        self._version = 0
-        self._last = Step(epoch=-1, version=0, proctime=0, seed=0, partitions=0)
+        self._version = self._last_version = 0
         self._rows_read = 0
         self._ticked = 0
 
-    def switch(self, prepared: PreparedPlan, state: InitialState = InitialState()) -> None:  # noqa: B008
-        super().switch(prepared, state)
-        self._cut = self._tasks = None
+    # ---- changes of the plan ---------------------------------------------------------------------
+
+    def switch(self, prepared: PreparedPlan, state: InitialState = NOTHING) -> None:
+        """See `EmbeddedExecutor`. The state stays with the tasks, and what `state` brings goes to
+        them with the next epoch."""
+        tables, cut = set(self.tables), self._cut
+        names = {node: r.context.names for node, r in self.running.items()}
+        none = {name: rows.slice(0, 0) for name, rows in state.tables.items()}
+        super().switch(prepared, replace(state, tables=none))
+        self._cut = cut_plan(self.plan, self.created_at_version())
+        self._tasks = None
         self._version += 1
-        self._logs = {s: logs for s, logs in self._logs.items() if s in prepared.plan.nodes}
+        self._state.switch(cut, self._cut, self.plan)
+        for node, source in state.inherited.items():
+            self._state.inherit(self.running[node].context.names, names[source])
+        brought = {n: rows for n, rows in state.tables.items() if n not in tables and len(rows)}
+        self._state.seed(brought, self.tables, self._cut, self.plan)
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
@@ -99,6 +122,8 @@ class SparkExecutor(EmbeddedExecutor):
 
     def begin(self, record: EpochRecord) -> None:
         self._record = record
+        for node, tick in self._state.ticks:
+            self.push(node, tick, _nowhere)
         self._budget.renew()
         if record.tick:
             self._ticked = record.proctime
@@ -110,7 +135,7 @@ class SparkExecutor(EmbeddedExecutor):
     def read(
         self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
     ) -> None:
-        self._know(node, chunk.shard)
+        self._state.know(node, chunk.shard)
         if isinstance(source.source, RangeSource):
             with failing(self.plan.nodes[node]):
                 self._epoch.add_ranges(node, chunk.shard, source.source.bounds(chunk))
@@ -119,43 +144,59 @@ class SparkExecutor(EmbeddedExecutor):
             self._epoch.add(node, batch, chunk.start)
 
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
-        if isinstance(self.plan.nodes[node].plan, Values):
+        if self._record is None:
+            self._state.ticks.append((node, batch))
+        elif isinstance(self.plan.nodes[node].plan, Values):
             self._epoch.add_values(node)
-            return
-        if batch.origin or batch.num_rows:
-            self._know(node, batch.origin)
+        elif not batch.num_rows and (self._cut is None or not self._cut.keyed):
+            return  # nothing waits for time
+        elif batch.origin or batch.num_rows:
+            self._state.know(node, batch.origin)
             self._epoch.add(node, batch)
-            return
-        for log in self._logs.get(node, {"": None}):  # of the source as a whole
-            self._epoch.add(node, replace(batch, origin=log))
+        else:
+            for log in self._state.logs_of(node):
+                self._epoch.add(node, replace(batch, origin=log))
 
     def push_output(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """See `EmbeddedExecutor`. Does nothing: each epoch ends with a tick for all that is behind
         an exchange."""
 
-    def _know(self, node: str, shard: str) -> None:
-        self._logs.setdefault(node, {})[log_of(shard)] = None
-
     def flush(self, write: SinkWrite) -> None:
         """Runs the epoch that has begun; between epochs ticks wait for the next one."""
-        record, splits = self._record, self._epoch.splits
-        if record is None:
+        if self._record is None or self._cut is None:
             return
-        plan, cut = self._planned()
-        if splits or plan.keyed:
-            self._epoch = EpochSplits()
+        if self._epoch.splits or self._cut.keyed:
+            splits, self._epoch = self._epoch.splits, EpochSplits()
             with self._spark.errors():
-                session = self._spark.session()
-                step = self._step(record, session.sparkContext.defaultParallelism)
-                folder = self._options.folder.as_uri()
-                result = run_job(session, plan, step, folder, splits)
-            self._last = step
+                result = self._run_job(self._record, splits)
             self._rows_read = result.rows_read
             for port, rows in result.rows:
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
                     self.errors.append((port, rows))
                 else:
-                    write(cut.sinks[port], rows)
+                    write(self._cut.sinks[port], rows)
+
+    def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
+        assert self._cut is not None
+        session, options, before = self._spark.session(), self._options, self._state.before()
+        if self._tasks is None:
+            self._tasks = task_plan(self._cut, options, self._version)
+        step = Step(
+            record.epoch,
+            self._version,
+            record.proctime,
+            record.seed,
+            options.partitions or session.sparkContext.defaultParallelism,
+            before,
+            crc32(msgspec.json.encode(record)),
+            self._version == self._last_version,
+        )
+        result = run_job(session, self._tasks, step, options.uri, splits)
+        self._last_version = self._version
+        self._state.advance(step, len(self._cut.keyed))
+        if not options.durable:  # a task that is late may still read what was before
+            self.discard_before(before)
+        return result
 
     def end(self) -> int:
         """See `EmbeddedExecutor`: the rows of ranges."""
@@ -166,43 +207,39 @@ class SparkExecutor(EmbeddedExecutor):
     # ---- state -----------------------------------------------------------------------------------
 
     def task_state(self) -> TaskState | None:
-        last, logs = self._last, {source: list(logs) for source, logs in self._logs.items()}
-        stages = len(self._planned()[1].keyed)
-        return TaskState(last.epoch, last.digest, last.partitions, stages, logs)
+        return self._state.now()
 
     def restore_tasks(self, state: TaskState | None) -> None:
         if state is not None:
-            self._last = msgspec.structs.replace(
-                self._last, epoch=state.epoch, digest=state.digest, partitions=state.partitions
-            )
-            self._logs = {s: dict.fromkeys(logs) for s, logs in state.logs.items()}
+            self._state.restore(state)
 
-    def _step(self, record: EpochRecord, cores: int) -> Step:
-        return Step(
-            epoch=record.epoch,
-            version=self._version,
-            proctime=record.proctime,
-            seed=record.seed,
-            partitions=self._options.partitions or cores,
-            digest=crc32(msgspec.json.encode(record)),
-            previous=self._last.epoch,
-            previous_partitions=self._last.partitions,
-            previous_digest=self._last.digest,
-        )
+    def tables_of(self, node: str) -> dict[str, KeyedTable]:
+        """See `EmbeddedExecutor`: copies of what the tasks have."""
+        return {name: self._filled(node, shell) for name, shell in super().tables_of(node).items()}
 
-    def _planned(self) -> tuple[SparkPlan, CutPlan]:
-        """Returns the plan that tasks run: it is made once the first epoch needs it."""
-        if self._cut is None or self._tasks is None:
-            self._cut = cut_plan(self.plan)
-            self._tasks = task_plan(self._cut, self._options, self._version)
-        return self._tasks, self._cut
+    def _filled(self, node: str, shell: KeyedTable) -> KeyedTable:
+        table = shell.copy()
+        assigns = isinstance(self.plan.nodes[node].plan, AssignWatermark)
+        if assigns and self._cut is not None:
+            rows = self._state.clock(node, self._cut, self.plan)
+        else:
+            rows = self._state.tables().get(shell.name)
+        if rows is not None:
+            table.load(rows)
+        return table
+
+    def discard_before(self, state: TaskState) -> None:
+        discard_before(self._options.uri, state.epoch)
+
+
+def _nowhere(sink: str, batch: Batch) -> None: ...
 
 
 def task_plan(cut: CutPlan, options: SparkOptions, version: int) -> SparkPlan:
     """Returns the plan that workers run."""
     rules, patterns = options.rules(), options.patterns
     return SparkPlan(
-        str(options.folder),
+        options.uri,
         version,
         partial(SourceStage, cut.sources, patterns, options.rows_per_turn, rules),
         cut.exchange,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from parser.types import Schema
 from planner.graph.physical import Edge, PhysicalNode
@@ -32,29 +32,32 @@ class Fragment:
 
     Batches of input port i go to `inputs[i]`. Edges out of the fragment end at the ports of
     `outputs`. `fed_elsewhere`: inputs that other fragments feed, so that watermarks do not wait for
-    them here. `single`: nodes without keys, whose rows are all in bucket 0."""
+    them here. `single`: nodes without keys, whose rows are all in bucket 0. `created`: the graph
+    version that created each node with tables."""
 
     nodes: tuple[PhysicalNode, ...]
     inputs: Mapping[int, NodeInput]
     outputs: Mapping[NodeInput, int]
     fed_elsewhere: tuple[NodeInput, ...] = ()
     single: frozenset[str] = frozenset()
+    created: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Scoped:
-    """The fragment's context as one node sees it: its tables have a prefix of their own."""
+    """The fragment's context as one node sees it: its tables have the full names that they have in
+    the embedded executor."""
 
-    def __init__(self, node: str, context: Context) -> None:
+    def __init__(self, node: str, created_at_version: int, context: Context) -> None:
         self.counters: Counter[str] = context.counters
         self.stateful = False
-        self._node = node
+        self._owner = f"{node}@{created_at_version}"
         self._context = context
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
     ) -> KeyedTable:
         self.stateful = True
-        return self._context.table(f"{self._node}/{name}", keys, values, exchange)
+        return self._context.table(f"{self._owner}/{name}", keys, values, exchange)
 
     def check_step(self) -> None:
         self._context.check_step()
@@ -103,7 +106,7 @@ class FragmentOperator:
             list(self._operators[name].process(port, empty(plan.schema, watermark=MAX_WATERMARK)))  # type: ignore[union-attr]
 
     def _open(self, name: str, context: Context) -> None:
-        scoped = _Scoped(name, context)
+        scoped = _Scoped(name, self._fragment.created.get(name, 0), context)
         self._operators[name].open(scoped)
         if scoped.stateful:
             self._stateful.append(name)

@@ -18,11 +18,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import fs
 
 from sqlengine.batch import MIN_WATERMARK, Batch, concat, empty, joined_steps
 from sqlengine.executors.seeds import spread_seed
 from sqlengine.executors.spark.boundary import failed
+from sqlengine.executors.spark.state_files import create, restored, state_path
 from sqlengine.executors.spark.worker import (
     CHUNK_COLUMNS,
     END_OF_EPOCH,
@@ -38,11 +38,10 @@ from sqlengine.executors.spark.worker import (
     Step,
     TaskContext,
     bound_for,
-    bucket_range,
     frames_of,
     to_frames,
 )
-from sqlengine.executors.wire import StateFile, decode_batch, decode_state, encode_state, is_whole
+from sqlengine.executors.wire import StateFile, decode_batch, encode_state
 from sqlengine.operators.watermark import ShardTimes
 
 # A batch that arrived: its chunk, the input port, and the encoded rows.
@@ -96,7 +95,7 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
         for at, inputs in _chunks(instance, step, arrived)
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
-    _save(instance, step, folder, f"stage-{stage}", partition)
+    _save(instance, step, folder, stage, partition)
     _cache(instance, (plan.name, stage, partition))
 
 
@@ -203,7 +202,7 @@ def _cache(instance: _StageInstance, key: tuple[str, int, int]) -> None:
     """Caches a stage for the next epoch. Drops those of the same plan that fell behind because
     their tasks ran in other workers."""
     of_plan = [(k, other.step.epoch) for k, other in _instances.items() if k[0] == key[0]]
-    for outdated in [k for k, epoch in of_plan if epoch < instance.step.previous]:
+    for outdated in [k for k, epoch in of_plan if epoch < instance.step.before.epoch]:
         del _instances[outdated]
     _instances[key] = instance
 
@@ -215,77 +214,28 @@ def _open_stage(
     else from the state files."""
     instance = _instances.pop((plan.name, stage, partition), None)
     if instance is not None:
-        last = instance.step
-        before = (step.previous, step.previous_digest, step.version, step.partitions)
-        if (last.epoch, last.digest, last.version, last.partitions) == before:
+        last, before = instance.step, step.before
+        kept = (last.epoch, last.digest, last.version, last.partitions)
+        if kept == (before.epoch, before.digest, step.version, step.partitions):
             instance.step = step
             return instance
-    state = _restore(step, folder, f"stage-{stage}", partition)
-    context = TaskContext({**state.tables, **state.shared})
+    context = TaskContext(restored(step, folder, stage, partition))
     ports = dict(plan.ports(stage))
     times = {}
     for port in (p for p, e in ports.items() if e.source == STATELESS):
-        context.prefix = f"times/{port}/"
+        context.prefix = f"{ports[port].times}/"
         times[port] = ShardTimes(context)
     operator = plan.keyed[stage - 1](partition == 0)
-    context.prefix = "operator/"
+    context.prefix = ""
     operator.open(context)
     # Partitions of a stage must not draw the same random numbers.
     salt = spread_seed(stage << 16 | partition)
     return _StageInstance(step, operator, times, context, ports, salt)
 
 
-def _restore(step: Step, folder: str, name: str, partition: int) -> StateFile:
-    """Reads the state of this partition's buckets from the files of all partitions that had them
-    in the previous epoch."""
-    wanted = set(bucket_range(partition, step.partitions))
-    parts = []
-    for p in range(step.previous_partitions):
-        mine = sorted(wanted.intersection(bucket_range(p, step.previous_partitions)))
-        if mine:
-            path = state_path(folder, step.previous, step.previous_digest, name, p)
-            parts.append(decode_state(_read(path), mine))
-    tables = {
-        n: pa.concat_tables(part.tables[n] for part in parts)
-        for n in (parts[0].tables if parts else ())
-    }
-    return StateFile(tables, parts[0].shared if parts else {})
-
-
-def _save(instance: _StageInstance, step: Step, folder: str, name: str, partition: int) -> None:
+def _save(instance: _StageInstance, step: Step, folder: str, stage: int, partition: int) -> None:
     tables = instance.context.tables
     dumps = {n: t.dump() for n, t in tables.items()}
     shared = {n: d for n, d in dumps.items() if tables[n].everywhere}
     state = StateFile({n: d for n, d in dumps.items() if n not in shared}, shared)
-    create(state_path(folder, step.epoch, step.digest, name, partition), encode_state(state))
-
-
-# ---- files ---------------------------------------------------------------------------------------
-
-
-def state_path(folder: str, epoch: int, digest: int, name: str, partition: int) -> str:
-    """Returns the file with the state of a partition of a stage after an epoch."""
-    return f"{state_folder(folder, epoch, digest)}/{name}-{partition:03}.state"
-
-
-def state_folder(folder: str, epoch: int, digest: int) -> str:
-    """Returns the folder with the state after an epoch."""
-    return f"{folder}/state/{epoch:012}-{digest:08x}"
-
-
-def _read(uri: str) -> bytes:
-    system, path = fs.FileSystem.from_uri(uri)
-    with system.open_input_stream(path) as stream:
-        data: bytes = stream.read()
-    return data
-
-
-def create(uri: str, data: bytes) -> None:
-    """Writes a file unless a whole one is there: an attempt that was killed may have left a part of
-    it."""
-    system, path = fs.FileSystem.from_uri(uri)
-    if system.get_file_info(path).type is fs.FileType.File and is_whole(_read(uri)):
-        return
-    system.create_dir(path.rsplit("/", 1)[0], recursive=True)
-    with system.open_output_stream(path) as stream:
-        stream.write(data)
+    create(state_path(folder, step.epoch, step.digest, stage, partition), encode_state(state))

@@ -20,6 +20,7 @@ import pyarrow as pa
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
 from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.task_state import TaskState
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
@@ -105,10 +106,13 @@ class Exchange:
     """The exchange of a port's rows, from stage `source` (0: the stateless one) to stage `target`.
 
     Rows go to the bucket of their `keys`, to bucket 0 if there are none, or stay in their partition
-    if `keys` is None. `schema`: their columns."""
+    if `keys` is None. `schema`: their columns. `clocks`: the nodes that give the watermarks of rows
+    from the stateless stage; behind the exchange they are kept under `times`."""
 
     keys: tuple[str, ...] | None
     schema: Schema
+    times: str = ""
+    clocks: tuple[str, ...] = ()
     source: int = STATELESS
     target: int = 1
 
@@ -138,19 +142,18 @@ class SparkPlan:
 class Step(msgspec.Struct, frozen=True):
     """An epoch, as its tasks see it.
 
-    `proctime` in ms. `previous`: the epoch before (-1: none), whose state is in
-    `previous_partitions` files. `digest`: of the epoch's record; a number may come again with
-    another record, where a power loss took the first."""
+    `proctime` in ms. `before`: the state with which it begins, and `continues` if that is of the
+    same version. `digest`: of the epoch's record; a number may come again with another record,
+    where a power loss took the first."""
 
     epoch: int
     version: int
     proctime: int
     seed: int
     partitions: int
+    before: TaskState
     digest: int = 0
-    previous: int = -1
-    previous_partitions: int = 0
-    previous_digest: int = 0
+    continues: bool = False
 
 
 @dataclass
