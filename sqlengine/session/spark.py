@@ -19,23 +19,21 @@ from planner.graph.two_phases import in_two_phases
 from planner.logical import AssignWatermark, Scan, Sink
 from planner.rewrite import nodes as plan_nodes
 from planner.settings import IDLE_OPTION, RELOAD_OPTION, SOURCE_IDLE, WATERMARK_INTERVAL
+from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
 from sqlengine.connectors.memory.tables import Memory
+from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
 from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
-from sqlengine.executors.spark.stage import factory_for
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.session.session import EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
 from udf.user import is_user
-
-# An epoch reads so many turns of each shard that the driver reads.
-_TURNS_PER_EPOCH = 16
 
 
 @contextmanager
@@ -75,7 +73,7 @@ def script_runner(
         try:
             yield SparkRunner(
                 environment,
-                factory_for(folder / "patterns"),
+                OperatorFactory(Options(folder=folder / "patterns")),
                 rows_per_turn,
                 lambda: _wait_for_rows(broker),
                 spark=spark,
@@ -100,13 +98,13 @@ class SparkRunner(EmbeddedRunner):
     folder: Path
 
     def executor(self, number: int) -> SparkExecutor:
-        rows = self.rows_per_read
-        options = SparkOptions(self.folder / f"run-{number}", rows, self._rules)
+        folder, rows = self.folder / f"run-{number}", self.rows_per_read
+        options = SparkOptions(folder, rows, self.factory, self._rules)
         return SparkExecutor(self.spark, options, self.guard)
 
     @property
     def rows_per_epoch(self) -> int:
-        return self.rows_per_read * _TURNS_PER_EPOCH
+        return self.rows_per_read * TURNS_PER_EPOCH
 
     def _rules(self) -> TaskRules:
         """Returns the rules of the driver, for its tasks."""

@@ -8,7 +8,7 @@ those of the embedded executor: the graph's runner polls sources, logs epochs an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,10 +19,11 @@ import msgspec
 from planner.logical import AssignWatermark, Scan, Values
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
+from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.sources import RunningSource
-from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
+from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
@@ -35,7 +36,7 @@ from sqlengine.executors.spark.splits import (
     failing,
     read_by_tasks,
 )
-from sqlengine.executors.spark.stage import SourceStage, factory_for
+from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import SparkPlan, Step
@@ -46,6 +47,8 @@ from sqlengine.state.table import KeyedTable
 
 # Operators that wait for processing time get a tick so often, where nothing else comes (ms).
 TICK_MS: Final = 1000
+# An epoch reads so many turns of each shard that the driver reads.
+TURNS_PER_EPOCH: Final = 16
 NOTHING: Final = InitialState()
 
 
@@ -53,13 +56,14 @@ NOTHING: Final = InitialState()
 class SparkOptions:
     """Where and how the tasks of one graph run.
 
-    `folder` has their state and compiled patterns. Rows of shards are read in turns of
-    `rows_per_turn`. `rules` gives what tasks may do, once Spark has started; `partitions`: the
+    `folder` has their state. Rows of shards are read in turns of `rows_per_turn`. `factory` builds
+    their operators; `rules` gives what tasks may do, once Spark has started; `partitions`: the
     number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
     kept until a checkpoint has passed it."""
 
     folder: Path
     rows_per_turn: int
+    factory: OperatorFactory = field(default_factory=OperatorFactory)
     rules: Callable[[], TaskRules] = TaskRules
     partitions: int | None = None
     durable: bool = False
@@ -68,11 +72,6 @@ class SparkOptions:
     def uri(self) -> str:
         """The folder, as tasks name it."""
         return self.folder.as_uri()
-
-    @property
-    def patterns(self) -> Path:
-        """Compiled patterns, which the driver and all tasks share."""
-        return self.folder / "patterns"
 
 
 class SparkExecutor(EmbeddedExecutor):
@@ -83,7 +82,7 @@ class SparkExecutor(EmbeddedExecutor):
     TaskFailed from there where a task fails: nothing of the epoch has been written."""
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
-        super().__init__(factory_for(options.patterns), guard)
+        super().__init__(options.factory, guard)
         self._spark = spark
         self._options = options
         self._cut: CutPlan | None = None
@@ -237,16 +236,12 @@ def _nowhere(sink: str, batch: Batch) -> None: ...
 
 def task_plan(cut: CutPlan, options: SparkOptions, version: int) -> SparkPlan:
     """Returns the plan that workers run."""
-    rules, patterns = options.rules(), options.patterns
+    rules, factory = options.rules(), options.factory
     return SparkPlan(
         options.uri,
         version,
-        partial(SourceStage, cut.sources, patterns, options.rows_per_turn, rules),
+        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules),
         cut.exchange,
-        tuple(partial(_keyed, fragment, patterns) for fragment in cut.keyed),
+        tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,
     )
-
-
-def _keyed(fragment: Fragment, patterns: Path, first: bool) -> FragmentOperator:
-    return FragmentOperator(fragment, factory_for(patterns), first)

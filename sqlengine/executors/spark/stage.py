@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
 from parser.errors import ExecutionError
 from planner.graph.physical import PhysicalNode
 from planner.logical import Scan, Values
-from rules.options import Options
 from sqlengine.batch import Batch, empty
 from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
@@ -23,11 +21,6 @@ from sqlengine.executors.spark.worker import ChunkOutput, ChunkPosition, Step, T
 from sqlengine.executors.wire import decode_batch
 
 
-def factory_for(patterns: Path) -> OperatorFactory:
-    """A factory of operators that caches compiled patterns in a folder."""
-    return OperatorFactory(Options(folder=patterns))
-
-
 class SourceStage:
     """Runs the stateless fragments of a script over input splits, each from an empty state. The
     keyed stage knows the watermarks before a split. SourceFailed where a table cannot be read."""
@@ -35,11 +28,10 @@ class SourceStage:
     def __init__(
         self,
         fragments: Mapping[str, Fragment],
-        patterns: Path,
+        factory: OperatorFactory,
         rows_per_turn: int,
         rules: TaskRules,
     ) -> None:
-        factory = factory_for(patterns)
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
         self._rows_per_turn = rows_per_turn
