@@ -39,7 +39,7 @@ from sqlengine.executors.spark.splits import (
 from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
 from sqlengine.executors.spark.task_rules import TaskRules
-from sqlengine.executors.spark.worker import SparkPlan, Step
+from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.executors.task_state import TaskState
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
@@ -168,12 +168,18 @@ class SparkExecutor(EmbeddedExecutor):
             splits, self._epoch = self._epoch.splits, EpochSplits()
             with self._spark.errors():
                 result = self._run_job(self._record, splits)
-            self._rows_read = result.rows_read
+            self._count(result.counts)
             for port, rows in result.rows:
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
                     self.errors.append((port, rows))
                 else:
                     write(self._cut.sinks[port], rows)
+
+    def _count(self, counts: Counts) -> None:
+        self._rows_read = counts.read
+        self._rows.update(counts.rows)
+        for node, counters in counts.nodes.items():
+            self.running[node].context.counters.update(counters)
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None

@@ -12,6 +12,8 @@ from planner.graph.physical import Edge, PhysicalNode
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
+from sqlengine.executors.dead_letters import with_source
+from sqlengine.executors.spark.worker import Counts
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,
@@ -20,6 +22,7 @@ from sqlengine.operators.base import (
     Output,
     Timed,
 )
+from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
 # An input of a node: the node's id and the port.
@@ -33,7 +36,8 @@ class Fragment:
     Batches of input port i go to `inputs[i]`. Edges out of the fragment end at the ports of
     `outputs`. `fed_elsewhere`: inputs that other fragments feed, so that watermarks do not wait for
     them here. `single`: nodes without keys, whose rows are all in bucket 0. `created`: the graph
-    version that created each node with tables."""
+    version that created each node with tables. `scan`: the one from which all its rows come, None
+    where there are several."""
 
     nodes: tuple[PhysicalNode, ...]
     inputs: Mapping[int, NodeInput]
@@ -41,6 +45,7 @@ class Fragment:
     fed_elsewhere: tuple[NodeInput, ...] = ()
     single: frozenset[str] = frozenset()
     created: Mapping[str, int] = field(default_factory=dict)
+    scan: PhysicalNode | None = None
 
 
 class _Scoped:
@@ -48,7 +53,7 @@ class _Scoped:
     the embedded executor."""
 
     def __init__(self, node: str, created_at_version: int, context: Context) -> None:
-        self.counters: Counter[str] = context.counters
+        self.counters: Counter[str] = Counter()
         self.stateful = False
         self._owner = f"{node}@{created_at_version}"
         self._context = context
@@ -82,6 +87,8 @@ class FragmentOperator:
             n.id: factory.build(n, None) for n in fragment.nodes
         }
         self._stateful: list[str] = []
+        self._counters: dict[str, Counter[str]] = {}
+        self._rows: Counter[str] = Counter()
         self._watermarks_only = frozenset() if first else fragment.single
 
     def open(self, context: Context) -> None:
@@ -108,6 +115,8 @@ class FragmentOperator:
     def _open(self, name: str, context: Context) -> None:
         scoped = _Scoped(name, self._fragment.created.get(name, 0), context)
         self._operators[name].open(scoped)
+        scoped.counters.update(self._counters.get(name, {}))  # those before `reset`
+        self._counters[name] = scoped.counters
         if scoped.stateful:
             self._stateful.append(name)
 
@@ -126,7 +135,8 @@ class FragmentOperator:
             _, name = heapq.heappop(queue)
             for out_port, result in self._process(name, waiting.pop(name)):
                 if out_port in (ERROR_PORT, FATAL_ERROR_PORT):
-                    output.append((out_port, result))
+                    letters = with_source(result, self._nodes[name], self._fragment.scan)
+                    output.append((out_port, letters))
                     continue
                 for edge in self._nodes[name].edges.get(out_port, ()):
                     self._send(edge, result, waiting, queue, output)
@@ -155,8 +165,21 @@ class FragmentOperator:
         port = self._fragment.outputs.get((edge.target, edge.target_port))
         if port is not None:
             output.append((port, batch))
+            if edge.job is not None:
+                self._rows[edge.job] += batch.num_rows
         else:
             self._enqueue((edge.target, edge.target_port), batch, waiting, queue)
+
+    def take_counts(self) -> Counts:
+        """See `Keyed`."""
+        for operator in self._operators.values():
+            if isinstance(operator, RulesOperator):
+                self._rows.update(operator.rows_by_job)
+                operator.rows_by_job.clear()
+        counts = Counts(0, dict(self._rows), {n: dict(c) for n, c in self._counters.items() if c})
+        for counter in (self._rows, *self._counters.values()):
+            counter.clear()
+        return counts
 
     def _enqueue(
         self,

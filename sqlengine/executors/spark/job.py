@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,13 +20,15 @@ from sqlengine.executors.spark.boundary import TaskFailed, contained, failures_i
 from sqlengine.executors.spark.keyed import run_keyed
 from sqlengine.executors.spark.splits import InputSplit, splits_to_table
 from sqlengine.executors.spark.worker import (
+    COUNTED,
     FRAME_ORDER,
-    READ,
     STATELESS,
     Batches,
+    Counts,
     SparkPlan,
     Step,
     bound_for,
+    merged,
     run_stateless,
     to_frames,
 )
@@ -43,10 +46,10 @@ _DDL: Final = (
 @dataclass(frozen=True)
 class JobResult:
     """What a job gave: rows by output port, in an order that does not depend on how its tasks ran,
-    and how many its tasks have read."""
+    and what they have counted."""
 
     rows: list[tuple[int, Batch]]
-    rows_read: int
+    counts: Counts
 
 
 def run_job(
@@ -63,9 +66,10 @@ def run_job(
     table = frames.toArrow()
     for failure in failures_in(table):
         raise TaskFailed(failure)
-    is_read = pc.equal(table["stage"], READ)
-    rows_read = pc.sum(table.filter(is_read)["part"]).as_py() or 0
-    return JobResult(list(_results(table.filter(pc.invert(is_read)))), rows_read)
+    counted = pc.equal(table["stage"], COUNTED)
+    told = table.filter(counted)["batch"].to_pylist()
+    counts = merged(msgspec.json.decode(data, type=Counts) for data in told)
+    return JobResult(list(_results(table.filter(pc.invert(counted)))), counts)
 
 
 def _ticks(spark: SparkSession, step: Step, stages: int) -> DataFrame:

@@ -95,6 +95,7 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
         for at, inputs in _chunks(instance, step, arrived)
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
+    yield instance.operator.take_counts().frame()
     _save(instance, step, folder, stage, partition)
     _cache(instance, (plan.name, stage, partition))
 

@@ -50,8 +50,10 @@ def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
         for port, (at, source) in enumerate(crossings.items())
     }
     last = max(stages.values(), default=STATELESS)
+    scans = [n for n in stateless if isinstance(n.plan, Scan)]
+    only = scans[0] if len(sources) == 1 and scans else None
     keyed = tuple(
-        replace(_keyed(plan, stages, number, crossings, outputs), created=created)
+        replace(_keyed(plan, stages, number, crossings, outputs), created=created, scan=only)
         for number in range(1, last + 1)
     )
     return CutPlan(sources, keyed, exchange, sinks)
@@ -92,7 +94,11 @@ def _source(
         (n.id, i) for n in nodes if isinstance(n.plan, Union) for i in range(len(n.plan.branches))
     )
     return Fragment(
-        tuple(nodes), {0: (source.id, 0)}, outputs, tuple(u for u in unions if u not in fed)
+        tuple(nodes),
+        {0: (source.id, 0)},
+        outputs,
+        tuple(u for u in unions if u not in fed),
+        scan=source,
     )
 
 

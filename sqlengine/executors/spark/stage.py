@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import msgspec
 import pyarrow as pa
 
 from parser.errors import ExecutionError
@@ -17,7 +18,14 @@ from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.splits import TURN, InputSplit, failing
 from sqlengine.executors.spark.task_rules import TaskRules
-from sqlengine.executors.spark.worker import ChunkOutput, ChunkPosition, Step, TaskContext
+from sqlengine.executors.spark.worker import (
+    ChunkOutput,
+    ChunkPosition,
+    Counts,
+    Step,
+    TaskContext,
+    merged,
+)
 from sqlengine.executors.wire import decode_batch
 
 
@@ -36,6 +44,7 @@ class SourceStage:
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
         self._rows_per_turn = rows_per_turn
         self._rules = rules
+        self._rows_read = 0
         self._running: dict[str, RunningSource] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
@@ -46,9 +55,15 @@ class SourceStage:
             operator = self._operators[split.source]
             operator.reset(TaskContext())
             for n, batch in enumerate(self._batches(split, step)):
-                rows = batch.num_rows if split.end > split.start else 0  # read here, not before
+                if split.end > split.start:  # read here, and not in the driver
+                    self._rows_read += batch.num_rows
                 position = ChunkPosition(split.log, split.start, n, split.turn + n * TURN)
-                yield ChunkOutput(position, rows, operator.process(0, batch))
+                yield ChunkOutput(position, operator.process(0, batch))
+
+    def take_counts(self) -> Counts:
+        counts = merged(operator.take_counts() for operator in self._operators.values())
+        read, self._rows_read = self._rows_read, 0
+        return msgspec.structs.replace(counts, read=read)
 
     def _batches(self, split: InputSplit, step: Step) -> Iterator[Batch]:
         plan = self._nodes[split.source].plan
