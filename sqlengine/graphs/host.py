@@ -63,7 +63,12 @@ class GraphHost:
             return EmbeddedExecutor(self.factory, guard)
         folder = config.data / "tasks" / graph
         options = SparkOptions(
-            folder, config.rows_per_read, self.factory, self._rules_of_tasks, durable=True
+            folder,
+            config.rows_per_read,
+            self.factory,
+            self._rules_of_tasks,
+            durable=True,
+            attempts=3,
         )
         return SparkExecutor(self.spark, options, guard)
 

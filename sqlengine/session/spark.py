@@ -13,12 +13,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from parser.errors import UnsupportedError
 from parser.limits import present
 from planner.graph.two_phases import in_two_phases
-from planner.logical import AssignWatermark, Scan, Sink
-from planner.rewrite import nodes as plan_nodes
-from planner.settings import IDLE_OPTION, RELOAD_OPTION, SOURCE_IDLE, WATERMARK_INTERVAL
+from planner.logical import Sink
 from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
@@ -29,11 +26,11 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
 from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
+from sqlengine.executors.spark.supported import check_watermarks
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.session.session import EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
-from udf.user import is_user
 
 
 @contextmanager
@@ -119,38 +116,11 @@ class SparkRunner(EmbeddedRunner):
         )
 
     def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> list[Sink]:
-        for node in (node for sink in sinks for node in plan_nodes(sink)):
-            called = next((name for name in sorted(node.functions) if is_user(name)), None)
-            if called is not None:
-                raise UnsupportedError(
-                    f"the function {called.partition('@')[0]} of a user cannot be called on Spark"
-                    " yet",
-                    hint="leave out --on spark: the embedded executor runs it",
-                )
-            if isinstance(node, Scan) and node.reloaded:
-                raise UnsupportedError(
-                    f"table '{node.table.display}' cannot be read again on Spark",
-                    hint=f"leave out '{RELOAD_OPTION}', or --on spark",
-                )
         return [in_two_phases(sink, settings) for sink in sinks]
 
     def check(self, change: GraphChange) -> None:
-        """Raises UnsupportedError for idle timeouts and watermark intervals, which only matter for
-        unbounded input."""
-        if all(source.source.bounded for source in change.sources.values()):
-            return
-        for node in change.prepared.plan.in_order:
-            plan = node.plan
-            if isinstance(plan, AssignWatermark) and (plan.idle_ms or plan.interval_ms):
-                raise UnsupportedError(
-                    "watermarks that go by the clock are not supported on Spark yet, where input"
-                    " has no end",
-                    detail=f"watermark {plan.label}",
-                    hint=(
-                        f"leave out '{IDLE_OPTION}', '{SOURCE_IDLE}' and '{WATERMARK_INTERVAL}', or"
-                        " --on spark"
-                    ),
-                )
+        if not all(source.source.bounded for source in change.sources.values()):
+            check_watermarks(change.prepared.plan.nodes.values())
 
 
 def _wait_for_rows(broker: EmbeddedBroker) -> None:

@@ -28,7 +28,7 @@ REFUSED = {
     "a user's function": (
         "CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON; SELECT twice(1);",
         "the function mine.twice of a user cannot be called on Spark yet",
-        "leave out --on spark",
+        "the embedded executor runs it",
     ),
 }
 MODULE = """

@@ -7,6 +7,7 @@ those of the embedded executor: the graph's runner polls sources, logs epochs an
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +17,8 @@ from zlib import crc32
 
 import msgspec
 
+from parser.errors import ExecutionError
+from planner.graph.physical import PhysicalPlan
 from planner.logical import AssignWatermark, Scan, Values
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
@@ -23,6 +26,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.sources import RunningSource
+from sqlengine.executors.spark.boundary import TaskFailed
 from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState
@@ -38,12 +42,15 @@ from sqlengine.executors.spark.splits import (
 )
 from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
+from sqlengine.executors.spark.supported import check_supported, check_watermarks
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.executors.task_state import TaskState
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.state.table import KeyedTable
+
+log = logging.getLogger("sqlengine.spark")
 
 # Operators that wait for processing time get a tick so often, where nothing else comes (ms).
 TICK_MS: Final = 1000
@@ -59,7 +66,8 @@ class SparkOptions:
     `folder` has their state. Rows of shards are read in turns of `rows_per_turn`. `factory` builds
     their operators; `rules` gives what tasks may do, once Spark has started; `partitions`: the
     number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
-    kept until a checkpoint has passed it."""
+    kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
+    has repeated tasks before."""
 
     folder: Path
     rows_per_turn: int
@@ -67,6 +75,7 @@ class SparkOptions:
     rules: Callable[[], TaskRules] = TaskRules
     partitions: int | None = None
     durable: bool = False
+    attempts: int = 1
 
     @property
     def uri(self) -> str:
@@ -96,6 +105,14 @@ class SparkExecutor(EmbeddedExecutor):
         self._ticked = 0
 
     # ---- changes of the plan ---------------------------------------------------------------------
+
+    def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
+        """See `EmbeddedExecutor`. UnsupportedError for what tasks cannot run."""
+        changed = self._changed_nodes(plan)
+        check_supported(changed)
+        if self._options.durable:
+            check_watermarks(changed)
+        return super().prepare(plan)
 
     def switch(self, prepared: PreparedPlan, state: InitialState = NOTHING) -> None:
         """See `EmbeddedExecutor`. The state stays with the tasks, and what `state` brings goes to
@@ -166,8 +183,7 @@ class SparkExecutor(EmbeddedExecutor):
             return
         if self._epoch.splits or self._cut.keyed:
             splits, self._epoch = self._epoch.splits, EpochSplits()
-            with self._spark.errors():
-                result = self._run_job(self._record, splits)
+            result = self._run_again(self._record, splits)
             self._count(result.counts)
             for port, rows in result.rows:
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
@@ -180,6 +196,19 @@ class SparkExecutor(EmbeddedExecutor):
         self._rows.update(counts.rows)
         for node, counters in counts.nodes.items():
             self.running[node].context.counters.update(counters)
+
+    def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
+        """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
+        for _ in range(self._options.attempts - 1):
+            try:
+                with self._spark.errors():
+                    return self._run_job(record, splits)
+            except TaskFailed:
+                raise
+            except ExecutionError as error:
+                log.warning("epoch %d is repeated: %s", record.epoch, error)
+        with self._spark.errors():
+            return self._run_job(record, splits)
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
