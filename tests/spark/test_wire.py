@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 
+from parser.limits import Limits
 from parser.types import BIGINT, STRING, Schema
 from sqlengine.batch import NO_OFFSET, Batch, from_pydict
+from sqlengine.config import Config
+from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import bucket_range
 from sqlengine.executors.wire import (
     StateFile,
@@ -42,6 +47,16 @@ def test_state_file_holds_buckets_apart() -> None:
         for p, part in enumerate(parts):
             kept = table.dump(bucket_range(p, partitions))
             assert part.tables["windows"].sort_by("#sequence").equals(kept.sort_by("#sequence"))
+
+
+def test_rules_of_a_server_travel_to_its_tasks(tmp_path: Path) -> None:
+    config = Config(data=tmp_path, files=(tmp_path / "files",))
+    sealed = config.secret_values.sealed
+    assert sealed is not None
+    name = sealed.keep("hidden")
+    came = pickle.loads(pickle.dumps(TaskRules(Limits(), config.file_access, config.secret_values)))
+    assert came.files == config.file_access
+    assert came.secrets.sealed.get(name) == ("hidden", ())
 
 
 def test_a_batch_travels_with_all_that_belongs_to_it() -> None:
