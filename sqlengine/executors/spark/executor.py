@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 from zlib import crc32
 
@@ -94,6 +95,8 @@ class SparkExecutor(EmbeddedExecutor):
         super().__init__(options.factory, guard)
         self._spark = spark
         self._options = options
+        # Workers outlive a graph that is recovered, and the numbers of its plans.
+        self._name = f"{options.uri}#{token_hex(4)}"
         self._cut: CutPlan | None = None
         self._tasks: SparkPlan | None = None
         self._epoch = EpochSplits()
@@ -214,7 +217,7 @@ class SparkExecutor(EmbeddedExecutor):
         assert self._cut is not None
         session, options, before = self._spark.session(), self._options, self._state.before()
         if self._tasks is None:
-            self._tasks = task_plan(self._cut, options, self._version)
+            self._tasks = task_plan(self._cut, options, self._name, self._version)
         step = Step(
             record.epoch,
             self._version,
@@ -269,11 +272,11 @@ class SparkExecutor(EmbeddedExecutor):
 def _nowhere(sink: str, batch: Batch) -> None: ...
 
 
-def task_plan(cut: CutPlan, options: SparkOptions, version: int) -> SparkPlan:
+def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> SparkPlan:
     """Returns the plan that workers run."""
     rules, factory = options.rules(), options.factory
     return SparkPlan(
-        options.uri,
+        name,
         version,
         partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules),
         cut.exchange,
