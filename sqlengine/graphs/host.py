@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from parser.errors import ServiceError, SqlError
@@ -61,9 +63,8 @@ class GraphHost:
         guard, config = self.steps.guard(graph), self.config
         if self.spark is None:
             return EmbeddedExecutor(self.factory, guard)
-        folder = config.data / "tasks" / graph
         options = SparkOptions(
-            folder,
+            self._tasks_folder(graph),
             config.rows_per_read,
             self.factory,
             self._rules_of_tasks,
@@ -77,6 +78,13 @@ class GraphHost:
         """The rows that one epoch reads of one shard, at most."""
         rows = self.config.rows_per_read
         return rows if self.spark is None else rows * TURNS_PER_EPOCH
+
+    def _tasks_folder(self, graph: str) -> Path:
+        return self.config.data / "tasks" / graph
+
+    def forget_tasks(self, graph: str) -> None:
+        """Deletes what tasks have kept of a graph that is gone."""
+        shutil.rmtree(self._tasks_folder(graph), ignore_errors=True)
 
     def _rules_of_tasks(self) -> TaskRules:
         assert self.spark is not None

@@ -4,7 +4,7 @@ it or calls by another name."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import count
+from secrets import token_hex
 
 import msgspec
 import pyarrow as pa
@@ -34,7 +34,6 @@ class KeptState:
         self._at = TaskState()
         self._logs: dict[str, dict[str, None]] = {}  # by source, in order of appearance
         self.ticks: list[tuple[str, Batch]] = []
-        self._numbers = count(1)
         self._read: tuple[TaskState, Tables] | None = None
 
     # ---- epochs ----------------------------------------------------------------------------------
@@ -106,7 +105,7 @@ class KeptState:
                 shared[_times_table(exchange)] = encode_times(_combined(times))
         if own or shared:
             rest = {n: rows for n, rows in own.items() if n not in shared}
-            path = f"{self._folder}/seeds/{self._at.epoch}-{next(self._numbers)}.state"
+            path = f"{self._folder}/seeds/{self._at.epoch:012}-{token_hex(4)}.state"
             create(path, encode_state(StateFile(rest, shared)))
             self._at = _replaced(self._at, seeds=[*self._at.seeds, path])
 

@@ -64,11 +64,23 @@ def state_path(folder: str, epoch: int, digest: int, stage: int, partition: int)
 
 
 def discard_before(folder: str, epoch: int) -> None:
-    """Deletes the state of epochs before this one."""
-    system, path = fs.FileSystem.from_uri(f"{folder}/state")
-    for found in system.get_file_info(fs.FileSelector(path, allow_not_found=True)):
-        if int(found.base_name.partition("-")[0]) < epoch:
-            system.delete_dir(found.path)
+    """Deletes the state of epochs before this one, and what was brought before it."""
+    for found in _listed(f"{folder}/state"):
+        if _epoch_of(found) < epoch:
+            fs.FileSystem.from_uri(folder)[0].delete_dir(found.path)
+    for found in _listed(f"{folder}/seeds"):
+        if _epoch_of(found) < epoch:
+            fs.FileSystem.from_uri(folder)[0].delete_file(found.path)
+
+
+def _listed(uri: str) -> list[fs.FileInfo]:
+    system, path = fs.FileSystem.from_uri(uri)
+    found: list[fs.FileInfo] = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return found
+
+
+def _epoch_of(found: fs.FileInfo) -> int:
+    return int(found.base_name.rpartition("-")[0])
 
 
 def _read(uri: str) -> bytes:
