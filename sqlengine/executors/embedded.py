@@ -23,8 +23,8 @@ from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import EpochRecord, Resumption
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.steps.guard import StepGuard
-from sqlengine.executors.task_state import TaskState
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from sqlengine.executors.epochs import Resumption
 from sqlengine.executors.job_counts import JobCounts
-from sqlengine.executors.task_state import TaskState
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded
 from sqlengine.state.table import KeyedTable

@@ -45,9 +45,9 @@ from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
 from sqlengine.executors.spark.supported import check_supported, check_watermarks
 from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
-from sqlengine.executors.task_state import TaskState
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.state.table import KeyedTable
 
@@ -62,7 +62,7 @@ NOTHING: Final = InitialState()
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """Where and how the tasks of one graph run.
+    """The options of the tasks of one graph.
 
     `folder` has their state. Rows of shards are read in turns of `rows_per_turn`. `factory` builds
     their operators; `rules` gives what tasks may do, once Spark has started; `partitions`: the

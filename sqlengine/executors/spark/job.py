@@ -45,8 +45,8 @@ _DDL: Final = (
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a job gave: rows by output port, in an order that does not depend on how its tasks ran,
-    and what they have counted."""
+    """The result of a job: rows by output port, in an order that does not depend on how its tasks
+    ran, and what they have counted."""
 
     rows: list[tuple[int, Batch]]
     counts: Counts

@@ -1,4 +1,4 @@
-"""What the driver knows of the state that tasks keep: where it is, and what the next epoch adds to
+"""The driver's knowledge of the state that tasks keep: where it is, and what the next epoch adds to
 it or calls by another name."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sqlengine.executors.node_context import creation_version, local_name
 from sqlengine.executors.spark.plan import CutPlan
 from sqlengine.executors.spark.splits import log_name
 from sqlengine.executors.spark.state_files import all_tables, create
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import STATELESS, Exchange, Step
-from sqlengine.executors.task_state import TaskState
 from sqlengine.executors.wire import StateFile, decode_batch, encode_batch, encode_state
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import Times, decode_times, encode_times

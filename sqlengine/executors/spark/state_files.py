@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 import pyarrow as pa
 from pyarrow import fs
 
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Step, bucket_range
-from sqlengine.executors.task_state import TaskState
 from sqlengine.executors.wire import StateFile, decode_state, is_whole
 from sqlengine.state.keys import BUCKETS
 

@@ -1,4 +1,4 @@
-"""What tasks of Spark cannot run yet, by name: the embedded executor runs it."""
+"""Refuses by name what tasks of Spark cannot run yet: the embedded executor runs it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
 from sqlengine.executors.spark.task_rules import TaskRules
-from sqlengine.executors.task_state import TaskState
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
@@ -97,7 +97,7 @@ class ChunkOutput:
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """What a task did: the rows that it `read`, those that it gave to sinks by job, and counters
+    """The work of a task: the rows that it `read`, those that it gave to sinks by job, and counters
     by node."""
 
     read: int = 0

@@ -1,4 +1,4 @@
-"""Where tasks have kept the state of a graph that runs on Spark."""
+"""The place at which tasks have kept the state of a graph."""
 
 from __future__ import annotations
 
