@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from parser.errors import ServiceError
 from rules.options import Options
@@ -17,6 +18,7 @@ from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 
 LOCAL_SOCKET = "server.sock"
+Target: TypeAlias = Literal["embedded", "spark"]
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -71,7 +73,9 @@ class Config:
         `instances`: processes that run jobs in parts (0: all jobs run in this one). `parts`: their
         number, fixed when the graph is made (None: one for each instance, two at least).
         `session_ms`: how long an instance may be silent. `isolation`: jobs are moved into graphs of
-        their own, and merged again, without being asked.
+        their own, and merged again, without being asked. `target`: where operators run, in this
+        process or on Spark, on `spark_master` (None: all cores of this machine) with the settings
+        `spark_conf`.
     Server:
         `host`, `port` (0: a free one), `token` that requests must carry, or `access`: the file of
         principals, who may do more or less. `tls_certificate`, `tls_key`: files of the certificate
@@ -100,6 +104,9 @@ class Config:
     step_timeout_s: float | None = 60.0
     connector_timeout_s: float = 30.0
     isolation: bool = True
+    target: Target = "embedded"
+    spark_master: str | None = None
+    spark_conf: dict[str, str] = field(default_factory=dict)
     checkpoints: Checkpoints = "rocksdb"
     checkpoint_rows: int = 100_000
     checkpoint_ms: int = 10_000

@@ -12,6 +12,7 @@ from rules.options import Options
 from sqlengine.broker.remote.unix_socket import UnixSocketServer
 from sqlengine.broker.remote.wire import Served
 from sqlengine.config import Config
+from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
 from sqlengine.jobs.workers import Planner
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.system.disk import MACHINE, Disk
@@ -27,6 +28,15 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+def own_spark(config: Config) -> Spark:
+    """Returns Spark as the configuration wants it. ServiceError where it cannot start."""
+    require_spark()
+    config.data.mkdir(parents=True, exist_ok=True)
+    spark = OwnSpark(config.data / "spark.log", config.spark_master, config.spark_conf)
+    spark.session()
+    return spark
+
+
 @dataclass(frozen=True)
 class Machine:
     """Everything outside the engine that it depends on.
@@ -34,7 +44,7 @@ class Machine:
     `clock` in ms. `stores` opens the checkpoint stores of a folder. `planner` plans texts of jobs.
     `caches`: the data folder keeps what can be computed again (compiled patterns), not through
     `disk`. `door` opens the socket on which instances reach the broker; `spawn` starts their
-    processes. `usage` measures this process."""
+    processes. `usage` measures this process. `spark` starts Spark."""
 
     clock: Clock = wall_clock
     disk: Disk = MACHINE
@@ -45,6 +55,7 @@ class Machine:
     door: Callable[[Served], Door] = UnixSocketServer
     spawn: Callable[[Work], Process] = spawn
     usage: Callable[[], Usage] = usage
+    spark: Callable[[Config], Spark] = own_spark
 
     def rules(self, config: Config) -> Options:
         """Returns the options of rule databases."""

@@ -10,7 +10,7 @@ import click
 from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.cli.limits import limit_option, use_limits
 from sqlengine.cli.values import DURATION, SIZE
-from sqlengine.config import Config, QueryLimits, data_folder, function_limits, token_from
+from sqlengine.config import Config, QueryLimits, Target, data_folder, function_limits, token_from
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
 
@@ -221,6 +221,20 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Rows that ad-hoc queries together may read a second.",
 )
 @click.option(
+    "--target",
+    type=click.Choice(["embedded", "spark"]),
+    default="embedded",
+    show_default=True,
+    help="Where operators run: in this process, or in tasks of Spark.",
+)
+@click.option("--master", help="Spark's master, such as spark://HOST:7077 (default: this machine).")
+@click.option(
+    "--spark-conf",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of Spark, such as spark.executor.memory=4g; may be repeated.",
+)
+@click.option(
     "--isolation/--no-isolation",
     default=True,
     show_default=True,
@@ -264,9 +278,16 @@ def serve(
     queries: int,
     query_timeout: int | None,
     query_rows: int,
+    target: Target,
+    master: str | None,
+    spark_conf: tuple[str, ...],
     isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
+    if target == "spark" and processes:
+        raise click.UsageError("--target spark has workers of its own: leave out --instances")
+    if target != "spark" and (master or spark_conf):
+        raise click.UsageError("--master and --spark-conf need --target spark")
     from sqlengine.system.memory import importing
 
     with importing():
@@ -307,6 +328,9 @@ def serve(
         step_timeout_s=step_timeout / 1000 if step_timeout else None,
         connector_timeout_s=connector_timeout / 1000 if connector_timeout else inf,
         isolation=isolation,
+        target=target,
+        spark_master=master,
+        spark_conf=_pairs("--spark-conf", spark_conf),
         queries=QueryLimits(
             at_once=queries,
             timeout_s=inf if query_timeout is None else query_timeout / 1000,
@@ -321,11 +345,16 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
     value of a restart strategy that is none."""
     from sqlengine.jobs.restart_strategy import strategy_in
 
-    settings = {}
+    settings = _pairs("--set", given)
+    strategy_in(settings)
+    return settings
+
+
+def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
     for text in given:
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
-            raise click.UsageError(f"--set '{text}' is not NAME=VALUE")
-        settings[name.strip()] = value.strip()
-    strategy_in(settings)
-    return settings
+            raise click.UsageError(f"{option} '{text}' is not NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs

@@ -141,6 +141,7 @@ class Engine:
             store.replace,
             self._callables,
             self._openings,
+            None if config.target == "embedded" else machine.spark(config),
         )
         self.instances = InstanceGroups(self.broker, config, machine)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)

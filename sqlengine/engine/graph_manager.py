@@ -380,6 +380,7 @@ class GraphManager:
             if isinstance(graph, DistributedGraph):
                 graph.remove()
             self._host.stores.remove(name)
+            self._host.forget_tasks(name)
             self._host.steps.forget(name)
 
     def start(self) -> None:

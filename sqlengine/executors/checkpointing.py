@@ -62,6 +62,8 @@ class CheckpointTrigger:
         stored = checkpoints.stored
         if stored is not None:
             self._versions.discard_before(stored, pipeline.inputs.running)
+            if stored.tasks is not None:
+                pipeline.executor.discard_before(stored.tasks)
             if self._subtask is not None:
                 self._subtask.discard_before(stored)
 
@@ -84,4 +86,5 @@ class CheckpointTrigger:
             counts=pipeline.counter.counts(),
             resumed=list(pipeline.executor.resumptions()),
             marks={name: dict(m) for name, s in running.items() if (m := s.source.marks())},
+            tasks=pipeline.executor.task_state(),
         )

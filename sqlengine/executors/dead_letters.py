@@ -102,12 +102,13 @@ def decode_owner(key: bytes) -> Owner:
     return _OWNER.decode(key)
 
 
-def with_source(letters: Batch, node: PhysicalNode, source: PhysicalNode) -> Batch:
+def with_source(letters: Batch, node: PhysicalNode, source: PhysicalNode | None) -> Batch:
     """Completes the letters of an operator: adds the table that the row came from, and gives a
-    letter to each job that shares the operator, unless the table itself cannot read the record."""
+    letter to each job that shares the operator, unless the table itself cannot read the record.
+    `source`: None where nobody knows which of several it was."""
     if not isinstance(node.plan, Scan | AssignWatermark):
         letters = _for_each_owner(letters, sorted(node.jobs))
-    if not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):
+    if source is None or not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):
         return letters
     table = source.plan.table
     address = (".".join(table.name), stored(table.options), source.id)

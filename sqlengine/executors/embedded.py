@@ -12,14 +12,18 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from parser.errors import ServiceError
 from planner.graph.physical import PhysicalNode, PhysicalPlan
-from planner.logical import LogicalPlan
+from planner.logical import LogicalPlan, Scan
 from sqlengine.batch import Batch, empty, merge_runs
+from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
-from sqlengine.executors.epochs import Resumption
+from sqlengine.executors.epochs import EpochRecord, Resumption
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
+from sqlengine.executors.sources import RunningSource
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.operators.base import (
     ERROR_PORT,
@@ -263,17 +267,44 @@ class EmbeddedExecutor:
         does."""
         return min((t for t in (o.timer() for o in self._timed) if t is not None), default=None)
 
+    def task_state(self) -> TaskState | None:
+        """Returns where tasks keep the state; None if it is in `tables`."""
+        return None
+
+    def restore_tasks(self, state: TaskState | None) -> None:
+        """Goes on with the state that tasks have kept, after `switch`. ServiceError where there are
+        no tasks."""
+        if state is not None:
+            raise ServiceError(
+                "the checkpoint was written by tasks of Spark",
+                hint="start the server with Spark, as before",
+            )
+
+    def discard_before(self, state: TaskState) -> None:
+        """Deletes what tasks have kept before this state."""
+
     # ---- firing in steps -------------------------------------------------------------------------
 
     def resumptions(self) -> tuple[Resumption, ...]:
-        """The operators that have more to fire; those behind others first, so that none gets a
-        watermark after a later one."""
+        """The operators that have more to fire, but for those before others: what these have left
+        must be done before they get more."""
         known = [
             Resumption(node, steps.watermark, steps.passed, steps.idle)
             for node, steps in self.firing.waiting.items()
             if steps.watermark is not None
         ]
-        return tuple(sorted(known, key=lambda r: (-self.running[r.node].node.rank, r.node)))
+        last = [r for r in known if not self._behind(r.node).intersection(s.node for s in known)]
+        return tuple(sorted(last, key=lambda r: (-self.running[r.node].node.rank, r.node)))
+
+    def _behind(self, node: str) -> set[str]:
+        """The operators that get rows of a node, also by way of others."""
+        found, left = set[str](), [node]
+        while left:
+            edges = chain.from_iterable(self.running[left.pop()].node.edges.values())
+            new = {e.target for e in edges if e.target in self.running} - found
+            found |= new
+            left += new
+        return found
 
     def take_unknown(self) -> bool:
         """True if operators were restored since the last call of which it is not known whether they
@@ -287,6 +318,9 @@ class EmbeddedExecutor:
         """Lets an operator fire more of what is due; does nothing if it runs no more."""
         if resumption.node in self.running:
             since, *steps = resumption.passed
+            operator = self.running[resumption.node].operator
+            if isinstance(operator, FiresInSteps):
+                operator.steps.resumed = True
             plan = self.running[resumption.node].node.plan
             assert isinstance(plan, LogicalPlan), "rules have nothing to fire"
             tick = empty(plan.inputs[0].schema, proctime=proctime, watermark=resumption.watermark)
@@ -303,6 +337,26 @@ class EmbeddedExecutor:
                 node.operator.steps.restore(left.watermark, left.passed, left.idle)
 
     # ---- rows ------------------------------------------------------------------------------------
+
+    def opened(self, scan: Scan, source: Source) -> Source:
+        """Returns the source through which the graph reads a table: the one that was opened."""
+        return source
+
+    def begin(self, record: EpochRecord) -> None:
+        """Begins an epoch."""
+        self.firing.cost = record.firing_cost
+
+    def read(
+        self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
+    ) -> None:
+        """Gives rows of a source to its node, see `push`."""
+        self.push(node, source.batch(chunk, record.proctime, record.seed), write)
+
+    def end(self) -> int:
+        """Ends an epoch after its `flush`. Returns how many rows were read that its chunks did not
+        have."""
+        self.firing.cost = None
+        return 0
 
     def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """Gives a batch to input 0 of `node`, and what comes out to the nodes behind it. Rows for

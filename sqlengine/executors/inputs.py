@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from parser.errors import SqlError
@@ -32,9 +32,15 @@ class Inputs:
     `failed`: errors of sources that are not read any more. `tolerates_lost_records`: a power loss
     may have taken records of logged ranges. `shuffle`: the rows that other subtasks send. `bounds`:
     offsets by source and shard at which reading stops for now, because a job is being moved.
-    `pace`: how many rows of each source an epoch reads."""
+    `pace`: how many rows of each source an epoch reads. `opened` may put another source in the
+    place of one that was opened."""
 
-    def __init__(self, environment: Environment, shuffle: Source | None = None) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        shuffle: Source | None = None,
+        opened: Callable[[Scan, Source], Source] = lambda scan, source: source,
+    ) -> None:
         self.running: dict[str, RunningSource] = {}
         self.unstarted: set[str] = set()
         self.failed: dict[str, SqlError] = {}
@@ -43,6 +49,7 @@ class Inputs:
         self.tolerates_lost_records = False
         self._environment = environment
         self._shuffle = shuffle
+        self._opened = opened
         self._recovering = False
         self._read_first: set[str] = set()
 
@@ -94,7 +101,8 @@ class Inputs:
             assert self._shuffle is not None, "the plan of a subtask runs in a subtask"
             return self._shuffle
         try:
-            return open_scan(scan, self._environment, patient=self._recovering)
+            source = open_scan(scan, self._environment, patient=self._recovering)
+            return self._opened(scan, source)
         except SqlError as error:
             if not self._recovering:
                 raise

@@ -48,7 +48,7 @@ class Pipeline:
     def process(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
         """Pushes the rows of an epoch through the operators. Output waits in the sinks for
         `outputs.commit`."""
-        self.executor.firing.cost = record.firing_cost
+        self.executor.begin(record)
         for resumption in record.resumed:
             self.executor.resume(resumption, record.proctime, record.seed, self.outputs.write)
         # Before any rows: until a new shard is known to the watermark, it cannot hold it back.
@@ -62,8 +62,7 @@ class Pipeline:
             self._times.tick_values(record)
         for name, chunk in chunks:
             source = self.inputs.running[name]
-            batch = source.batch(chunk, record.proctime, record.seed)
-            self.executor.push(name, batch, self.outputs.write)
+            self.executor.read(source, name, chunk, record, self.outputs.write)
             # Only after the push: positions and state stay together, and a checkpoint copies both.
             source.positions[chunk.shard] = chunk.end
             self.outputs.progress.rows_in += chunk.num_rows
@@ -77,7 +76,7 @@ class Pipeline:
         for name in record.ended:
             self._times.end(name, record)
         self.executor.flush(self.outputs.write)
-        self.executor.firing.cost = None
+        self.outputs.progress.rows_in += self.executor.end()
         self.outputs.progress.epochs += 1
         self.outputs.handle_errors(self.executor.take_errors())
 

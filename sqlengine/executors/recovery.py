@@ -41,6 +41,7 @@ def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChan
         source.began_epoch, source.began = position.began.get(name, (0, {}))
     # The sources have their positions before the switch, which emits the initial watermarks.
     runner.switch(change, position)
+    runner.executor.restore_tasks(position.tasks)
     if position.epoch:  # a savepoint does not say
         runner.executor.restore_firing(position.resumed)
     runner.pipeline.counter.restore(position.counts)

@@ -65,7 +65,9 @@ class GraphRunner:
         self.guard.versions = lambda: self.jobs
         self.guard.graph_version = lambda: self.graph.version
         self.guard.measure = None if options.memory is None else self._measure_step
-        self.inputs = Inputs(environment, None if subtask is None else subtask.shuffle.source)
+        self.inputs = Inputs(
+            environment, None if subtask is None else subtask.shuffle.source, executor.opened
+        )
         self.outputs = Outputs(
             environment,
             RowErrors(storage.dead_letters, options.fails_on_error),

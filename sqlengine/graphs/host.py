@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from parser.errors import ServiceError, SqlError
+from parser.limits import present
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import FailureHandler
 from sqlengine.executors.memory_limits import MemoryLimits
+from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
+from sqlengine.executors.spark.session import Spark
+from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.machine import Machine
@@ -32,7 +39,8 @@ class GraphHost:
 
     `fails_on_error`: of a job and its version; `on_failure` is called with jobs that fail, and the
     reason; `later` submits work to the thread that makes changes; `stored_snapshot` returns the
-    snapshot of a migration by name, `store_snapshot` stores that of jobs that fail."""
+    snapshot of a migration by name, `store_snapshot` stores that of jobs that fail. `spark`: graphs
+    run there."""
 
     config: Config
     machine: Machine
@@ -48,6 +56,47 @@ class GraphHost:
     store_snapshot: Callable[[str, JobSnapshot], None] = lambda *_: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     openings: Openings = field(default_factory=Openings)
+    spark: Spark | None = None
+
+    def executor(self, graph: str) -> EmbeddedExecutor:
+        """Returns the executor of a graph: in this process, or in tasks of Spark."""
+        guard, config = self.steps.guard(graph), self.config
+        if self.spark is None:
+            return EmbeddedExecutor(self.factory, guard)
+        options = SparkOptions(
+            self._tasks_folder(graph),
+            config.rows_per_read,
+            self.factory,
+            self._rules_of_tasks,
+            durable=True,
+            attempts=3,
+        )
+        return SparkExecutor(self.spark, options, guard)
+
+    @property
+    def rows_per_epoch(self) -> int:
+        """The rows that one epoch reads of one shard, at most."""
+        rows = self.config.rows_per_read
+        return rows if self.spark is None else rows * TURNS_PER_EPOCH
+
+    def _tasks_folder(self, graph: str) -> Path:
+        return self.config.data / "tasks" / graph
+
+    def forget_tasks(self, graph: str) -> None:
+        """Deletes what tasks have kept of a graph that is gone."""
+        shutil.rmtree(self._tasks_folder(graph), ignore_errors=True)
+
+    def _rules_of_tasks(self) -> TaskRules:
+        assert self.spark is not None
+        config, openings = self.config, self.openings
+        return TaskRules(
+            present(),
+            config.file_access,
+            config.secret_values,
+            openings.timeout_s,
+            openings.command,
+            self.spark.worker_memory(),
+        )
 
 
 class NotAligned(ServiceError):

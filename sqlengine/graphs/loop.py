@@ -214,6 +214,7 @@ class GraphLoop:
             self.broken = self.runner.broken
             self._pause(str(error), FULL_DISK_PAUSE_S)
         except JobsFailed as error:
+            self.broken = self.runner.broken  # by a task, which has left its epoch incomplete
             if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, error.with_hint, lasting=error.lasting)
             return False

@@ -15,7 +15,6 @@ from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
 from sqlengine.connectors.base import Busy, Environment, Source
 from sqlengine.executors.dead_letters import DeadLetterSink
-from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
 from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded, StepFailed
 from sqlengine.executors.graph_change import GraphChange
@@ -108,7 +107,7 @@ class RunningGraph:
         self.kept: dict[str, str] = {}
         config, threads = host.config, host.machine.threads
         self.store = host.stores.open(name) if subtask is None else subtask.store
-        self.executor = EmbeddedExecutor(host.factory, host.steps.guard(name))
+        self.executor = host.executor(name)
         self._left_out = {} if subtask is None else dict(subtask.left_out)
         self.leaves_out = False
         self._writer = threads.serial_executor("checkpoint")
@@ -155,7 +154,7 @@ class RunningGraph:
         )
         options = RunnerOptions(
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
-            config.rows_per_read,
+            host.rows_per_epoch,
             MemoryGuard(self.name, host.memory),
             paced=True,
         )

@@ -44,13 +44,18 @@ class FiringSteps:
     watermarks before it that the windows left depend on: their rows are emitted between them, as if
     all had been fired at once. `watermark` is None where the state was restored and none is known.
 
-    By processing time nobody needs to wait for an operator: its timer is due."""
+    By processing time nobody needs to wait for an operator: its timer is due. One that `holds` no
+    watermark back fires in steps what nobody behind it sees, or may see at any time.
 
-    def __init__(self, *, proctime: bool) -> None:
+    `resumed`: the next batch is not of the operator's input, but the tick by which the executor
+    lets it go on, with the time that it has reached."""
+
+    def __init__(self, *, proctime: bool, holds: bool = True) -> None:
         self.watermark: int | None = None
         self.passed: tuple[int, ...] = ()
         self.idle = False
-        self._proctime = proctime
+        self.resumed = False
+        self._proctime, self._holds = proctime, holds
         self._limit, self._node = FiringLimit(), ""
         self.resumes = False  # this step begins with what the last one has left
         self._left = self._emitted = 0
@@ -78,7 +83,7 @@ class FiringSteps:
         """Begins the step for a batch. Returns it with the watermarks that windows which were left
         before it depend on."""
         self._limit.waiting.pop(self._node, None)
-        self.resumes = bool(self.passed)
+        self.resumed, self.resumes = False, bool(self.passed)
         if self.passed:
             known = np.array([*self.passed[1:], self.watermark, batch.since], np.int64)
             steps = joined_steps([known, batch.steps])
@@ -153,7 +158,9 @@ class FiringSteps:
 
     def _end(self, batch: Batch, schema: Schema) -> Batch:
         tick = batch.tick(schema)
-        if self._stopped and not self._proctime:
+        if self._stopped and not self._holds:
+            self.passed = (batch.watermark,)
+        elif self._stopped and not self._proctime:
             first = self._earliest()
             if first is None or first > batch.watermark:
                 self._limit.waiting.pop(self._node, None)

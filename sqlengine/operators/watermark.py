@@ -3,7 +3,7 @@ a batch ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -142,6 +142,27 @@ class ShardTimes:
         self._table.columns["watermark"][slots] = MAX_WATERMARK
         self._table.mark(slots)
         return MAX_WATERMARK
+
+
+# The watermark (ms) and the time of the last activity (ms) of each shard, and under None those of
+# all together: the rows of `ShardTimes`.
+Times: TypeAlias = Mapping[str | None, tuple[int, int]]
+
+
+def encode_times(times: Times) -> pa.Table:
+    """Returns a dump of the table of `ShardTimes` with these rows."""
+    table = KeyedTable(WATERMARKS, _KEYS, _VALUES, None)
+    slots, _ = table.slots_for([pa.array(list(times), pa.string())], len(times))
+    for n, name in enumerate(_VALUES.names):
+        table.columns[name][slots] = [row[n] for row in times.values()]
+    table.mark(slots)
+    return table.dump()
+
+
+def decode_times(dump: pa.Table) -> Times:
+    """Returns the rows of such a dump."""
+    columns = [dump[name].to_pylist() for name in ("shard", *_VALUES.names)]
+    return {shard: (watermark, active) for shard, watermark, active in zip(*columns, strict=True)}
 
 
 class WatermarkOperator:

@@ -40,7 +40,7 @@ def open_runner(
     standard error, not to a file in `data`."""
     keep_for_reuse()
     if where == "spark":
-        from sqlengine.executors.spark.script_runner import spark_runner
+        from sqlengine.session.spark import spark_runner
 
         printed = None if verbose else data / "spark.log"
         with spark_runner(data, rows_per_read, set_aside, files, printed) as runner:

@@ -51,13 +51,14 @@ from sqlengine.catalog.changes import after, check_new, refreshed, with_containe
 from sqlengine.catalog.describe import describe, one_column, show, show_create
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.base import Environment, Unanswered
 from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import declared
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.memory_limits import script_guard
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import require_bounded
@@ -139,19 +140,20 @@ class EmbeddedRunner:
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
+        planned = self.planned(sinks, settings)
         runner = self._open(settings, emit)
         try:
-            graph = merge(Graph(), {SCRIPT: sinks})
-            change = runner.prepare(graph, {SCRIPT: 1})
+            change = runner.prepare(merge(Graph(), {SCRIPT: planned}), {SCRIPT: 1})
             if is_batch(settings):
                 require_bounded(change.sources.values())
+            self.check(change)
             runner.apply(change)
             while not runner.finished:
                 if not self.proceed(runner.progress.rows_in):
                     return runner.progress.rows_in
-                if not runner.step():
+                if not _answered(runner.step):
                     self.idle()
-            runner.step()
+            _answered(runner.step)
             runner.outputs.publish_overwrites()
             return runner.progress.rows_in
         except KeyboardInterrupt:
@@ -159,20 +161,46 @@ class EmbeddedRunner:
         finally:
             runner.close()
 
+    def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> Sequence[Sink]:
+        """Returns the plans as they run here."""
+        return sinks
+
+    def check(self, change: GraphChange) -> None:
+        """Raises SqlError for a graph with open sources that cannot run here."""
+
+    def executor(self, number: int) -> EmbeddedExecutor:
+        """Returns the executor of another graph, which has this number."""
+        return EmbeddedExecutor(self.factory, self.guard)
+
+    @property
+    def rows_per_epoch(self) -> int:
+        """The rows that one epoch reads of one shard, at most."""
+        return self.rows_per_read
+
     def _open(self, settings: Mapping[str, str], emit: Callable[[Batch], None]) -> GraphRunner:
         fails = settings.get("job.on-error", "fail") != "dead-letter"
+        number = next(self._runs)
         return GraphRunner(
             SCRIPT,
-            EmbeddedExecutor(self.factory, self.guard),
-            replace(self.environment, writer=f"{self.environment.writer}-{next(self._runs)}"),
+            self.executor(number),
+            replace(self.environment, writer=f"{self.environment.writer}-{number}"),
             GraphStorage(dead_letters=self.dead_letters),
             options=RunnerOptions(
                 lambda owner: fails,
-                self.rows_per_read,
+                self.rows_per_epoch,
                 script_guard(SCRIPT, settings),
                 ResultSink(emit),
             ),
         )
+
+
+def _answered(step: Callable[[], bool]) -> bool:
+    """Runs a step until every table has answered, or has had the time that it may take."""
+    while True:
+        try:
+            return step()
+        except Unanswered:
+            continue
 
 
 @dataclass

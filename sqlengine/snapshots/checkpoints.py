@@ -12,6 +12,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from sqlengine.executors.epochs import Resumption
 from sqlengine.executors.job_counts import JobCounts
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded
 from sqlengine.state.table import KeyedTable
@@ -33,7 +34,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     began; `logged`: the epochs after it are in the epoch log; `answers_offset`: end of the log of
     nondeterministic calls; `counts`: what each job has done in the graph so far; `resumed`:
     operators that had more to fire; `marks`: what sources say of their shards, by source and
-    shard."""
+    shard; `tasks`: where tasks of Spark have kept the state, None where the tables have it."""
 
     graph: str
     epoch: int
@@ -52,6 +53,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     counts: dict[str, JobCounts] = {}
     resumed: list[Resumption] = []
     marks: dict[str, dict[str, str]] = {}
+    tasks: TaskState | None = None
     layout: int = LAYOUT
     format: int = POSITION_FORMAT
 

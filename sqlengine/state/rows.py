@@ -171,6 +171,17 @@ class RowsTable:
         self.table.remove(self.table.live())
         self._load()
 
+    @property
+    def next_arrival(self) -> int:
+        """The arrival number of the next row, where no other column identifies rows."""
+        self._check()
+        return self._next
+
+    def number_from(self, arrival: int) -> None:
+        """Lets arrival numbers go on from this one, or from the next if that is greater: so the
+        rows of two tables have one order."""
+        self._next = max(self.next_arrival, arrival)
+
     # ---- reading ---------------------------------------------------------------------------------
 
     def find(

@@ -49,6 +49,10 @@ class SealedValues:
         self._lock = threading.RLock()
         self._held: Counter[str] = Counter()
 
+    def __reduce__(self) -> tuple[type[SealedValues], tuple[Path]]:
+        """Other processes read the same folder."""
+        return SealedValues, (self._folder,)
+
     def name_of(self, value: str) -> str:
         """Returns the name that a value has here, kept or not: 32 hexadecimal digits."""
         return hmac.new(self._key(), value.encode("utf-8", "surrogatepass"), sha256).hexdigest()[

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from parser.limits import using
 from sqlengine.cli import cli
 from sqlengine.connectors import registry
-from sqlengine.executors.spark import sources as spark_sources
-from sqlengine.executors.spark.script_runner import script_runner
+from sqlengine.executors.spark import splits
 from sqlengine.executors.spark.session import OwnSpark, spark_session
 from sqlengine.session.session import Session
+from sqlengine.session.spark import script_runner
 from sqlengine.system.plugins import CONNECTORS, Plugins
 from tests.hostile.faulty_connector import NAME
 from tests.spark.scripting import Collected
@@ -66,7 +66,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.setattr(registry, "_connectors", Plugins(CONNECTORS))
-        patch.setitem(spark_sources._READ_BY_TASKS, NAME, (16 << 20, 1))
+        patch.setitem(splits.READ_BY_TASKS, NAME, (16 << 20, 1))
         environment["PYTHONPATH"] = f"{folder}:{path}:{':'.join(sys.path)}"
         yield session
     environment.clear()

@@ -26,7 +26,6 @@ from parser.errors import SqlError
 from parser.limits import Limits, using
 from sqlengine.batch import Batch
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
-from sqlengine.executors.spark.script_runner import script_runner
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.formats.base import Decoded, Decoder
 from sqlengine.formats.csv_ import CsvFormat
@@ -35,6 +34,7 @@ from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperato
 from sqlengine.operators.base import Output
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.session.session import Session
+from sqlengine.session.spark import script_runner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from tests.hostile.injector import (
     HANG,
@@ -105,7 +105,7 @@ class House:
         collected = Collected(text := HEAD % {"file": file} + text)
         data = self.folder / "data"
         with script_runner(data, 100, Staged(), self.files, timeout_s) as runner:
-            runner.set_aside = self.set_aside
+            runner.dead_letters = self.set_aside
             Session(runner, collected).run(text)
         self.outcome = collected.finish()
         return list(self.outcome.errors.values())

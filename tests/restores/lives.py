@@ -216,8 +216,10 @@ class World:
         out: Path,
         rows_per_read: int,
         on_disk: bool = False,
+        executor: Callable[[], EmbeddedExecutor] = lambda: EmbeddedExecutor(OperatorFactory()),
     ) -> None:
         self.statement = statement
+        self._executor = executor
         self.now = START
         self.steps = 0
         self.outcome = Outcome()
@@ -258,7 +260,7 @@ class World:
         checkpoints = Checkpoints(self._store(), NEVER, NEVER)
         return GraphRunner(
             SCRIPT,
-            EmbeddedExecutor(OperatorFactory()),
+            self._executor(),
             Environment(self.broker, lambda: self.now, SCRIPT, lambda line: None, self._memory),
             GraphStorage(
                 TopicEpochLog(self.broker, SCRIPT), checkpoints, DeadLetterSink(self.broker, SCRIPT)

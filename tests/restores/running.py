@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from sqlengine.session.environment import open_runner
 from sqlengine.session.session import EmbeddedRunner, Runner, Session
 from sqlengine.system.file_access import FileAccess
 from tests.pages import Report
-from tests.restores.instances import in_instances
+from tests.restores.instances import InTasks, forgetting
 from tests.restores.lives import Outcome, Statement, Way, World, live
 from tests.restores.plans import asks_for_order, asks_the_clock, keyed, scrambles
 from tests.restores.shards import DEALS, PATIENCE_MS, dealt, patient
@@ -32,6 +33,8 @@ KEYED: Final[Mapping[int, Way]] = {1: Way.CHECKPOINTS, 3: Way.REPLAYS}
 STATELESS: Final[Mapping[int, Way]] = {3: Way.REPLAYS}
 # Of one row a read a statement has many epochs: about so many lives at most, evenly spread.
 LIVES: Final = 5
+# In tasks an epoch reads so many turns.
+TURNS: Final = 4
 FAILS: Final = "fails"
 
 
@@ -107,9 +110,10 @@ class Thorough:
             self.report.left_out["not in instances", why] += 1
             return
         redirected, folder, out = self._place(statement)
-        folder.mkdir()
-        with self.report.recording_failures("in instances"):
-            found = in_instances(redirected, folder, out, 3, self.report.done)
+        executor = partial(InTasks, folder / "tasks", 3, self.report.done)
+        with self.report.recording_failures("in instances"), forgetting():
+            world = World(redirected, folder, out, 3 * TURNS, executor=executor)
+            found = live(world, Way.REPLAYS, 1 + undisturbed.epochs // (TURNS * LIVES))
             self.report.expect("in instances", found.left.differs(undisturbed.left))
         self.report.done["in instances"] += 1
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -21,12 +20,8 @@ from planner.logical import Scan
 from planner.settings import AGG_PHASES
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.spark.plan import cut_plan
-from sqlengine.executors.spark.script_runner import build_spark_plan
-from sqlengine.executors.spark.sources import InputSplit
-from sqlengine.executors.spark.worker import SparkPlan
-from sqlengine.executors.wire import encode_batch
+from sqlengine.executors.embedded import EmbeddedExecutor, SinkWrite
+from sqlengine.executors.epochs import EpochRecord
 from sqlengine.formats.results import rows_of
 from sqlengine.operators.scan import raw_schema
 from tests.operators.proof import Chunk, feed, to_lines
@@ -84,18 +79,28 @@ def in_one_process(case: Fed, counted: Counter[str] | None = None) -> Counter[st
     counted."""
     executor, told = EmbeddedExecutor(OperatorFactory()), Told()
     executor.switch(executor.prepare(case.plan))
-    for name, shards in case.shards.items():
-        for shard in shards:
-            executor.push(name, Batch(_RAW, empty(_RAW).columns, 0, origin=shard), told.write)
-    for name, chunk in (pair for turn in case.turns for pair in turn):
-        executor.push(name, raw(chunk), told.write)
-    for name in case.shards:
-        executor.push(name, empty(_RAW, watermark=MAX_WATERMARK), told.write)
-    assert not executor.errors
+    run_epoch(executor, case, 1, range(len(case.turns)), told.write)
     if counted is not None:
         for running in executor.running.values():
             counted.update(running.context.counters)
     return told.left()
+
+
+def run_epoch(
+    executor: EmbeddedExecutor, case: Fed, number: int, turns: Sequence[int], write: SinkWrite
+) -> None:
+    """Runs an epoch. All shards are there before the first turn, and end behind the last."""
+    executor.begin(EpochRecord("g", number, 1, 0, number))
+    for name, shards in case.shards.items():
+        for shard in shards if 0 in turns else ():
+            executor.push(name, Batch(_RAW, empty(_RAW).columns, 0, origin=shard), write)
+    for name, chunk in (pair for n in turns for pair in case.turns[n]):
+        executor.push(name, raw(chunk), write)
+    for name in case.shards if len(case.turns) - 1 in turns else ():
+        executor.push(name, empty(_RAW, watermark=MAX_WATERMARK), write)
+    executor.flush(write)
+    executor.end()
+    assert not executor.errors
 
 
 @dataclass
@@ -116,25 +121,3 @@ class Told:
             "nothing is taken back that was not there"
         )
         return +counts
-
-
-def spark_plan(case: Fed, name: str, patterns: Path) -> SparkPlan:
-    return build_spark_plan(cut_plan(case.plan), _places(case), name, patterns, rows_per_turn=100)
-
-
-def works(case: Fed, turns: Iterable[int]) -> list[InputSplit]:
-    places, found = _places(case), []
-    for n in turns:
-        for name, chunk in case.turns[n]:
-            batch, place = raw(chunk), places[name][chunk.shard]
-            found.append(
-                InputSplit(name, chunk.shard, place, n * 100, chunk.offset, 0, encode_batch(batch))
-            )
-    return found
-
-
-def _places(case: Fed) -> Mapping[str, Mapping[str, str]]:
-    pairs = [(name, shard) for name, shards in case.shards.items() for shard in shards]
-    return {
-        name: {s: f"{i:08}" for i, (n, s) in enumerate(pairs) if n == name} for name in case.shards
-    }

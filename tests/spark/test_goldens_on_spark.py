@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sqlengine.executors.spark.script_runner import script_runner
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Runner, Session
+from sqlengine.session.spark import script_runner
 from tests.spark.staged import Staged
 from tests.sql.golden import FOLDER, Answer, Collected, Script, answers, left_in_the_end, scripts
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from sqlengine.batch import Batch
-from sqlengine.executors.spark import script_runner as spark_runner
-from sqlengine.executors.spark.script_runner import ScriptRunner, script_runner
+from sqlengine.executors.spark import executor
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.formats.results import rows_of
 from sqlengine.session.session import Session
+from sqlengine.session.spark import SparkRunner, script_runner
 from tests.spark.scripting import Collected
 from tests.spark.staged import Staged
 
@@ -76,7 +76,7 @@ def grown(
     return shown.seen
 
 
-def _session(runner: ScriptRunner, shown: Watched) -> Session:
+def _session(runner: SparkRunner, shown: Watched) -> Session:
     return Session(runner, shown)
 
 
@@ -132,7 +132,7 @@ def test_windows_go_on_over_a_rotated_log(tmp_path: Path) -> None:
 def test_windows_of_the_clock_end_without_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_runner, "TICK_S", 0.05)
+    monkeypatch.setattr(executor, "TICK_MS", 50)
     query = (
         "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(now), INTERVAL '1' SECOND)) GROUP BY"
         " window_start, window_end"

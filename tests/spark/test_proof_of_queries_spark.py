@@ -1,5 +1,5 @@
 """The proof of the form for the operators of queries, on Spark: two inputs, several exchanges, one
-behind the other and side by side. Batches that are repeated after a crash are the same, buckets
+behind the other and side by side. Epochs that are repeated after a crash are the same, buckets
 move to another number of partitions, and what is left in the end is what one process leaves."""
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import pytest
 
 from sqlengine.batch import Batch
 from sqlengine.executors.spark import keyed as spark_keyed
+from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
-from sqlengine.executors.spark.runner import SparkRunner
-from sqlengine.executors.spark.sources import splits_to_table
+from sqlengine.executors.spark.session import OwnSpark, Spark
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.wire import encode_batch
-from tests.spark.feeding import Told, fed, in_one_process, spark_plan, works
+from tests.spark.feeding import Told, fed, in_one_process, run_epoch
 from tests.spark.staged import Staged
 
 _HOP = "TABLE(HOP(TABLE e, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '4' SECOND))"
@@ -76,45 +77,45 @@ class Killed(Exception): ...
 
 @dataclass
 class Sink:
-    """Rows by batch; a batch that comes again must be the same. The driver dies at the first
-    attempt of the batches in `kill`."""
+    """Rows by epoch; one that comes again must be the same. The driver dies before the first
+    attempt of the epochs in `kill` is complete."""
 
     kill: set[int]
-    batches: dict[int, list[bytes]] = field(default_factory=dict)
+    epochs: dict[int, list[bytes]] = field(default_factory=dict)
     told: Told = field(default_factory=Told)
 
-    def deliver(self, number: int, results: list[tuple[int, int, Batch]]) -> None:
-        assert all(port >= 0 for _, port, _ in results), "no row fails"
-        data = [encode_batch(batch) for _, _, batch in results]
-        if number in self.batches:
-            assert self.batches[number] == data
+    def commit(self, epoch: int, batches: Sequence[Batch]) -> None:
+        data = [encode_batch(batch) for batch in batches]
+        if epoch in self.epochs:
+            assert self.epochs[epoch] == data
             return
-        self.batches[number] = data
-        for _, port, batch in results:
-            self.told.write(str(port), batch)
-        if number in self.kill:
+        self.epochs[epoch] = data
+        for batch in batches:
+            self.told.write("", batch)
+        if epoch in self.kill:
             raise Killed
 
 
-def prove(session: Any, folder: Path, name: str) -> None:
-    """Batches of several turns; the second and the last are repeated, the last has its buckets in
-    other partitions."""
-    case = fed(QUERIES[name], 5, chunks=9)
-    sink = Sink(kill={1, 2})
-    state = (folder / "state").as_uri()
+def prove(spark: Spark, folder: Path, name: str) -> None:
+    """Epochs of several turns; the second and the last are repeated by another driver, the last has
+    its buckets in other partitions."""
+    case, sink = fed(QUERIES[name], 5, chunks=9), Sink(kill={2, 3})
+    state = None
 
-    def run(batch: int, turns: Sequence[int], partitions: int) -> None:
-        plans = {1: spark_plan(case, name, folder)}
-        runner = SparkRunner(session, plans, 1, state, sink.deliver, partitions, clock=lambda: 0)
-        runner.run(
-            session.createDataFrame(splits_to_table(works(case, turns))), batch, end=batch == 2
-        )
+    def run(epoch: int, turns: Sequence[int], partitions: int) -> TaskState | None:
+        executor = SparkExecutor(spark, SparkOptions(folder, 100, partitions=partitions))
+        executor.switch(executor.prepare(case.plan))
+        executor.restore_tasks(state)
+        batches: list[Batch] = []
+        run_epoch(executor, case, epoch, turns, lambda _, batch: batches.append(batch))
+        sink.commit(epoch, batches)
+        return executor.task_state()
 
-    run(0, range(3), 2)
-    for batch, turns, partitions in ((1, range(3, 5), 2), (2, range(5, 9), 3)):
+    state = run(1, range(3), 2)
+    for epoch, turns, partitions in ((2, range(3, 5), 2), (3, range(5, 9), 3)):
         with pytest.raises(Killed):
-            run(batch, turns, partitions)
-        run(batch, turns, partitions)
+            run(epoch, turns, partitions)
+        state = run(epoch, turns, partitions)
     wanted = in_one_process(case)
     assert wanted
     assert sink.told.left() == wanted
@@ -136,4 +137,4 @@ def test_stages(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SOME)
 def test_same_rows_on_spark(spark: Any, tmp_path: Path, name: str) -> None:
-    prove(spark, tmp_path, name)
+    prove(OwnSpark(), tmp_path, name)

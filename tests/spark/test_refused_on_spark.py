@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.executors.spark.script_runner import script_runner
 from sqlengine.session.environment import script_library
 from sqlengine.session.session import Session
+from sqlengine.session.spark import script_runner
 from tests.spark.scripting import Collected
 from tests.spark.staged import Staged
 
@@ -28,7 +28,7 @@ REFUSED = {
     "a user's function": (
         "CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON; SELECT twice(1);",
         "the function mine.twice of a user cannot be called on Spark yet",
-        "leave out --on spark",
+        "the embedded executor runs it",
     ),
 }
 MODULE = """

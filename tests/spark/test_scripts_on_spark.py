@@ -17,7 +17,7 @@ from parser.errors import SqlError
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.cli import cli
-from sqlengine.executors.spark import sources as spark_sources
+from sqlengine.executors.spark import splits
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from tests.spark.scripting import Outcome, run, write_data
@@ -190,8 +190,8 @@ class Cutter:
 
 
 def in_small_parts(monkeypatch: pytest.MonkeyPatch, part: int, batch: int) -> None:
-    monkeypatch.setitem(spark_sources._READ_BY_TASKS, "filesystem", (part, 1))
-    monkeypatch.setattr(spark_sources, "BYTES_PER_BATCH", batch)
+    monkeypatch.setitem(splits.READ_BY_TASKS, "filesystem", (part, 1))
+    monkeypatch.setattr(splits, "BYTES_PER_EPOCH", batch)
 
 
 def hundred_rules() -> str:

@@ -4,16 +4,13 @@ Nothing here starts a JVM."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from sqlengine.batch import Batch
+from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
-from sqlengine.executors.spark.runner import SparkRunner
-from sqlengine.executors.spark.sources import splits_to_table
-from tests.spark.feeding import Told, fed, in_one_process, spark_plan, works
+from tests.spark.feeding import Told, fed, in_one_process, run_epoch
 from tests.spark.staged import Staged
 
 QUERIES = {
@@ -54,23 +51,10 @@ ONE_STEP = {
 
 def staged(query: str, folder: Path, phases: str) -> Counter[str]:
     case, told = fed(query, 3, chunks=6, phases=phases), Told()
-
-    def write(batch: int, results: Iterable[tuple[object, int, Batch]]) -> None:
-        for _, port, rows in results:
-            told.write(str(port), rows)
-
-    runner = SparkRunner(
-        Staged(),  # what is asked of a session
-        {1: spark_plan(case, folder.name, folder)},
-        1,
-        (folder / "state").as_uri(),
-        write,
-        3,
-        clock=lambda: 0,
-    )
-    for batch, turns in enumerate((range(4), range(4, 6))):
-        frame = Staged().createDataFrame(splits_to_table(works(case, turns)))
-        runner.run(frame, batch, end=batch == 1)
+    executor = SparkExecutor(Staged(), SparkOptions(folder, 100))  # what is asked of a session
+    executor.switch(executor.prepare(case.plan))
+    for epoch, turns in enumerate((range(4), range(4, 6)), 1):
+        run_epoch(executor, case, epoch, turns, told.write)
     return told.left()
 
 

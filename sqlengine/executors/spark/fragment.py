@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from parser.types import Schema
 from planner.graph.physical import Edge, PhysicalNode
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
+from sqlengine.executors.dead_letters import with_source
+from sqlengine.executors.spark.worker import Counts
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,
@@ -20,6 +22,7 @@ from sqlengine.operators.base import (
     Output,
     Timed,
 )
+from sqlengine.operators.rules import RulesOperator
 from sqlengine.state.table import KeyedTable
 
 # An input of a node: the node's id and the port.
@@ -32,29 +35,34 @@ class Fragment:
 
     Batches of input port i go to `inputs[i]`. Edges out of the fragment end at the ports of
     `outputs`. `fed_elsewhere`: inputs that other fragments feed, so that watermarks do not wait for
-    them here. `single`: nodes without keys, whose rows are all in bucket 0."""
+    them here. `single`: nodes without keys, whose rows are all in bucket 0. `created`: the graph
+    version that created each node with tables. `scan`: the one from which all its rows come, None
+    where there are several."""
 
     nodes: tuple[PhysicalNode, ...]
     inputs: Mapping[int, NodeInput]
     outputs: Mapping[NodeInput, int]
     fed_elsewhere: tuple[NodeInput, ...] = ()
     single: frozenset[str] = frozenset()
+    created: Mapping[str, int] = field(default_factory=dict)
+    scan: PhysicalNode | None = None
 
 
 class _Scoped:
-    """The fragment's context as one node sees it: its tables have a prefix of their own."""
+    """The fragment's context as one node sees it: its tables have the full names that they have in
+    the embedded executor."""
 
-    def __init__(self, node: str, context: Context) -> None:
-        self.counters: Counter[str] = context.counters
+    def __init__(self, node: str, created_at_version: int, context: Context) -> None:
+        self.counters: Counter[str] = Counter()
         self.stateful = False
-        self._node = node
+        self._owner = f"{node}@{created_at_version}"
         self._context = context
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
     ) -> KeyedTable:
         self.stateful = True
-        return self._context.table(f"{self._node}/{name}", keys, values, exchange)
+        return self._context.table(f"{self._owner}/{name}", keys, values, exchange)
 
     def check_step(self) -> None:
         self._context.check_step()
@@ -79,6 +87,8 @@ class FragmentOperator:
             n.id: factory.build(n, None) for n in fragment.nodes
         }
         self._stateful: list[str] = []
+        self._counters: dict[str, Counter[str]] = {}
+        self._rows: Counter[str] = Counter()
         self._watermarks_only = frozenset() if first else fragment.single
 
     def open(self, context: Context) -> None:
@@ -103,8 +113,10 @@ class FragmentOperator:
             list(self._operators[name].process(port, empty(plan.schema, watermark=MAX_WATERMARK)))  # type: ignore[union-attr]
 
     def _open(self, name: str, context: Context) -> None:
-        scoped = _Scoped(name, context)
+        scoped = _Scoped(name, self._fragment.created.get(name, 0), context)
         self._operators[name].open(scoped)
+        scoped.counters.update(self._counters.get(name, {}))  # those before `reset`
+        self._counters[name] = scoped.counters
         if scoped.stateful:
             self._stateful.append(name)
 
@@ -123,7 +135,8 @@ class FragmentOperator:
             _, name = heapq.heappop(queue)
             for out_port, result in self._process(name, waiting.pop(name)):
                 if out_port in (ERROR_PORT, FATAL_ERROR_PORT):
-                    output.append((out_port, result))
+                    letters = with_source(result, self._nodes[name], self._fragment.scan)
+                    output.append((out_port, letters))
                     continue
                 for edge in self._nodes[name].edges.get(out_port, ()):
                     self._send(edge, result, waiting, queue, output)
@@ -152,8 +165,21 @@ class FragmentOperator:
         port = self._fragment.outputs.get((edge.target, edge.target_port))
         if port is not None:
             output.append((port, batch))
+            if edge.job is not None:
+                self._rows[edge.job] += batch.num_rows
         else:
             self._enqueue((edge.target, edge.target_port), batch, waiting, queue)
+
+    def take_counts(self) -> Counts:
+        """See `Keyed`."""
+        for operator in self._operators.values():
+            if isinstance(operator, RulesOperator):
+                self._rows.update(operator.rows_by_job)
+                operator.rows_by_job.clear()
+        counts = Counts(0, dict(self._rows), {n: dict(c) for n, c in self._counters.items() if c})
+        for counter in (self._rows, *self._counters.values()):
+            counter.clear()
+        return counts
 
     def _enqueue(
         self,

@@ -18,14 +18,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import fs
 
 from sqlengine.batch import MIN_WATERMARK, Batch, concat, empty, joined_steps
 from sqlengine.executors.seeds import spread_seed
 from sqlengine.executors.spark.boundary import failed
+from sqlengine.executors.spark.state_files import create, restored, state_path
 from sqlengine.executors.spark.worker import (
     CHUNK_COLUMNS,
-    END_OF_BATCH,
+    END_OF_EPOCH,
     FRAME,
     FRAME_ORDER,
     STATELESS,
@@ -38,11 +38,10 @@ from sqlengine.executors.spark.worker import (
     Step,
     TaskContext,
     bound_for,
-    bucket_range,
     frames_of,
     to_frames,
 )
-from sqlengine.executors.wire import StateFile, decode_batch, decode_state, encode_state, is_whole
+from sqlengine.executors.wire import StateFile, decode_batch, encode_state
 from sqlengine.operators.watermark import ShardTimes
 
 # A batch that arrived: its chunk, the input port, and the encoded rows.
@@ -66,15 +65,15 @@ class _StageInstance:
     salt: int
 
 
-_instances: dict[tuple[str, str, int, int], _StageInstance] = {}
+_instances: dict[tuple[str, int, int], _StageInstance] = {}
 
 
 def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Batches) -> Batches:
     """Processes the frames of one partition; yields frames of results and for later stages.
 
     Where a stage before has failed it yields its failures alone. State is restored from the step's
-    `previous` batch and saved to a file of this batch, unless another attempt has done that
-    already, with the same content."""
+    `previous` epoch and saved to a file of this one, unless another attempt has done that already,
+    with the same content."""
     frames = pa.Table.from_batches(
         [pa.RecordBatch.from_arrays(b.columns, schema=FRAME) for b in batches], FRAME
     )
@@ -96,9 +95,9 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
         for at, inputs in _chunks(instance, step, arrived)
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
-    _save(instance, step, folder, f"{plan.name}-{stage}", partition)
-    if not step.end:
-        _cache(instance, (folder, plan.name, stage, partition))
+    yield instance.operator.take_counts().frame()
+    _save(instance, step, folder, stage, partition)
+    _cache(instance, (plan.name, stage, partition))
 
 
 def _register_shards(instance: _StageInstance, arrived: pa.Table) -> None:
@@ -106,7 +105,7 @@ def _register_shards(instance: _StageInstance, arrived: pa.Table) -> None:
     until it has one of its own."""
     for port, times in instance.times.items():
         present = arrived.filter(pc.equal(arrived["port"], port))["shard"].unique().to_pylist()
-        for shard in sorted({*instance.ports[port].shards, *present}):
+        for shard in sorted(present):
             times.advance(shard, np.empty(0, np.int64), MIN_WATERMARK)
 
 
@@ -117,11 +116,11 @@ def _chunks(
     the end of the step."""
     over = False
     for at, of_chunk in groupby(_rows(arrived), key=lambda row: row[0]):
-        over = at == END_OF_BATCH
+        over = at == END_OF_EPOCH
         inputs = _inputs(instance, of_chunk)
         yield at, sorted([*inputs, *_ticks(instance, step)], key=lambda i: i[0]) if over else inputs
     if not over:
-        yield END_OF_BATCH, _ticks(instance, step)
+        yield END_OF_EPOCH, _ticks(instance, step)
 
 
 def _rows(arrived: pa.Table) -> Iterator[Arrived]:
@@ -178,13 +177,12 @@ def _merge_partitions(batches: Sequence[Batch]) -> Batch:
 
 
 def _ticks(instance: _StageInstance, step: Step) -> list[tuple[int, Batch]]:
-    """Ticks with the watermarks at the end of a step, which may be the end of the input."""
+    """Ticks with the watermarks at the end of a step."""
     ticks = []
     for port, times in instance.times.items():
-        since = times.watermark
-        watermark = times.finish() if step.end else since
-        tick = empty(instance.ports[port].schema, proctime=step.proctime, watermark=watermark)
-        ticks.append((port, replace(tick, seed=step.seed ^ instance.salt, since=since)))
+        now = times.watermark
+        tick = empty(instance.ports[port].schema, proctime=step.proctime, watermark=now)
+        ticks.append((port, replace(tick, seed=step.seed ^ instance.salt, since=now)))
     return ticks
 
 
@@ -201,11 +199,11 @@ def _in_pieces(frames: Iterable[Frame]) -> Batches:
     yield to_frames(waiting)
 
 
-def _cache(instance: _StageInstance, key: tuple[str, str, int, int]) -> None:
-    """Caches a stage for the next batch. Drops those of the same plan that fell behind because
+def _cache(instance: _StageInstance, key: tuple[str, int, int]) -> None:
+    """Caches a stage for the next epoch. Drops those of the same plan that fell behind because
     their tasks ran in other workers."""
-    of_plan = [(k, other.step.batch) for k, other in _instances.items() if k[:2] == key[:2]]
-    for outdated in [k for k, batch in of_plan if batch < instance.step.previous]:
+    of_plan = [(k, other.step.epoch) for k, other in _instances.items() if k[0] == key[0]]
+    for outdated in [k for k, epoch in of_plan if epoch < instance.step.before.epoch]:
         del _instances[outdated]
     _instances[key] = instance
 
@@ -213,74 +211,32 @@ def _cache(instance: _StageInstance, key: tuple[str, str, int, int]) -> None:
 def _open_stage(
     plan: SparkPlan, stage: int, step: Step, folder: str, partition: int
 ) -> _StageInstance:
-    """Returns the stage as the previous batch left it: from this worker's memory if it is there,
+    """Returns the stage as the previous epoch left it: from this worker's memory if it is there,
     else from the state files."""
-    instance = _instances.pop((folder, plan.name, stage, partition), None)
+    instance = _instances.pop((plan.name, stage, partition), None)
     if instance is not None:
-        last, expected = instance.step, (step.previous, step.version, step.partitions)
-        if (last.batch, last.version, last.partitions) == expected:
+        last, before = instance.step, step.before
+        kept = (last.epoch, last.digest, last.version, last.partitions)
+        if kept == (before.epoch, before.digest, step.version, step.partitions):
             instance.step = step
             return instance
-    state = _restore(step, folder, f"{plan.name}-{stage}", partition)
-    context = TaskContext({**state.tables, **state.shared})
+    context = TaskContext(restored(step, folder, stage, partition))
     ports = dict(plan.ports(stage))
     times = {}
     for port in (p for p, e in ports.items() if e.source == STATELESS):
-        context.prefix = f"times/{port}/"
+        context.prefix = f"{ports[port].times}/"
         times[port] = ShardTimes(context)
     operator = plan.keyed[stage - 1](partition == 0)
-    context.prefix = "operator/"
+    context.prefix = ""
     operator.open(context)
     # Partitions of a stage must not draw the same random numbers.
     salt = spread_seed(stage << 16 | partition)
     return _StageInstance(step, operator, times, context, ports, salt)
 
 
-def _restore(step: Step, folder: str, name: str, partition: int) -> StateFile:
-    """Reads the state of this partition's buckets from the files of all partitions that had them
-    in the previous batch."""
-    wanted = set(bucket_range(partition, step.partitions))
-    parts = []
-    for p in range(step.previous_partitions):
-        mine = sorted(wanted.intersection(bucket_range(p, step.previous_partitions)))
-        if mine:
-            parts.append(decode_state(_read(state_path(folder, step.previous, name, p)), mine))
-    tables = {
-        n: pa.concat_tables(part.tables[n] for part in parts)
-        for n in (parts[0].tables if parts else ())
-    }
-    return StateFile(tables, parts[0].shared if parts else {})
-
-
-def _save(instance: _StageInstance, step: Step, folder: str, name: str, partition: int) -> None:
+def _save(instance: _StageInstance, step: Step, folder: str, stage: int, partition: int) -> None:
     tables = instance.context.tables
     dumps = {n: t.dump() for n, t in tables.items()}
     shared = {n: d for n, d in dumps.items() if tables[n].everywhere}
     state = StateFile({n: d for n, d in dumps.items() if n not in shared}, shared)
-    create(state_path(folder, step.batch, name, partition), encode_state(state))
-
-
-# ---- files ---------------------------------------------------------------------------------------
-
-
-def state_path(folder: str, batch: int, name: str, partition: int) -> str:
-    """The file with the state of a partition of a stage after a batch."""
-    return f"{folder}/state/{batch:012}/{name}-{partition:03}.state"
-
-
-def _read(uri: str) -> bytes:
-    system, path = fs.FileSystem.from_uri(uri)
-    with system.open_input_stream(path) as stream:
-        data: bytes = stream.read()
-    return data
-
-
-def create(uri: str, data: bytes) -> None:
-    """Writes a file unless a whole one is there: an attempt that was killed may have left a part of
-    it."""
-    system, path = fs.FileSystem.from_uri(uri)
-    if system.get_file_info(path).type is fs.FileType.File and is_whole(_read(uri)):
-        return
-    system.create_dir(path.rsplit("/", 1)[0], recursive=True)
-    with system.open_output_stream(path) as stream:
-        stream.write(data)
+    create(state_path(folder, step.epoch, step.digest, stage, partition), encode_state(state))

@@ -4,16 +4,17 @@ behind each exchange. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from planner.graph.distribution import WATERMARK, functions_of, is_single_bucket
 from planner.graph.physical import PhysicalNode, PhysicalPlan
-from planner.logical import LogicalPlan, Scan, Stateful, Union, Values
+from planner.logical import AssignWatermark, LogicalPlan, Scan, Stateful, Union, Values
 from sqlengine.executors.spark.fragment import Fragment, NodeInput
 from sqlengine.executors.spark.worker import STATELESS, Exchange
 
 _FIRST: Final = 1
+NEW: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True)
@@ -21,19 +22,18 @@ class CutPlan:
     """A plan in stages.
 
     `sources`: the fragment before the first exchange, by the id of its scan or VALUES. `keyed`: the
-    stages behind it, in order; their input ports are those of `exchange`. `reach`: the sources
-    whose rows come to a port without another exchange. `sinks`: the sink of each output port, the
-    same for all fragments."""
+    stages behind it, in order; their input ports are those of `exchange`. `sinks`: the sink of each
+    output port, the same for all fragments."""
 
     sources: Mapping[str, Fragment]
     keyed: tuple[Fragment, ...]
     exchange: Mapping[int, Exchange]
-    reach: Mapping[int, tuple[str, ...]]
     sinks: Mapping[int, str]
 
 
-def cut_plan(plan: PhysicalPlan) -> CutPlan:
-    """Starts a new stage at each operation that needs the rows of a key together."""
+def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
+    """Starts a new stage at each operation that needs the rows of a key together. `created`: the
+    graph version that created each node with tables, which their names have."""
     stages = _stages(plan)
     crossings = _crossings(plan, stages)
     sinks = {len(crossings) + i: sink for i, sink in enumerate(sorted(plan.sinks))}
@@ -44,15 +44,19 @@ def cut_plan(plan: PhysicalPlan) -> CutPlan:
     sources = {
         n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)
     }
+    clocks = _clocks(plan)
     exchange = {
-        port: _exchange(plan, at, source, stages)
+        port: _exchange(plan, at, source, stages, clocks)
         for port, (at, source) in enumerate(crossings.items())
     }
-    fed = [(port, at) for port, at in enumerate(crossings) if exchange[port].source == STATELESS]
-    reach = {port: tuple(s for s, f in sources.items() if _feeds(f, at)) for port, at in fed}
     last = max(stages.values(), default=STATELESS)
-    keyed = tuple(_keyed(plan, stages, number, crossings, outputs) for number in range(1, last + 1))
-    return CutPlan(sources, keyed, exchange, reach, sinks)
+    scans = [n for n in stateless if isinstance(n.plan, Scan)]
+    only = scans[0] if len(sources) == 1 and scans else None
+    keyed = tuple(
+        replace(_keyed(plan, stages, number, crossings, outputs), created=created, scan=only)
+        for number in range(1, last + 1)
+    )
+    return CutPlan(sources, keyed, exchange, sinks)
 
 
 def _stages(plan: PhysicalPlan) -> dict[str, int]:
@@ -90,7 +94,11 @@ def _source(
         (n.id, i) for n in nodes if isinstance(n.plan, Union) for i in range(len(n.plan.branches))
     )
     return Fragment(
-        tuple(nodes), {0: (source.id, 0)}, outputs, tuple(u for u in unions if u not in fed)
+        tuple(nodes),
+        {0: (source.id, 0)},
+        outputs,
+        tuple(u for u in unions if u not in fed),
+        scan=source,
     )
 
 
@@ -108,12 +116,12 @@ def _keyed(
     )
 
 
-def _feeds(fragment: Fragment, at: NodeInput) -> bool:
-    return any((e.target, e.target_port) == at for n in fragment.nodes for e in n.outgoing)
-
-
 def _exchange(
-    plan: PhysicalPlan, at: NodeInput, source: PhysicalNode, stages: Mapping[str, int]
+    plan: PhysicalPlan,
+    at: NodeInput,
+    source: PhysicalNode,
+    stages: Mapping[str, int],
+    clocks: Mapping[str, frozenset[str]],
 ) -> Exchange:
     target, port = plan.nodes[at[0]].plan, at[1]
     if isinstance(target, LogicalPlan):
@@ -122,4 +130,19 @@ def _exchange(
     else:
         assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
         keys, schema = None, source.plan.schema
-    return Exchange(keys, schema, source=stages[source.id], target=stages[at[0]])
+    if stages[source.id] != STATELESS:
+        return Exchange(keys, schema, source=stages[source.id], target=stages[at[0]])
+    times = f"times/{at[0]}:{at[1]}"
+    return Exchange(keys, schema, times, tuple(sorted(clocks[source.id])), target=stages[at[0]])
+
+
+def _clocks(plan: PhysicalPlan) -> dict[str, frozenset[str]]:
+    """Returns the nodes that give the rows of each node their watermarks: those that assign them,
+    and the scans and VALUES that have none."""
+    found: dict[str, frozenset[str]] = {}
+    for node in plan.in_order:
+        if node.id not in found or isinstance(node.plan, AssignWatermark):
+            found[node.id] = frozenset({node.id})
+        for edge in node.outgoing:
+            found[edge.target] = found.get(edge.target, frozenset()) | found[node.id]
+    return found

@@ -6,11 +6,12 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import TimeoutExpired
+from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
@@ -32,6 +33,7 @@ _ENDS_S: Final = 3.0
 _ATTEMPTS: Final = 4
 # No worker gets less memory than that, however many there are.
 _LEAST_MEMORY: Final = 256 << 20
+NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 def require_spark() -> None:
@@ -46,9 +48,15 @@ def require_spark() -> None:
 
 
 def spark_session(
-    app: str, cores: int = 2, memory: str = _HEAP, printed: Path | None = None, **options: str
+    app: str,
+    cores: int = 2,
+    memory: str = _HEAP,
+    printed: Path | None = None,
+    master: str | None = None,
+    **options: str,
 ) -> SparkSession:
-    """Starts a small local session. Its Python workers can import what this process can.
+    """Starts a session, a small local one if no `master` is named. Its Python workers can import
+    what this process can.
 
     `printed`: the file that gets what Spark and its workers print; None for standard error.
     `options`: settings of Spark, with `__` for the dots. ServiceError where Spark does not
@@ -81,7 +89,7 @@ def spark_session(
         "spark.sql.files.openCostInBytes": "1g",
         **{name.replace("__", "."): value for name, value in options.items()},
     }
-    builder = SparkSession.builder.master(f"local[{cores},{_ATTEMPTS}]").appName(app)
+    builder = SparkSession.builder.master(master or f"local[{cores},{_ATTEMPTS}]").appName(app)
     for name, value in settings.items():
         builder = builder.config(name, value)
     from py4j.protocol import Py4JError
@@ -167,22 +175,39 @@ class Spark(Protocol):
 
 
 class OwnSpark:
-    """The active session, or else one on all cores of this machine: it starts with the first
-    statement and stops with the script. `printed`: see `spark_session`."""
+    """The active session, or else one of its own: it starts with the first statement and stops with
+    the script or server. `printed`, `master`: see `spark_session`; `conf`: settings of Spark."""
 
-    def __init__(self, printed: Path | None = None) -> None:
+    def __init__(
+        self,
+        printed: Path | None = None,
+        master: str | None = None,
+        conf: Mapping[str, str] = NO_SETTINGS,
+    ) -> None:
         self._own: SparkSession | None = None
         self._printed = printed
+        self._master = master
+        self._conf = conf
+        self._starting = Lock()
 
     def session(self) -> SparkSession:
         from pyspark.sql import SparkSession
 
-        _forget_ended()
-        active = SparkSession.getActiveSession()
-        if active is None:
-            cores = len(os.sched_getaffinity(0))
-            active = self._own = spark_session("sqlengine", cores, printed=self._printed)
-        return active
+        with self._starting:
+            if _has_ended():
+                self._own = None
+            _forget_ended()
+            if self._own is not None:
+                return self._own
+            active = SparkSession.getActiveSession()
+            return active or self._start()
+
+    def _start(self) -> SparkSession:
+        cores = len(os.sched_getaffinity(0))
+        self._own = spark_session(
+            "sqlengine", cores, printed=self._printed, master=self._master, **self._conf
+        )
+        return self._own
 
     @contextmanager
     def errors(self) -> Iterator[None]:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from parser.errors import ExecutionError
 from planner.graph.physical import PhysicalNode
 from planner.logical import Scan, Values
-from rules.options import Options
 from sqlengine.batch import Batch, empty
 from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
-from sqlengine.executors.spark.sources import InputSplit, failing
+from sqlengine.executors.spark.splits import TURN, InputSplit, failing
 from sqlengine.executors.spark.task_rules import TaskRules
-from sqlengine.executors.spark.worker import ChunkOutput, ChunkPosition, Step, TaskContext
+from sqlengine.executors.spark.worker import (
+    ChunkOutput,
+    ChunkPosition,
+    Counts,
+    Step,
+    TaskContext,
+    merged,
+)
 from sqlengine.executors.wire import decode_batch
-
-
-def factory_for(patterns: Path) -> OperatorFactory:
-    """A factory of operators that caches compiled patterns in a folder."""
-    return OperatorFactory(Options(folder=patterns))
 
 
 class SourceStage:
@@ -35,15 +36,15 @@ class SourceStage:
     def __init__(
         self,
         fragments: Mapping[str, Fragment],
-        patterns: Path,
+        factory: OperatorFactory,
         rows_per_turn: int,
         rules: TaskRules,
     ) -> None:
-        factory = factory_for(patterns)
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
         self._rows_per_turn = rows_per_turn
         self._rules = rules
+        self._rows_read = 0
         self._running: dict[str, RunningSource] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
@@ -54,9 +55,15 @@ class SourceStage:
             operator = self._operators[split.source]
             operator.reset(TaskContext())
             for n, batch in enumerate(self._batches(split, step)):
-                rows = 0 if isinstance(self._nodes[split.source].plan, Values) else batch.num_rows
-                position = ChunkPosition(split.shard_name, split.start, n, split.turn + n)
-                yield ChunkOutput(position, rows, operator.process(0, batch))
+                if split.end > split.start:  # read here, and not in the driver
+                    self._rows_read += batch.num_rows
+                position = ChunkPosition(split.log, split.start, n, split.turn + n * TURN)
+                yield ChunkOutput(position, operator.process(0, batch))
+
+    def take_counts(self) -> Counts:
+        counts = merged(operator.take_counts() for operator in self._operators.values())
+        read, self._rows_read = self._rows_read, 0
+        return msgspec.structs.replace(counts, read=read)
 
     def _batches(self, split: InputSplit, step: Step) -> Iterator[Batch]:
         plan = self._nodes[split.source].plan
@@ -64,12 +71,11 @@ class SourceStage:
             yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
             return
         batch = self._read(split, step) if split.batch is None else decode_batch(split.batch)
-        seed = batch.seed ^ step.seed
         if not batch.num_rows:
-            yield replace(batch, proctime=step.proctime, seed=seed)
+            yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):
             part = batch.slice(start, min(self._rows_per_turn, batch.num_rows - start))
-            yield replace(part, proctime=step.proctime, seed=seed ^ start)
+            yield replace(part, seed=part.seed ^ start)
 
     def _read(self, split: InputSplit, step: Step) -> Batch:
         rows = split.end - split.start
@@ -82,7 +88,7 @@ class SourceStage:
                     detail=f"nothing is at {split.start} of '{split.shard}' any more",
                     hint="read files that nobody changes meanwhile",
                 )
-        return running.batch(chunk, step.proctime, seed=0)
+        return running.batch(chunk, step.proctime, step.seed)
 
     def _source(self, name: str, step: Step) -> RunningSource:
         if name not in self._running:

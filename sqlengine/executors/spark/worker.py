@@ -20,6 +20,7 @@ import pyarrow as pa
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
 from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
@@ -27,8 +28,8 @@ from sqlengine.state.keys import BUCKETS, buckets_of
 from sqlengine.state.table import KeyedTable
 
 # `partition`: the destination. `stage`: the stage that produced a result, or `bound_for` the stage
-# that is to read the frame. `sender`: the partition that produced it. A frame of READ holds no
-# batch: its `part` is the number of rows that a task has read; one of FAILED has a failure for it.
+# that is to read the frame. `sender`: the partition that produced it. In the place of a batch a
+# frame of COUNTED has the `Counts` of a task, and one of FAILED its failure.
 FRAME: Final = pa.schema(
     [
         ("partition", pa.int32()),
@@ -44,18 +45,30 @@ FRAME: Final = pa.schema(
     ]
 )
 STATELESS: Final = 0
-READ: Final = 2**31 - 1
+COUNTED: Final = 2**31 - 1
 FAILED: Final = 2**31 - 2
 # The columns that identify the chunk of a frame, and those by which frames are ordered.
 CHUNK_COLUMNS: Final = ("turn", "shard", "offset", "sequence")
 FRAME_ORDER: Final = (*CHUNK_COLUMNS, "sender", "part")
 ChunkKey: TypeAlias = tuple[int, str, int, int]
-# Sorts after all chunks of a batch.
-END_OF_BATCH: Final[ChunkKey] = (2**62, "", 0, 0)
+# Sorts after all chunks of an epoch.
+END_OF_EPOCH: Final[ChunkKey] = (2**62, "", 0, 0)
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 # The columns of FRAME, in their order.
 Frame: TypeAlias = tuple[int, int, int, str, int, int, int, int, int, bytes | None]
+
+
+def merged(parts: Iterable[Counts]) -> Counts:
+    """Returns the counts of several tasks together."""
+    read, rows = 0, Counter[str]()
+    nodes: dict[str, Counter[str]] = {}
+    for part in parts:
+        read += part.read
+        rows.update(part.rows)
+        for node, counters in part.nodes.items():
+            nodes.setdefault(node, Counter()).update(counters)
+    return Counts(read, dict(rows), {node: dict(counters) for node, counters in nodes.items()})
 
 
 def bound_for(stage: int) -> int:
@@ -77,11 +90,23 @@ class ChunkPosition:
 
 @dataclass(frozen=True)
 class ChunkOutput:
-    """The output of a stateless stage for one chunk of `num_rows` records."""
+    """The output of a stateless stage for one chunk of records."""
 
     position: ChunkPosition
-    num_rows: int
     output: Output
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """The work of a task: the rows that it `read`, those that it gave to sinks by job, and counters
+    by node."""
+
+    read: int = 0
+    rows: dict[str, int] = {}
+    nodes: dict[str, dict[str, int]] = {}
+
+    def frame(self) -> pa.RecordBatch:
+        """Returns the frame that tells the driver."""
+        return to_frames([(0, COUNTED, 0, "", 0, 0, 0, 0, 0, msgspec.json.encode(self))])
 
 
 class Stateless(Protocol):
@@ -89,6 +114,9 @@ class Stateless(Protocol):
     earlier records of the same call and shard."""
 
     def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]: ...
+
+    def take_counts(self) -> Counts:
+        """Returns what was counted since the last call."""
 
 
 class Keyed(Protocol):
@@ -99,17 +127,22 @@ class Keyed(Protocol):
     def push(self, inputs: Sequence[tuple[int, Batch]]) -> Output:
         """Processes all batches of one chunk, with their input ports, as one step."""
 
+    def take_counts(self) -> Counts:
+        """Returns what was counted since the last call."""
+
 
 @dataclass(frozen=True)
 class Exchange:
     """The exchange of a port's rows, from stage `source` (0: the stateless one) to stage `target`.
 
     Rows go to the bucket of their `keys`, to bucket 0 if there are none, or stay in their partition
-    if `keys` is None. `schema`: their columns. `shards`: those known before the first row."""
+    if `keys` is None. `schema`: their columns. `clocks`: the nodes that give the watermarks of rows
+    from the stateless stage; behind the exchange they are kept under `times`."""
 
     keys: tuple[str, ...] | None
     schema: Schema
-    shards: tuple[str, ...] = ()
+    times: str = ""
+    clocks: tuple[str, ...] = ()
     source: int = STATELESS
     target: int = 1
 
@@ -137,20 +170,20 @@ class SparkPlan:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A micro-batch, as the driver fixed it before the first attempt and stored it for later ones.
+    """An epoch, as its tasks see it.
 
-    `proctime` in ms. `previous`: the batch before (-1: none), whose state is in
-    `previous_partitions` files. `end`: the input ends with this batch."""
+    `proctime` in ms. `before`: the state with which it begins, and `continues` if that is of the
+    same version. `digest`: of the epoch's record; a number may come again with another record,
+    where a power loss took the first."""
 
-    batch: int
+    epoch: int
     version: int
     proctime: int
     seed: int
     partitions: int
-    previous: int = -1
-    previous_partitions: int = 0
-    end: bool = False
-    format: int = 1
+    before: TaskState
+    digest: int = 0
+    continues: bool = False
 
 
 @dataclass
@@ -185,15 +218,14 @@ _stages: dict[tuple[str, int], Stateless] = {}
 def run_stateless(plan: SparkPlan, step: Step, batches: Batches) -> Batches:
     """Processes records to frames. Their columns are those that the plan's stateless stage
     expects."""
-    stage, rows = _taken(plan), 0
+    stage = _taken(plan)
     for records in batches:
         for chunk in stage.run(step, records):
-            rows += chunk.num_rows
             position = chunk.position
             at = (position.turn, position.shard, position.offset, position.sequence)
             sender = position.sequence % step.partitions
             yield to_frames(frames_of(plan, step, STATELESS, sender, at, chunk.output))
-    yield to_frames([(0, READ, 0, "", 0, 0, 0, rows, 0, None)])
+    yield stage.take_counts().frame()
     _keep(plan, stage)
 
 

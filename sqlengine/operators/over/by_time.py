@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 import numpy as np
 import pyarrow as pa
@@ -213,6 +214,7 @@ class OverOperator:
         one was emitted, as if each row were a batch."""
         slots, _ = self._keys.slots_for(key, len(times))
         emitted: dict[int, int] = {}
+        # By key, the rows of this batch that wait: a heap of what emits each, and its time.
         arrived: dict[int, list[tuple[int, int]]] = {}
         last_emitted, has_emitted = self._keys.columns[_LEFT], self._keys.columns[_LEFT + "?"]
         groups = self._waiting.groups(key, len(times)).tolist()
@@ -228,17 +230,17 @@ class OverOperator:
             )
             advanced = groups[i] >= 0 and watermark > batch.since
             waiting = self._waiting.last_until(groups[i], watermark) if advanced else None
-            just_emitted = [
-                t
-                for t, arrival in arrived.setdefault(slot, [])
-                if t <= watermark and arrival < watermark
-            ]
-            emitted[slot] = max([before, *just_emitted, *(() if waiting is None else (waiting,))])
+            before = before if waiting is None else max(before, waiting)
+            # Watermarks never fall, so each row is taken out once.
+            rows = arrived.setdefault(slot, [])
+            while rows and rows[0][0] <= watermark:
+                before = max(before, heappop(rows)[1])
+            emitted[slot] = before
             # Here, not by the watermark: a row behind the watermark is still in time as long as its
             # key has emitted nothing at its time or later.
             good[i] = time > emitted[slot]
             if good[i]:
-                arrived[slot].append((time, watermark))
+                heappush(rows, (max(time, watermark + 1), time))
         if self._cleans_up:
             self._cleanup.extend(slots[good], times[good], batch.watermarks()[good])
         return good

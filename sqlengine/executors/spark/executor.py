@@ -1,0 +1,285 @@
+"""Runs the operators of a graph in tasks of Spark: an epoch is a job.
+
+    splits of the epoch -> one job (read, decode, filter, project | exchange | join | …) -> sinks
+
+Spark reads, partitions, shuffles, schedules and retries; the operators, and all around them, are
+those of the embedded executor: the graph's runner polls sources, logs epochs and commits sinks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from parser.errors import ExecutionError
+from planner.graph.physical import PhysicalPlan
+from planner.logical import AssignWatermark, Scan, Values
+from sqlengine.batch import Batch
+from sqlengine.connectors.base import Chunk, Source
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
+from sqlengine.executors.epochs import EpochRecord
+from sqlengine.executors.sources import RunningSource
+from sqlengine.executors.spark.boundary import TaskFailed
+from sqlengine.executors.spark.fragment import FragmentOperator
+from sqlengine.executors.spark.job import JobResult, run_job
+from sqlengine.executors.spark.kept_state import KeptState
+from sqlengine.executors.spark.plan import CutPlan, cut_plan
+from sqlengine.executors.spark.session import Spark
+from sqlengine.executors.spark.splits import (
+    Budget,
+    EpochSplits,
+    InputSplit,
+    RangeSource,
+    failing,
+    read_by_tasks,
+)
+from sqlengine.executors.spark.stage import SourceStage
+from sqlengine.executors.spark.state_files import discard_before
+from sqlengine.executors.spark.supported import check_supported, check_watermarks
+from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
+from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
+from sqlengine.state.table import KeyedTable
+
+log = logging.getLogger("sqlengine.spark")
+
+# Operators that wait for processing time get a tick so often, where nothing else comes (ms).
+TICK_MS: Final = 1000
+# An epoch reads so many turns of each shard that the driver reads.
+TURNS_PER_EPOCH: Final = 16
+NOTHING: Final = InitialState()
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """The options of the tasks of one graph.
+
+    `folder` has their state. Rows of shards are read in turns of `rows_per_turn`. `factory` builds
+    their operators; `rules` gives what tasks may do, once Spark has started; `partitions`: the
+    number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
+    kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
+    has repeated tasks before."""
+
+    folder: Path
+    rows_per_turn: int
+    factory: OperatorFactory = field(default_factory=OperatorFactory)
+    rules: Callable[[], TaskRules] = TaskRules
+    partitions: int | None = None
+    durable: bool = False
+    attempts: int = 1
+
+    @property
+    def uri(self) -> str:
+        """The folder, as tasks name it."""
+        return self.folder.as_uri()
+
+
+class SparkExecutor(EmbeddedExecutor):
+    """The operators of one graph, in tasks. See `EmbeddedExecutor`.
+
+    Operators are built and opened in this process, too, where they have no rows: what fails there
+    reads as it does without Spark. What is pushed waits for `flush`, which runs the epoch.
+    TaskFailed from there where a task fails: nothing of the epoch has been written."""
+
+    def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
+        super().__init__(options.factory, guard)
+        self._spark = spark
+        self._options = options
+        # Workers outlive a graph that is recovered, and the numbers of its plans.
+        self._name = f"{options.uri}#{token_hex(4)}"
+        self._cut: CutPlan | None = None
+        self._tasks: SparkPlan | None = None
+        self._epoch = EpochSplits()
+        self._record: EpochRecord | None = None
+        self._state = KeptState(options.uri)
+        self._budget = Budget()
+        self._version = self._last_version = 0
+        self._rows_read = 0
+        self._ticked = 0
+
+    # ---- changes of the plan ---------------------------------------------------------------------
+
+    def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
+        """See `EmbeddedExecutor`. UnsupportedError for what tasks cannot run."""
+        changed = self._changed_nodes(plan)
+        check_supported(changed)
+        if self._options.durable:
+            check_watermarks(changed)
+        return super().prepare(plan)
+
+    def switch(self, prepared: PreparedPlan, state: InitialState = NOTHING) -> None:
+        """See `EmbeddedExecutor`. The state stays with the tasks, and what `state` brings goes to
+        them with the next epoch."""
+        tables, cut = set(self.tables), self._cut
+        names = {node: r.context.names for node, r in self.running.items()}
+        none = {name: rows.slice(0, 0) for name, rows in state.tables.items()}
+        super().switch(prepared, replace(state, tables=none))
+        self._cut = cut_plan(self.plan, self.created_at_version())
+        self._tasks = None
+        self._version += 1
+        self._state.switch(cut, self._cut, self.plan)
+        for node, source in state.inherited.items():
+            self._state.inherit(self.running[node].context.names, names[source])
+        brought = {n: rows for n, rows in state.tables.items() if n not in tables and len(rows)}
+        self._state.seed(brought, self.tables, self._cut, self.plan)
+
+    def opened(self, scan: Scan, source: Source) -> Source:
+        """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
+        return RangeSource(source, scan, self._budget) if read_by_tasks(scan, source) else source
+
+    # ---- epochs ----------------------------------------------------------------------------------
+
+    def begin(self, record: EpochRecord) -> None:
+        self._record = record
+        for node, tick in self._state.ticks:
+            self.push(node, tick, _nowhere)
+        self._budget.renew()
+        if record.tick:
+            self._ticked = record.proctime
+
+    def next_timer(self) -> int | None:
+        """See `EmbeddedExecutor`: tasks do not say when their operators want a tick."""
+        return self._ticked + TICK_MS if self._timed else None
+
+    def read(
+        self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
+    ) -> None:
+        self._state.know(node, chunk.shard)
+        if isinstance(source.source, RangeSource):
+            with failing(self.plan.nodes[node]):
+                self._epoch.add_ranges(node, chunk.shard, source.source.bounds(chunk))
+        else:
+            batch = source.batch(chunk, record.proctime, record.seed)
+            self._epoch.add(node, batch, chunk.start)
+
+    def push(self, node: str, batch: Batch, write: SinkWrite) -> None:
+        if self._record is None:
+            self._state.ticks.append((node, batch))
+        elif isinstance(self.plan.nodes[node].plan, Values):
+            self._epoch.add_values(node)
+        elif not batch.num_rows and (self._cut is None or not self._cut.keyed):
+            return  # nothing waits for time
+        elif batch.origin or batch.num_rows:
+            self._state.know(node, batch.origin)
+            self._epoch.add(node, batch)
+        else:
+            for log in self._state.logs_of(node):
+                self._epoch.add(node, replace(batch, origin=log))
+
+    def push_output(self, node: str, batch: Batch, write: SinkWrite) -> None:
+        """See `EmbeddedExecutor`. Does nothing: each epoch ends with a tick for all that is behind
+        an exchange."""
+
+    def flush(self, write: SinkWrite) -> None:
+        """Runs the epoch that has begun; between epochs ticks wait for the next one."""
+        if self._record is None or self._cut is None:
+            return
+        if self._epoch.splits or self._cut.keyed:
+            splits, self._epoch = self._epoch.splits, EpochSplits()
+            result = self._run_again(self._record, splits)
+            self._count(result.counts)
+            for port, rows in result.rows:
+                if port in (ERROR_PORT, FATAL_ERROR_PORT):
+                    self.errors.append((port, rows))
+                else:
+                    write(self._cut.sinks[port], rows)
+
+    def _count(self, counts: Counts) -> None:
+        self._rows_read = counts.read
+        self._rows.update(counts.rows)
+        for node, counters in counts.nodes.items():
+            self.running[node].context.counters.update(counters)
+
+    def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
+        """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
+        for _ in range(self._options.attempts - 1):
+            try:
+                with self._spark.errors():
+                    return self._run_job(record, splits)
+            except TaskFailed:
+                raise
+            except ExecutionError as error:
+                log.warning("epoch %d is repeated: %s", record.epoch, error)
+        with self._spark.errors():
+            return self._run_job(record, splits)
+
+    def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
+        assert self._cut is not None
+        session, options, before = self._spark.session(), self._options, self._state.before()
+        if self._tasks is None:
+            self._tasks = task_plan(self._cut, options, self._name, self._version)
+        step = Step(
+            record.epoch,
+            self._version,
+            record.proctime,
+            record.seed,
+            options.partitions or session.sparkContext.defaultParallelism,
+            before,
+            crc32(msgspec.json.encode(record)),
+            self._version == self._last_version,
+        )
+        result = run_job(session, self._tasks, step, options.uri, splits)
+        self._last_version = self._version
+        self._state.advance(step, len(self._cut.keyed))
+        if not options.durable:  # a task that is late may still read what was before
+            self.discard_before(before)
+        return result
+
+    def end(self) -> int:
+        """See `EmbeddedExecutor`: the rows of ranges."""
+        self._record = None
+        ranges, self._rows_read = self._rows_read, 0
+        return ranges
+
+    # ---- state -----------------------------------------------------------------------------------
+
+    def task_state(self) -> TaskState | None:
+        return self._state.now()
+
+    def restore_tasks(self, state: TaskState | None) -> None:
+        if state is not None:
+            self._state.restore(state)
+
+    def tables_of(self, node: str) -> dict[str, KeyedTable]:
+        """See `EmbeddedExecutor`: copies of what the tasks have."""
+        return {name: self._filled(node, shell) for name, shell in super().tables_of(node).items()}
+
+    def _filled(self, node: str, shell: KeyedTable) -> KeyedTable:
+        table = shell.copy()
+        assigns = isinstance(self.plan.nodes[node].plan, AssignWatermark)
+        if assigns and self._cut is not None:
+            rows = self._state.clock(node, self._cut, self.plan)
+        else:
+            rows = self._state.tables().get(shell.name)
+        if rows is not None:
+            table.load(rows)
+        return table
+
+    def discard_before(self, state: TaskState) -> None:
+        discard_before(self._options.uri, state.epoch)
+
+
+def _nowhere(sink: str, batch: Batch) -> None: ...
+
+
+def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> SparkPlan:
+    """Returns the plan that workers run."""
+    rules, factory = options.rules(), options.factory
+    return SparkPlan(
+        name,
+        version,
+        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules),
+        cut.exchange,
+        tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
+        rules,
+    )

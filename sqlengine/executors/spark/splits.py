@@ -1,0 +1,226 @@
+"""The input of Spark's tasks: an epoch of a graph, cut into splits.
+
+A task (`stage.py`) reads a split, decodes it and runs all that is stateless over it. The rows of
+most sources are read in the driver, as the embedded executor reads them, and travel to the tasks
+undecoded: the folder of the embedded broker belongs to one process. Tasks read bounded files, and
+make the rows of datagen, themselves (`RangeSource`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+
+from parser.errors import SqlError
+from planner.graph.physical import PhysicalNode
+from planner.logical import Scan
+from sqlengine.batch import Batch, log_of
+from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.boundary.source import WalledSource
+from sqlengine.executors.failures import SourceFailed
+from sqlengine.executors.wire import encode_batch
+
+# The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
+# per offset, about.
+READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
+# An epoch has ranges of about so many bytes, which a keyed stage must hold in memory.
+BYTES_PER_EPOCH: Final = 256 << 20
+
+# `InputSplit.turn`: the phase of the epoch, the split of its chunk, the turn of the split's rows,
+# and the place of the chunk among those of its phase, from the highest bits to the lowest.
+_PLACES: Final = 1 << 16
+TURN: Final = _PLACES
+_SPLIT: Final = TURN << 20
+_PHASE: Final = _SPLIT << 10
+
+
+@dataclass(frozen=True)
+class InputSplit:
+    """Rows of one shard: the task reads offsets [`start`, `end`), or decodes a `batch` of records.
+
+    Splits are processed in the order of `turn`; rows `n * rows_per_turn` on have the turn `turn + n
+    * TURN`. `log` names the shard's log over all sources of a graph."""
+
+    source: str
+    shard: str
+    log: str
+    turn: int = 0
+    start: int = 0
+    end: int = 0
+    batch: bytes | None = None
+
+
+SPLIT_SCHEMA: Final = pa.schema(
+    [
+        ("source", pa.string()),
+        ("shard", pa.string()),
+        ("log", pa.string()),
+        ("turn", pa.int64()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("batch", pa.binary()),
+    ]
+)
+
+
+def splits_to_table(splits: Iterable[InputSplit]) -> pa.Table:
+    """Converts splits to a table, from which Spark makes a DataFrame."""
+    listed = list(splits)
+    columns = [pa.array([getattr(s, f.name) for s in listed], f.type) for f in SPLIT_SCHEMA]
+    return pa.Table.from_arrays(columns, schema=SPLIT_SCHEMA)
+
+
+@contextmanager
+def failing(node: PhysicalNode) -> Iterator[None]:
+    """Makes an SqlError of the body the failure of the jobs that read the source."""
+    try:
+        yield
+    except SourceFailed:
+        raise
+    except SqlError as error:
+        raise SourceFailed(node.jobs, error) from error
+
+
+class EpochSplits:
+    """The splits of one epoch, in the order in which the embedded executor would process them.
+
+    Rows of one phase are read by turns, a turn of each shard after the other; whatever carries
+    time, and rows behind others of their log, begin another phase."""
+
+    def __init__(self) -> None:
+        self.splits: list[InputSplit] = []
+        self._phase = self._place = 0
+        self._logs: set[str] = set()  # of the phase
+        self._has_rows = False
+
+    def add(self, source: str, batch: Batch, start: int = 0) -> None:
+        """Adds rows that were read, or a tick."""
+        log = log_name(source, batch.origin)
+        turn = self._turn(log, has_rows=batch.num_rows > 0)
+        self.splits.append(
+            InputSplit(source, batch.origin, log, turn, start, start, encode_batch(batch))
+        )
+
+    def add_values(self, source: str) -> None:
+        """Adds the rows of VALUES."""
+        log = log_name(source, "")
+        self.splits.append(InputSplit(source, "", log, self._turn(log, has_rows=False)))
+
+    def add_ranges(self, source: str, shard: str, bounds: Iterable[int]) -> None:
+        """Adds ranges of one shard, which meet at these offsets."""
+        log = log_name(source, shard)
+        turn, ends = self._turn(log, has_rows=True), list(bounds)
+        for n, (start, end) in enumerate(pairwise(ends)):
+            self.splits.append(InputSplit(source, shard, log, turn + n * _SPLIT, start, end))
+
+    def _turn(self, log: str, *, has_rows: bool) -> int:
+        if has_rows != self._has_rows or log in self._logs or self._place == _PLACES:
+            self._phase, self._place = self._phase + 1, 0
+            self._logs.clear()
+        self._has_rows = has_rows
+        self._logs.add(log)
+        self._place += 1
+        return self._phase * _PHASE + self._place - 1
+
+
+def log_name(source: str, shard: str) -> str:
+    """Returns the name of a shard's log: it lasts, and no other source of the graph has it."""
+    return f"{source}/{log_of(shard)}"
+
+
+def read_by_tasks(scan: Scan, source: Source) -> bool:
+    """True if tasks can read a table themselves."""
+    readable = scan.table.connector in READ_BY_TASKS
+    return readable and source.bounded and source.full_cache is None
+
+
+class RangeSource(Source):
+    """A bounded source of which the graph knows ranges alone: its chunks have no rows, which tasks
+    read. `budget`: the bytes that an epoch may read, shared by all sources of a graph."""
+
+    def __init__(self, source: Source, scan: Scan, budget: Budget) -> None:
+        self._source = source
+        self._step, self._width = READ_BY_TASKS[scan.table.connector]
+        self._budget = budget
+        self._shards = 1
+
+    @property
+    def bounded(self) -> bool:
+        return True
+
+    def shards(self) -> list[str]:
+        shards = self._source.shards()
+        self._shards = len(shards)
+        return shards
+
+    def start(self, shard: str) -> int:
+        return self._source.start(shard)
+
+    def end(self, shard: str) -> int:
+        """See `Source`. SqlError where the source cannot tell: to take it as empty would lose its
+        rows."""
+        source = self._source
+        end = source.required_end(shard) if isinstance(source, WalledSource) else source.end(shard)
+        return end or 0
+
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
+        end = self.end(shard) if until is None else until
+        if offset >= end or (until is None and self._budget.spent):
+            return None
+        if until is None:
+            most = max(self._budget.share(self._shards) // self._width, self._step)
+            end = self._bound(shard, offset + most, end)
+            self._budget.spend((end - offset) * self._width)
+        return Chunk(shard, offset, end, 0)
+
+    def bounds(self, chunk: Chunk) -> Iterator[int]:
+        """Yields the offsets at which a chunk is cut into splits, with its start and end."""
+        at = chunk.start
+        while at < chunk.end:
+            yield at
+            at = self._bound(chunk.shard, at + self._step, chunk.end)
+        yield chunk.end
+
+    def _bound(self, shard: str, at: int, end: int) -> int:
+        """Returns the end of the record at an offset, or `end`."""
+        if at >= end:
+            return end
+        record = self._source.read(shard, at, max_rows=1)
+        return min(end, at if record is None else record.end)
+
+    def resume(self, positions: Mapping[str, int], marks: Mapping[str, str]) -> None:
+        self._source.resume(positions, marks)
+
+    def marks(self) -> Mapping[str, str]:
+        return self._source.marks()
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class Budget:
+    """The bytes that an epoch may still read."""
+
+    def __init__(self) -> None:
+        self._left = BYTES_PER_EPOCH
+
+    @property
+    def spent(self) -> bool:
+        return self._left <= 0
+
+    def share(self, shards: int) -> int:
+        """Returns what one of so many shards may read."""
+        return BYTES_PER_EPOCH // max(shards, 1)
+
+    def spend(self, size: int) -> None:
+        self._left -= size
+
+    def renew(self) -> None:
+        """Begins another epoch."""
+        self._left = BYTES_PER_EPOCH

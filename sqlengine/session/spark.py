@@ -1,0 +1,127 @@
+"""Runs the statements of a script on Spark: `sql run FILE --on spark`.
+
+Everything but the operators is that of a script in this process: the runner of the graph polls
+sources, ends epochs and commits sinks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from parser.limits import present
+from planner.graph.two_phases import in_two_phases
+from planner.logical import Sink
+from rules.options import Options
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.base import Sink as OutputSink
+from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
+from sqlengine.connectors.memory.tables import Memory
+from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
+from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
+from sqlengine.executors.spark.supported import check_watermarks
+from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.session.session import EmbeddedRunner
+from sqlengine.system.file_access import ANY_FILES, FileAccess
+from sqlengine.system.lanes import ThreadLanes
+
+
+@contextmanager
+def spark_runner(
+    data: Path,
+    rows_per_turn: int = 4096,
+    set_aside: OutputSink | None = None,
+    files: FileAccess = ANY_FILES,
+    printed: Path | None = None,
+) -> Iterator[SparkRunner]:
+    """Opens a runner on Spark with its topics in `data`; `printed`: see `spark_session`.
+    ServiceError where Spark or Java is missing."""
+    require_spark()
+    with script_runner(data, rows_per_turn, OwnSpark(printed), files) as runner:
+        runner.dead_letters = set_aside
+        yield runner
+
+
+@contextmanager
+def script_runner(
+    data: Path,
+    rows_per_turn: int,
+    spark: Spark,
+    files: FileAccess = ANY_FILES,
+    timeout_s: float = TIMEOUT_S,
+) -> Iterator[SparkRunner]:
+    """Opens a runner with its topics in `data`, and state and compiled patterns while it runs. A
+    call of a connector may take `timeout_s`, in the driver and in tasks."""
+    clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
+    with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
+        name = f"script-{time.time_ns()}"
+        openings = Openings(ThreadLanes(), timeout_s, command="sql run")
+        environment = Environment(
+            broker, clock, name, memory=Memory(), openings=openings, files=files
+        )
+        folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
+        try:
+            yield SparkRunner(
+                environment,
+                OperatorFactory(Options(folder=folder / "patterns")),
+                rows_per_turn,
+                lambda: _wait_for_rows(broker),
+                spark=spark,
+                folder=folder,
+            )
+        finally:
+            openings.stop()
+            spark.close()
+            shutil.rmtree(folder)
+
+
+@dataclass(kw_only=True)
+class SparkRunner(EmbeddedRunner):
+    """Runs the graph of each statement, or statement set, on Spark. `folder` has the state of its
+    tasks while it runs.
+
+    Gives the rows that the embedded executor gives. Where a result depends on how shards
+    interleave, they are read in turns of `rows_per_read` here as there. UnsupportedError for what
+    Spark cannot run."""
+
+    spark: Spark
+    folder: Path
+
+    def executor(self, number: int) -> SparkExecutor:
+        folder, rows = self.folder / f"run-{number}", self.rows_per_read
+        options = SparkOptions(folder, rows, self.factory, self._rules)
+        return SparkExecutor(self.spark, options, self.guard)
+
+    @property
+    def rows_per_epoch(self) -> int:
+        return self.rows_per_read * TURNS_PER_EPOCH
+
+    def _rules(self) -> TaskRules:
+        """Returns the rules of the driver, for its tasks."""
+        environment = self.environment
+        return TaskRules(
+            present(),
+            environment.files,
+            environment.secrets,
+            environment.openings.timeout_s,
+            environment.openings.command,
+            self.spark.worker_memory(),
+        )
+
+    def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> list[Sink]:
+        return [in_two_phases(sink, settings) for sink in sinks]
+
+    def check(self, change: GraphChange) -> None:
+        if not all(source.source.bounded for source in change.sources.values()):
+            check_watermarks(change.prepared.plan.nodes.values())
+
+
+def _wait_for_rows(broker: EmbeddedBroker) -> None:
+    broker.wait_for_data(0.005)

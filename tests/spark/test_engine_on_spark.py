@@ -1,0 +1,231 @@
+"""The jobs of an engine whose graphs run on Spark: they come, change and go while rows flow, the
+engine dies and comes back, and totals and alerts are those of a count by another path."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parser.errors import ServiceError, UnsupportedError
+from sqlengine.config import Config, Target
+from sqlengine.engine import Engine
+from sqlengine.machine import THIS, Machine
+from tests.engine.by_hand import die
+from tests.spark.staged import Staged
+from tests.support import eventually
+
+TABLES = """
+CREATE TABLE events (id BIGINT, k STRING, v BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE totals (k STRING, n BIGINT, s BIGINT, PRIMARY KEY (k) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json', 'upsert' = 'true', 'topic.auto-create' = 'true');
+CREATE TABLE alerts (rule STRING, id BIGINT) WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
+CREATE TABLE windows (k STRING, e TIMESTAMP(3), n BIGINT)
+WITH ('connector' = 'topic', 'topic' = 'windows', 'format' = 'json');
+"""
+TOTALS = "INSERT INTO totals SELECT k, COUNT(*), SUM(v) FROM events WHERE {} GROUP BY k"
+WINDOWS = """INSERT INTO windows SELECT k, window_end, COUNT(*)
+FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end"""
+RULE = "INSERT INTO alerts SELECT '{0}', id FROM events WHERE v >= {0}"
+STATEFUL = {"totals": TOTALS.format("TRUE"), "windows": WINDOWS}
+SHARDS = 2
+
+
+@dataclass
+class World:
+    """An engine over one folder, and the events that were written."""
+
+    folder: Path
+    machine: Machine
+    events: list[dict[str, Any]] = field(default_factory=list)
+    random: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def open(self, target: Target = "spark", kept: Path | None = None) -> Engine:
+        savepoints = () if kept is None else (kept,)
+        config = Config(data=self.folder, target=target, savepoints=savepoints)
+        engine = Engine(config, self.machine)
+        for topic, shards in (("events", SHARDS), ("alerts", 1), ("windows", 1)):
+            engine.broker.create_topic(topic, shards, if_not_exists=True)
+        engine.start()
+        return engine
+
+    def write(self, engine: Engine, rows: int) -> None:
+        """Events whose times grow with their numbers, in both shards."""
+        for _ in range(rows):
+            number = len(self.events)
+            event = {
+                "id": number,
+                "k": self.random.choice("abcde"),
+                "v": self.random.randint(0, 9),
+                "ts": f"2024-01-01 00:{number // 60:02}:{number % 60:02}",
+            }
+            self.events.append(event)
+            line = json.dumps(event).encode()
+            engine.broker.append("events", number % SHARDS, [line], timestamp_ms=number)
+
+    def totals(self) -> dict[str, tuple[int, int]]:
+        counts, sums = Counter[str](), Counter[str]()
+        for event in self.events:
+            counts[event["k"]] += 1
+            sums[event["k"]] += event["v"]
+        return {k: (n, sums[k]) for k, n in counts.items()}
+
+
+def totals(engine: Engine) -> dict[str, tuple[int, int]]:
+    found = map(json.loads, engine.broker.read_latest("totals").values())
+    return {row["k"]: (row["n"], row["s"]) for row in found}
+
+
+def await_totals(engine: Engine, world: World) -> None:
+    eventually(lambda: totals(engine) == world.totals(), lambda: str(totals(engine)))
+
+
+def rows(engine: Engine, topic: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    offset = 0
+    while (records := engine.broker.read(topic, 0, offset)) is not None:
+        found += map(json.loads, records.values.to_pylist())
+        offset = records.next_offset
+    return found
+
+
+def counted(windows: Sequence[dict[str, Any]]) -> Counter[tuple[str, int]]:
+    """The rows by key and window; a window has ten events."""
+    found: Counter[tuple[str, int]] = Counter()
+    for row in windows:
+        minute, second = map(int, row["e"][14:19].split(":"))
+        found[row["k"], (minute * 60 + second) // 10 - 1] += row["n"]
+    return found
+
+
+def kill(engine: Engine) -> None:
+    for graph in list(engine.graphs.by_name.values()):
+        graph.loop.stop()
+    die(engine)
+
+
+def live(world: World, rounds: int) -> None:
+    engine = world.open()
+    engine.submit("tables", TABLES)
+    engine.submit("totals", TOTALS.format("TRUE"))
+    engine.submit("windows", WINDOWS)
+    engine.submit("all", RULE.format(0))
+    for n in range(1, rounds + 1):
+        world.write(engine, 20)
+        engine.submit(f"rule{n}", RULE.format(n))  # begins a graph of its own, and joins the others
+        world.write(engine, 20)
+        # Another statement beside it: the first one goes on with its state.
+        engine.submit("totals", TOTALS.format("TRUE") + f" -- {n}\n; " + RULE.format(10 + n))
+        if n > 1:
+            engine.remove(f"rule{n - 1}")
+        if n % 2:
+            engine.stop_job("totals")
+            world.write(engine, 10)
+            engine.start_job("totals")
+        else:
+            await_totals(engine, world)
+            kill(engine)
+            engine = world.open()
+            world.write(engine, 10)
+    try:
+        check(engine, world)
+    finally:
+        engine.close()
+
+
+def check(engine: Engine, world: World) -> None:
+    ids = [event["id"] for event in world.events]
+
+    def alerts() -> list[int]:
+        return sorted(row["id"] for row in rows(engine, "alerts") if row["rule"] == "0")
+
+    await_totals(engine, world)
+    eventually(lambda: alerts() == ids, lambda: f"{len(alerts())} of {len(ids)}")
+    whole = [e for e in world.events if e["id"] < (len(ids) - SHARDS) // 10 * 10]
+    wanted = Counter((e["k"], e["id"] // 10) for e in whole)
+
+    eventually(lambda: counted(rows(engine, "windows")) == wanted)
+    assert {job.state.value for job in engine.jobs()} == {"running", "defined"}
+
+
+def test_jobs_live_in_stages(tmp_path: Path) -> None:
+    """All of it but Spark itself."""
+    live(World(tmp_path, replace(THIS, spark=lambda config: Staged(3))), rounds=8)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_jobs_live_on_spark(spark: Any, tmp_path: Path) -> None:
+    live(World(tmp_path, THIS), rounds=2)
+
+
+def test_what_tasks_cannot_run_is_refused(tmp_path: Path) -> None:
+    """Before anything changes: the other jobs run on."""
+    world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
+    engine = world.open()
+    engine.submit("tables", TABLES)
+    engine.submit("totals", TOTALS.format("TRUE"))
+    idle = (
+        TABLES.split(";")[0]
+        .replace("CREATE", "CREATE TEMPORARY")
+        .replace("'format' = 'json',", "'format' = 'json', 'scan.watermark.idle-timeout' = '1 s',")
+    )
+    with pytest.raises(UnsupportedError, match="watermarks that go by the clock"):
+        engine.submit("idle", f"{idle};{WINDOWS}")
+    world.write(engine, 10)
+    await_totals(engine, world)
+    engine.close()
+
+
+@pytest.mark.parametrize("first", ["embedded", "spark"])
+def test_a_savepoint_of_either_starts_the_other(tmp_path: Path, first: Target) -> None:
+    """Rows in the middle of a window are among its state, and the watermark goes on."""
+    machine = replace(THIS, spark=lambda config: Staged(2))
+    world = World(tmp_path / "one", machine)
+    kept = tmp_path / "kept"
+    engine = world.open(first, kept)
+    for name, text in {"tables": TABLES, **STATEFUL}.items():
+        engine.submit(name, text)
+    world.write(engine, 25)
+    await_totals(engine, world)
+    eventually(lambda: len(rows(engine, "windows")) > 5)
+    windows = rows(engine, "windows")
+    taken = {name: engine.save_job(name, str(kept), stop=True).savepoint for name in STATEFUL}
+    engine.close()
+    other = World(tmp_path / "two", machine, world.events)
+    again = other.open("embedded" if first == "spark" else "spark", kept)
+    again.submit("tables", TABLES)
+    for number, event in enumerate(world.events):
+        again.broker.append("events", number % SHARDS, [json.dumps(event).encode()], timestamp_ms=0)
+    for name, text in STATEFUL.items():
+        again.submit(name, text, savepoint=taken[name])
+    other.random = world.random
+    other.write(again, 25)
+    await_totals(again, other)
+    wanted = Counter((e["k"], e["id"] // 10) for e in world.events[:40])
+    eventually(lambda: counted([*windows, *rows(again, "windows")]) == wanted)
+    again.close()
+
+
+def test_an_embedded_folder_goes_on_in_tasks(tmp_path: Path) -> None:
+    world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
+    engine = world.open("embedded")
+    for name, text in (("tables", TABLES), ("totals", TOTALS.format("TRUE"))):
+        engine.submit(name, text)
+    world.write(engine, 25)
+    await_totals(engine, world)
+    engine.close()
+    for _ in range(2):
+        engine = world.open("spark")
+        world.write(engine, 10)
+        await_totals(engine, world)
+        engine.close()
+    with pytest.raises(ServiceError, match="was written by tasks of Spark"):
+        world.open("embedded")
