@@ -251,6 +251,10 @@ class EmbeddedExecutor:
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
         """The tables of a node by the operator's names; none if it keeps none or does not run."""
+        return self.tables_here(node)
+
+    def tables_here(self, node: str) -> dict[str, KeyedTable]:
+        """The tables of a node as far as they are in this process, see `tables_of`."""
         names = self.running[node].context.names if node in self.running else ()
         return {local_name(name): self.tables[name] for name in names}
 

@@ -90,7 +90,7 @@ def event_times(executor: EmbeddedExecutor) -> EventTimes:
         {
             name: waiting
             for name, node in nodes.items()
-            if (waiting := _waiting(node, executor.tables_of(name))) is not None
+            if (waiting := _waiting(node, executor.tables_here(name))) is not None
         },
         {name: late for name, n in nodes.items() if (late := n.context.counters[LATE_ROWS])},
     )

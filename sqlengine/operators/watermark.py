@@ -152,11 +152,16 @@ Times: TypeAlias = Mapping[str | None, tuple[int, int]]
 def encode_times(times: Times) -> pa.Table:
     """Returns a dump of the table of `ShardTimes` with these rows."""
     table = KeyedTable(WATERMARKS, _KEYS, _VALUES, None)
+    write_times(table, times)
+    return table.dump()
+
+
+def write_times(table: KeyedTable, times: Times) -> None:
+    """Writes rows into the table of `ShardTimes`."""
     slots, _ = table.slots_for([pa.array(list(times), pa.string())], len(times))
     for n, name in enumerate(_VALUES.names):
         table.columns[name][slots] = [row[n] for row in times.values()]
     table.mark(slots)
-    return table.dump()
 
 
 def decode_times(dump: pa.Table) -> Times:

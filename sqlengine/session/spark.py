@@ -25,6 +25,7 @@ from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
+from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
 from sqlengine.executors.spark.supported import check_watermarks
 from sqlengine.executors.spark.task_rules import TaskRules
@@ -120,7 +121,7 @@ class SparkRunner(EmbeddedRunner):
 
     def check(self, change: GraphChange) -> None:
         if not all(source.source.bounded for source in change.sources.values()):
-            check_watermarks(change.prepared.plan.nodes.values())
+            check_watermarks(cut_plan(change.prepared.plan))
 
 
 def _wait_for_rows(broker: EmbeddedBroker) -> None:

@@ -16,6 +16,7 @@ import pytest
 from parser.errors import ServiceError, UnsupportedError
 from sqlengine.config import Config, Target
 from sqlengine.engine import Engine
+from sqlengine.graphs.event_times import event_times
 from sqlengine.machine import THIS, Machine
 from tests.engine.by_hand import die
 from tests.spark.staged import Staged
@@ -172,13 +173,8 @@ def test_what_tasks_cannot_run_is_refused(tmp_path: Path) -> None:
     engine = world.open()
     engine.submit("tables", TABLES)
     engine.submit("totals", TOTALS.format("TRUE"))
-    idle = (
-        TABLES.split(";")[0]
-        .replace("CREATE", "CREATE TEMPORARY")
-        .replace("'format' = 'json',", "'format' = 'json', 'scan.watermark.idle-timeout' = '1 s',")
-    )
-    with pytest.raises(UnsupportedError, match="watermarks that go by the clock"):
-        engine.submit("idle", f"{idle};{WINDOWS}")
+    with pytest.raises(UnsupportedError, match="watermarks at intervals"):
+        engine.submit("paced", f"SET 'pipeline.auto-watermark-interval' = '1 s'; {WINDOWS}")
     world.write(engine, 10)
     await_totals(engine, world)
     engine.close()
@@ -229,3 +225,21 @@ def test_an_embedded_folder_goes_on_in_tasks(tmp_path: Path) -> None:
         engine.close()
     with pytest.raises(ServiceError, match="was written by tasks of Spark"):
         world.open("embedded")
+
+
+def test_a_silent_shard_holds_windows_back_for_its_timeout_alone(tmp_path: Path) -> None:
+    """And who looks at the job sees how far its table is."""
+    world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
+    engine = world.open()
+    idle = "'format' = 'json', 'scan.watermark.idle-timeout' = '1 s',"
+    engine.submit("tables", TABLES.replace("'format' = 'json',", idle, 1))
+    engine.submit("windows", WINDOWS)
+    for number in range(25):
+        line = json.dumps({"id": number, "k": "a", "v": 1, "ts": f"2024-01-01 00:00:{number:02}"})
+        engine.broker.append("events", 0, [line.encode()], timestamp_ms=number)
+    eventually(lambda: counted(rows(engine, "windows")) == {("a", 0): 10, ("a", 1): 10})
+    (graph,) = (g for g in engine.graphs.by_name.values() if "windows" in g.runner.jobs)
+    (times,) = graph.loop.call(lambda: event_times(graph.executor)).tables.values()
+    assert times.watermark == 1_704_067_224_000
+    assert {shard: time.idle for shard, time in times.shards.items()} == {"0": True, "1": True}
+    engine.close()

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from sqlengine.batch import Batch
-from sqlengine.executors.spark import executor
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.formats.results import rows_of
 from sqlengine.session.session import Session
@@ -129,10 +128,7 @@ def test_windows_go_on_over_a_rotated_log(tmp_path: Path) -> None:
     ]
 
 
-def test_windows_of_the_clock_end_without_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(executor, "TICK_MS", 50)
+def test_windows_of_the_clock_end_without_rows(tmp_path: Path) -> None:
     query = (
         "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(now), INTERVAL '1' SECOND)) GROUP BY"
         " window_start, window_end"

@@ -19,11 +19,21 @@ REFUSED = {
         "table 't' has no end, and batch mode waits for it",
         "'streaming'",
     ),
-    "an idle timeout": (
+    "watermarks at intervals": (
+        """SET 'pipeline.auto-watermark-interval' = '200 ms';
+        CREATE TEMPORARY TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen',
+        'scan.watermark.emit.strategy' = 'on-periodic'); SELECT ts FROM t;""",
+        "watermarks at intervals are not supported on Spark yet, where input has no end",
+        "leave out 'pipeline.auto-watermark-interval'",
+    ),
+    "two idle timeouts": (
         """CREATE TEMPORARY TABLE t (ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
-        WITH ('connector' = 'datagen', 'scan.watermark.idle-timeout' = '1 min'); SELECT ts FROM t;""",
-        "watermarks that go by the clock are not supported on Spark yet, where input has no end",
-        "leave out 'scan.watermark.idle-timeout'",
+        WITH ('connector' = 'datagen', 'scan.watermark.idle-timeout' = '1 min');
+        CREATE TEMPORARY TABLE u WITH ('scan.watermark.idle-timeout' = '2 min') LIKE t;
+        SELECT COUNT(*) FROM TABLE(TUMBLE((SELECT ts FROM t UNION ALL SELECT ts FROM u), DESCRIPTOR(ts),
+        INTERVAL '5' SECOND)) GROUP BY window_start, window_end;""",
+        "rows of tables with different idle timeouts cannot come together on Spark yet",
+        "write the same 'scan.watermark.idle-timeout' for each",
     ),
     "a user's function": (
         "CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON; SELECT twice(1);",

@@ -30,7 +30,7 @@ from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed
 from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.job import JobResult, run_job
-from sqlengine.executors.spark.kept_state import KeptState
+from sqlengine.executors.spark.kept_state import KeptState, times_of
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.splits import (
@@ -49,12 +49,12 @@ from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
+from sqlengine.operators.ports import WATERMARKS
+from sqlengine.operators.watermark import write_times
 from sqlengine.state.table import KeyedTable
 
 log = logging.getLogger("sqlengine.spark")
 
-# Operators that wait for processing time get a tick so often, where nothing else comes (ms).
-TICK_MS: Final = 1000
 # An epoch reads so many turns of each shard that the driver reads.
 TURNS_PER_EPOCH: Final = 16
 NOTHING: Final = InitialState()
@@ -105,16 +105,15 @@ class SparkExecutor(EmbeddedExecutor):
         self._budget = Budget()
         self._version = self._last_version = 0
         self._rows_read = 0
-        self._ticked = 0
+        self._timer: int | None = None
 
     # ---- changes of the plan ---------------------------------------------------------------------
 
     def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
         """See `EmbeddedExecutor`. UnsupportedError for what tasks cannot run."""
-        changed = self._changed_nodes(plan)
-        check_supported(changed)
+        check_supported(self._changed_nodes(plan))
         if self._options.durable:
-            check_watermarks(changed)
+            check_watermarks(cut_plan(plan))
         return super().prepare(plan)
 
     def switch(self, prepared: PreparedPlan, state: InitialState = NOTHING) -> None:
@@ -132,6 +131,8 @@ class SparkExecutor(EmbeddedExecutor):
             self._state.inherit(self.running[node].context.names, names[source])
         brought = {n: rows for n, rows in state.tables.items() if n not in tables and len(rows)}
         self._state.seed(brought, self.tables, self._cut, self.plan)
+        if brought:
+            self._timer = 0  # a tick tells
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
@@ -144,12 +145,10 @@ class SparkExecutor(EmbeddedExecutor):
         for node, tick in self._state.ticks:
             self.push(node, tick, _nowhere)
         self._budget.renew()
-        if record.tick:
-            self._ticked = record.proctime
 
     def next_timer(self) -> int | None:
-        """See `EmbeddedExecutor`: tasks do not say when their operators want a tick."""
-        return self._ticked + TICK_MS if self._timed else None
+        """See `EmbeddedExecutor`: tasks said it in the last epoch."""
+        return self._timer
 
     def read(
         self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
@@ -195,10 +194,14 @@ class SparkExecutor(EmbeddedExecutor):
                     write(self._cut.sinks[port], rows)
 
     def _count(self, counts: Counts) -> None:
-        self._rows_read = counts.read
+        self._rows_read, self._timer = counts.read, counts.timer
         self._rows.update(counts.rows)
         for node, counters in counts.nodes.items():
             self.running[node].context.counters.update(counters)
+        assert self._cut is not None
+        for node, times in times_of(counts.times, self._cut, self.plan).items():
+            # What shows it looks here.
+            write_times(self.tables_here(node)[WATERMARKS], times)
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
@@ -249,13 +252,15 @@ class SparkExecutor(EmbeddedExecutor):
     def restore_tasks(self, state: TaskState | None) -> None:
         if state is not None:
             self._state.restore(state)
+            self._timer = 0  # a tick tells
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
         """See `EmbeddedExecutor`: copies of what the tasks have."""
-        return {name: self._filled(node, shell) for name, shell in super().tables_of(node).items()}
+        return {name: self._filled(node, shell) for name, shell in self.tables_here(node).items()}
 
     def _filled(self, node: str, shell: KeyedTable) -> KeyedTable:
-        table = shell.copy()
+        exchange = None if shell.everywhere else shell.exchange
+        table = KeyedTable(shell.name, shell.keys, shell.values, exchange)
         assigns = isinstance(self.plan.nodes[node].plan, AssignWatermark)
         if assigns and self._cut is not None:
             rows = self._state.clock(node, self._cut, self.plan)

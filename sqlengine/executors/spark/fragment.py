@@ -95,11 +95,6 @@ class FragmentOperator:
         for name in self._operators:
             self._open(name, context)
 
-    @property
-    def has_timers(self) -> bool:
-        """True if one of the operators may wait for a processing time."""
-        return any(isinstance(o, Timed) for o in self._operators.values())
-
     def reset(self, context: Context) -> None:
         """Makes the fragment as if it had seen nothing: builds operators with state again, over the
         tables of `context`."""
@@ -176,7 +171,12 @@ class FragmentOperator:
             if isinstance(operator, RulesOperator):
                 self._rows.update(operator.rows_by_job)
                 operator.rows_by_job.clear()
-        counts = Counts(0, dict(self._rows), {n: dict(c) for n, c in self._counters.items() if c})
+        timers = (o.timer() for o in self._operators.values() if isinstance(o, Timed))
+        counts = Counts(
+            rows=dict(self._rows),
+            nodes={n: dict(c) for n, c in self._counters.items() if c},
+            timer=min((t for t in timers if t is not None), default=None),
+        )
         for counter in (self._rows, *self._counters.values()):
             counter.clear()
         return counts

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from planner.graph.physical import PhysicalPlan
-from planner.logical import Scan
+from planner.logical import AssignWatermark, Scan
 from sqlengine.batch import MIN_WATERMARK, Batch, log_of
 from sqlengine.executors.node_context import creation_version, local_name
 from sqlengine.executors.spark.plan import CutPlan
@@ -127,6 +127,19 @@ class KeptState:
             if node in exchange.clocks and rows is not None:
                 return encode_times(_of_scan(decode_times(rows), scan_of(plan, node)))
         return None
+
+
+def times_of(
+    told: Mapping[str, Mapping[str, tuple[int, int]]], cut: CutPlan, plan: PhysicalPlan
+) -> dict[str, Times]:
+    """Returns the watermarks of each node that assigns them, from what tasks have told."""
+    found: dict[str, Times] = {}
+    for exchange in _timed(cut):
+        rows = {shard or None: row for shard, row in told.get(exchange.times, {}).items()}
+        for node in exchange.clocks if rows else ():
+            if isinstance(plan.nodes[node].plan, AssignWatermark):
+                found[node] = _of_scan(rows, scan_of(plan, node))
+    return found
 
 
 def _replaced(state: TaskState, **changes: object) -> TaskState:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,7 @@ from sqlengine.executors.spark.worker import (
     STATELESS,
     Batches,
     ChunkKey,
+    Counts,
     Exchange,
     Frame,
     Keyed,
@@ -42,7 +44,8 @@ from sqlengine.executors.spark.worker import (
     to_frames,
 )
 from sqlengine.executors.wire import StateFile, decode_batch, encode_state
-from sqlengine.operators.watermark import ShardTimes
+from sqlengine.operators.ports import WATERMARKS
+from sqlengine.operators.watermark import ShardTimes, decode_times
 
 # A batch that arrived: its chunk, the input port, and the encoded rows.
 Arrived = tuple[ChunkKey, int, bytes]
@@ -95,7 +98,7 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
         for at, inputs in _chunks(instance, step, arrived)
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
-    yield instance.operator.take_counts().frame()
+    yield _counts(instance, partition).frame()
     _save(instance, step, folder, stage, partition)
     _cache(instance, (plan.name, stage, partition))
 
@@ -105,8 +108,21 @@ def _register_shards(instance: _StageInstance, arrived: pa.Table) -> None:
     until it has one of its own."""
     for port, times in instance.times.items():
         present = arrived.filter(pc.equal(arrived["port"], port))["shard"].unique().to_pylist()
-        for shard in sorted(present):
+        for shard in sorted(set(present).difference(times.shards())):
             times.advance(shard, np.empty(0, np.int64), MIN_WATERMARK)
+
+
+def _counts(instance: _StageInstance, partition: int) -> Counts:
+    """Returns what a partition has done. All of them have the same times: the first tells them."""
+    counts = instance.operator.take_counts()
+    timers = [counts.timer, *(times.next_idle() for times in instance.times.values())]
+    told = {}
+    for port in instance.times if partition == 0 else ():
+        name = instance.ports[port].times
+        rows = decode_times(instance.context.tables[f"{name}/{WATERMARKS}"].dump())
+        told[name] = {shard or "": row for shard, row in rows.items()}
+    timer = min((t for t in timers if t is not None), default=None)
+    return msgspec.structs.replace(counts, timer=timer, times=told)
 
 
 def _chunks(
@@ -154,10 +170,10 @@ def _with_watermarks(times: ShardTimes, batch: Batch) -> Batch:
     since = times.watermark
     steps = np.empty(0, np.int64) if batch.steps is None else batch.steps
     own = np.concatenate([batch.watermarks(), steps])
-    before, after = times.advance(batch.origin, own, batch.watermark)
+    before, after = times.advance(batch.origin, own, batch.watermark, batch.proctime)
     before, steps = before[: batch.num_rows], before[batch.num_rows :]
     timed = replace(batch, row_watermarks=before, watermark=after, since=since, origin="")
-    return replace(timed, steps=None if batch.steps is None else steps)
+    return replace(timed, steps=None if batch.steps is None else steps, idle=times.idle)
 
 
 def _merge_partitions(batches: Sequence[Batch]) -> Batch:
@@ -225,7 +241,7 @@ def _open_stage(
     times = {}
     for port in (p for p, e in ports.items() if e.source == STATELESS):
         context.prefix = f"{ports[port].times}/"
-        times[port] = ShardTimes(context)
+        times[port] = ShardTimes(context, ports[port].idle_ms)
     operator = plan.keyed[stage - 1](partition == 0)
     context.prefix = ""
     operator.open(context)

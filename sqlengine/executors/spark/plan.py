@@ -133,7 +133,15 @@ def _exchange(
     if stages[source.id] != STATELESS:
         return Exchange(keys, schema, source=stages[source.id], target=stages[at[0]])
     times = f"times/{at[0]}:{at[1]}"
-    return Exchange(keys, schema, times, tuple(sorted(clocks[source.id])), target=stages[at[0]])
+    mine = tuple(sorted(clocks[source.id]))
+    return Exchange(keys, schema, times, mine, idle_of(plan, mine), target=stages[at[0]])
+
+
+def idle_of(plan: PhysicalPlan, clocks: Iterable[str]) -> int:
+    """Returns the idle timeout (ms) of rows from these clocks; -1 if they have several."""
+    plans = (plan.nodes[clock].plan for clock in clocks)
+    found = {p.idle_ms if isinstance(p, AssignWatermark) else 0 for p in plans}
+    return found.pop() if len(found) == 1 else -1
 
 
 def _clocks(plan: PhysicalPlan) -> dict[str, frozenset[str]]:

@@ -63,7 +63,7 @@ class SourceStage:
     def take_counts(self) -> Counts:
         counts = merged(operator.take_counts() for operator in self._operators.values())
         read, self._rows_read = self._rows_read, 0
-        return msgspec.structs.replace(counts, read=read)
+        return msgspec.structs.replace(counts, read=read, timer=None)  # each split begins anew
 
     def _batches(self, split: InputSplit, step: Step) -> Iterator[Batch]:
         plan = self._nodes[split.source].plan

@@ -9,7 +9,8 @@ from parser.errors import UnsupportedError
 from planner.graph.distribution import functions_of
 from planner.graph.physical import PhysicalNode
 from planner.logical import AssignWatermark, Scan
-from planner.settings import IDLE_OPTION, RELOAD_OPTION, SOURCE_IDLE, WATERMARK_INTERVAL
+from planner.settings import IDLE_OPTION, RELOAD_OPTION, WATERMARK_INTERVAL
+from sqlengine.executors.spark.plan import CutPlan
 from udf.user import is_user
 
 _ELSEWHERE: Final = "the embedded executor runs it"
@@ -32,18 +33,19 @@ def check_supported(nodes: Iterable[PhysicalNode]) -> None:
             )
 
 
-def check_watermarks(nodes: Iterable[PhysicalNode]) -> None:
+def check_watermarks(cut: CutPlan) -> None:
     """Raises UnsupportedError for watermarks that go by the clock, which only matters for unbounded
-    input."""
-    for node in nodes:
-        plan = node.plan
-        if isinstance(plan, AssignWatermark) and (plan.idle_ms or plan.interval_ms):
+    input: those of an interval, and rows that come together with different idle timeouts."""
+    nodes = (node for fragment in cut.sources.values() for node in fragment.nodes)
+    for plan in (node.plan for node in nodes):
+        if isinstance(plan, AssignWatermark) and plan.interval_ms:
             raise UnsupportedError(
-                "watermarks that go by the clock are not supported on Spark yet, where input has"
-                " no end",
+                "watermarks at intervals are not supported on Spark yet, where input has no end",
                 detail=f"watermark {plan.label}",
-                hint=(
-                    f"leave out '{IDLE_OPTION}', '{SOURCE_IDLE}' and '{WATERMARK_INTERVAL}':"
-                    f" {_ELSEWHERE} with them"
-                ),
+                hint=f"leave out '{WATERMARK_INTERVAL}': {_ELSEWHERE} with it",
             )
+    if any(exchange.idle_ms < 0 for exchange in cut.exchange.values()):
+        raise UnsupportedError(
+            "rows of tables with different idle timeouts cannot come together on Spark yet",
+            hint=f"write the same '{IDLE_OPTION}' for each: {_ELSEWHERE} with different ones",
+        )

@@ -63,12 +63,17 @@ def merged(parts: Iterable[Counts]) -> Counts:
     """Returns the counts of several tasks together."""
     read, rows = 0, Counter[str]()
     nodes: dict[str, Counter[str]] = {}
+    timers: list[int] = []
+    times: dict[str, dict[str, tuple[int, int]]] = {}
     for part in parts:
+        timers += () if part.timer is None else (part.timer,)
+        times |= part.times
         read += part.read
         rows.update(part.rows)
         for node, counters in part.nodes.items():
             nodes.setdefault(node, Counter()).update(counters)
-    return Counts(read, dict(rows), {node: dict(counters) for node, counters in nodes.items()})
+    counters_by_node = {node: dict(counters) for node, counters in nodes.items()}
+    return Counts(read, dict(rows), counters_by_node, min(timers, default=None), times)
 
 
 def bound_for(stage: int) -> int:
@@ -98,11 +103,14 @@ class ChunkOutput:
 
 class Counts(msgspec.Struct, frozen=True):
     """The work of a task: the rows that it `read`, those that it gave to sinks by job, and counters
-    by node."""
+    by node. `timer`: the processing time (ms) at which an operator wants a tick. `times`: what
+    `ShardTimes` has behind an exchange, by its name; '' stands for all shards."""
 
     read: int = 0
     rows: dict[str, int] = {}
     nodes: dict[str, dict[str, int]] = {}
+    timer: int | None = None
+    times: dict[str, dict[str, tuple[int, int]]] = {}
 
     def frame(self) -> pa.RecordBatch:
         """Returns the frame that tells the driver."""
@@ -137,12 +145,14 @@ class Exchange:
 
     Rows go to the bucket of their `keys`, to bucket 0 if there are none, or stay in their partition
     if `keys` is None. `schema`: their columns. `clocks`: the nodes that give the watermarks of rows
-    from the stateless stage; behind the exchange they are kept under `times`."""
+    from the stateless stage; behind the exchange they are kept under `times`, and shards without
+    rows hold them back for `idle_ms` (0: for ever)."""
 
     keys: tuple[str, ...] | None
     schema: Schema
     times: str = ""
     clocks: tuple[str, ...] = ()
+    idle_ms: int = 0
     source: int = STATELESS
     target: int = 1
 
