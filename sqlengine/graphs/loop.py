@@ -215,7 +215,9 @@ class GraphLoop:
             self._pause(str(error), FULL_DISK_PAUSE_S)
         except JobsFailed as error:
             self.broken = self.runner.broken  # by a task, which has left its epoch incomplete
-            if error.jobs != frozenset({""}):
+            if not error.jobs:  # a fault of the engine in a task: nobody knows whose
+                self._pause(str(error), 1.0)
+            elif error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, error.with_hint, lasting=error.lasting)
             return False
         except (OperatorFailed, StepEnded) as error:

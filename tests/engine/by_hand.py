@@ -65,7 +65,7 @@ def of_job(engine: Engine, job: str) -> list[object]:
 
 def die(engine: Engine) -> None:
     """As if the process had died: no last epoch, no checkpoint, no more threads."""
-    for managed in engine.graphs.by_name.values():
+    for managed in list(engine.graphs.by_name.values()):
         graph = managed._replica if isinstance(managed, DistributedGraph) else managed
         assert isinstance(graph, RunningGraph)
         graph.store.close()

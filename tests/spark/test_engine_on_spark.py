@@ -16,6 +16,7 @@ import pytest
 from parser.errors import ServiceError, UnsupportedError
 from sqlengine.config import Config, Target
 from sqlengine.engine import Engine
+from sqlengine.executors.spark import keyed
 from sqlengine.graphs.event_times import event_times
 from sqlengine.machine import THIS, Machine
 from tests.engine.by_hand import die
@@ -242,4 +243,30 @@ def test_a_silent_shard_holds_windows_back_for_its_timeout_alone(tmp_path: Path)
     (times,) = graph.loop.call(lambda: event_times(graph.executor)).tables.values()
     assert times.watermark == 1_704_067_224_000
     assert {shard: time.idle for shard, time in times.shards.items()} == {"0": True, "1": True}
+    engine.close()
+
+
+def test_a_fault_in_a_task_is_seen_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows whose it is: the graph stands still and says so, and goes on after a restart."""
+    world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
+    engine = world.open()
+    for name, text in {"tables": TABLES, "totals": TOTALS.format("TRUE")}.items():
+        engine.submit(name, text)
+    world.write(engine, 20)
+    await_totals(engine, world)
+
+    def fails(uri: str, data: bytes) -> None:
+        raise RuntimeError("the task is confused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keyed, "create", fails)
+        world.write(engine, 10)
+        told = eventually(lambda: engine.graphs.problem)
+        assert "internal error in a task on Spark" in told
+        kill(engine)
+    engine = world.open()
+    world.write(engine, 10)
+    await_totals(engine, world)
     engine.close()

@@ -218,9 +218,10 @@ def _in_pieces(frames: Iterable[Frame]) -> Batches:
 def _cache(instance: _StageInstance, key: tuple[str, int, int]) -> None:
     """Caches a stage for the next epoch. Drops those of the same plan that fell behind because
     their tasks ran in other workers."""
-    of_plan = [(k, other.step.epoch) for k, other in _instances.items() if k[0] == key[0]]
+    # A copy: outside of Spark's workers, which have one thread, several graphs share the process.
+    of_plan = [(k, other.step.epoch) for k, other in list(_instances.items()) if k[0] == key[0]]
     for outdated in [k for k, epoch in of_plan if epoch < instance.step.before.epoch]:
-        del _instances[outdated]
+        _instances.pop(outdated, None)
     _instances[key] = instance
 
 

@@ -246,8 +246,8 @@ def _taken(plan: SparkPlan) -> Stateless:
 
 def _keep(plan: SparkPlan, stage: Stateless) -> None:
     _stages[plan.name, plan.version] = stage
-    if len(_stages) > _STAGES_KEPT:
-        del _stages[next(iter(_stages))]
+    for oldest in list(_stages)[:-_STAGES_KEPT]:
+        _stages.pop(oldest, None)
 
 
 def frames_of(
