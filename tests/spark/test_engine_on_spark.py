@@ -18,6 +18,7 @@ from sqlengine.config import Config, Target
 from sqlengine.engine import Engine
 from sqlengine.executors.spark import keyed
 from sqlengine.graphs.event_times import event_times
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.machine import THIS, Machine
 from tests.engine.by_hand import die
 from tests.spark.staged import Staged
@@ -110,6 +111,8 @@ def counted(windows: Sequence[dict[str, Any]]) -> Counter[tuple[str, int]]:
 def kill(engine: Engine) -> None:
     for graph in list(engine.graphs.by_name.values()):
         graph.loop.stop()
+        assert isinstance(graph, RunningGraph)
+        graph._writer.shutdown(wait=True)  # the store cannot be closed while it is written
     die(engine)
 
 
