@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -272,4 +273,54 @@ def test_a_fault_in_a_task_is_seen_and_loses_nothing(
     engine = world.open()
     world.write(engine, 10)
     await_totals(engine, world)
+    engine.close()
+
+
+def test_a_graph_without_state_rests_after_a_restart(tmp_path: Path) -> None:
+    """No operator waits for the clock: no epoch without rows."""
+    world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
+    engine = world.open()
+    for name, text in {"tables": TABLES, "all": RULE.format(0)}.items():
+        engine.submit(name, text)
+    world.write(engine, 10)
+    eventually(lambda: len(rows(engine, "alerts")) == 10)
+    engine.close()
+    engine = world.open()
+    runner = engine.graphs.by_name["main"].runner
+    before = runner.epoch
+    time.sleep(0.3)
+    assert runner.epoch - before < 3
+    world.write(engine, 10)
+    eventually(lambda: len(rows(engine, "alerts")) == 20)
+    engine.close()
+
+
+@pytest.mark.parametrize("target", ["embedded", "spark"])
+def test_a_window_beside_a_rule_waits_for_all_shards(tmp_path: Path, target: Target) -> None:
+    """Also for one that was read before the window came, and is silent since."""
+    world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
+    engine = world.open(target)
+    latest = "'format' = 'json', 'scan.startup.mode' = 'latest-offset'"
+    tables = TABLES.replace("'format' = 'json', 'scan.startup.mode' = 'earliest-offset'", latest)
+
+    def write(shard: int, second: int) -> None:
+        event = {"id": second, "k": "a", "v": 1, "ts": f"2024-01-01 00:00:{second:02}"}
+        line = json.dumps(event).encode()
+        engine.broker.append("events", shard, [line], timestamp_ms=0)
+
+    engine.submit("tables", tables)
+    engine.submit("all", RULE.format(0))
+    for shard in range(SHARDS):
+        write(shard, shard)
+    eventually(lambda: len(rows(engine, "alerts")) == SHARDS)
+    engine.submit("windows", WINDOWS)
+    (graph,) = (g for g in engine.graphs.by_name.values() if "windows" in g.runner.jobs)
+    assert "all" in graph.runner.jobs, "they share what they read"
+    write(0, 21)
+    write(0, 45)
+    eventually(lambda: len(rows(engine, "alerts")) == SHARDS + 2)
+    write(1, 22)  # in time: its own shard has come no further
+    eventually(lambda: len(rows(engine, "alerts")) == SHARDS + 3)
+    write(1, 46)
+    eventually(lambda: counted(rows(engine, "windows"))[("a", 2)] == 2)
     engine.close()

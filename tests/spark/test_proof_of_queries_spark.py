@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sqlengine.batch import Batch
+from sqlengine.executors.embedded import SinkWrite
 from sqlengine.executors.spark import keyed as spark_keyed
 from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
@@ -138,3 +139,25 @@ def test_stages(name: str) -> None:
 @pytest.mark.parametrize("name", SOME)
 def test_same_rows_on_spark(spark: Any, tmp_path: Path, name: str) -> None:
     prove(OwnSpark(), tmp_path, name)
+
+
+def test_an_epoch_is_repeated_in_another_number_of_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of the first attempt, which hold other buckets, are not taken for its own."""
+    monkeypatch.setattr(spark_keyed, "_cache", lambda instance, key: None)
+    case, told, state = fed(QUERIES["over"], 5, chunks=9), Told(), None
+
+    def run(
+        epoch: int, turns: Sequence[int], partitions: int, write: SinkWrite
+    ) -> TaskState | None:
+        executor = SparkExecutor(Staged(), SparkOptions(tmp_path, 100, partitions=partitions))
+        executor.switch(executor.prepare(case.plan))
+        executor.restore_tasks(state)
+        run_epoch(executor, case, epoch, turns, write)
+        return executor.task_state()
+
+    for epoch, turns in ((1, range(3)), (2, range(3, 5)), (3, range(5, 9))):
+        run(epoch, turns, 3, lambda sink, batch: None)  # the driver dies before it writes
+        state = run(epoch, turns, 2, told.write)
+    assert told.left() == in_one_process(case)

@@ -126,13 +126,13 @@ class SparkExecutor(EmbeddedExecutor):
         self._cut = cut_plan(self.plan, self.created_at_version())
         self._tasks = None
         self._version += 1
-        self._state.switch(cut, self._cut, self.plan)
+        must_tick = self._state.switch(cut, self._cut, self.plan)
         for node, source in state.inherited.items():
             self._state.inherit(self.running[node].context.names, names[source])
         brought = {n: rows for n, rows in state.tables.items() if n not in tables and len(rows)}
         self._state.seed(brought, self.tables, self._cut, self.plan)
-        if brought:
-            self._timer = 0  # a tick tells
+        if brought or must_tick:
+            self._timer = 0
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
@@ -141,7 +141,7 @@ class SparkExecutor(EmbeddedExecutor):
     # ---- epochs ----------------------------------------------------------------------------------
 
     def begin(self, record: EpochRecord) -> None:
-        self._record = record
+        self._record, self._timer = record, None
         for node, tick in self._state.ticks:
             self.push(node, tick, _nowhere)
         self._budget.renew()
@@ -166,14 +166,17 @@ class SparkExecutor(EmbeddedExecutor):
             self._state.ticks.append((node, batch))
         elif isinstance(self.plan.nodes[node].plan, Values):
             self._epoch.add_values(node)
-        elif not batch.num_rows and (self._cut is None or not self._cut.keyed):
-            return  # nothing waits for time
         elif batch.origin or batch.num_rows:
             self._state.know(node, batch.origin)
-            self._epoch.add(node, batch)
-        else:
+            if batch.num_rows or self._keeps_time:
+                self._epoch.add(node, batch)
+        elif self._keeps_time:
             for log in self._state.logs_of(node):
                 self._epoch.add(node, replace(batch, origin=log))
+
+    @property
+    def _keeps_time(self) -> bool:
+        return self._cut is not None and bool(self._cut.keyed)
 
     def push_output(self, node: str, batch: Batch, write: SinkWrite) -> None:
         """See `EmbeddedExecutor`. Does nothing: each epoch ends with a tick for all that is behind

@@ -4,14 +4,17 @@ it or calls by another name."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from secrets import token_hex
+from typing import Final
 
 import msgspec
 import pyarrow as pa
 
+from parser.types import Schema
 from planner.graph.physical import PhysicalPlan
 from planner.logical import AssignWatermark, Scan
-from sqlengine.batch import MIN_WATERMARK, Batch, log_of
+from sqlengine.batch import MIN_WATERMARK, Batch, empty, log_of
 from sqlengine.executors.node_context import creation_version, local_name
 from sqlengine.executors.spark.plan import CutPlan
 from sqlengine.executors.spark.splits import log_name
@@ -20,10 +23,13 @@ from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import STATELESS, Exchange, Step
 from sqlengine.executors.wire import StateFile, decode_batch, encode_batch, encode_state
 from sqlengine.operators.ports import WATERMARKS
+from sqlengine.operators.scan import raw_schema
 from sqlengine.operators.watermark import Times, decode_times, encode_times
 from sqlengine.state.table import KeyedTable
 
 Tables = Mapping[str, pa.Table]
+# The columns of a tick.
+_RAW: Final = raw_schema(Schema(()))
 
 
 class KeptState:
@@ -70,15 +76,26 @@ class KeptState:
 
     # ---- changes of the plan ---------------------------------------------------------------------
 
-    def switch(self, old: CutPlan | None, new: CutPlan, plan: PhysicalPlan) -> None:
-        """Switches to another plan. What stands behind equal clocks knows their time already."""
+    def switch(self, old: CutPlan | None, new: CutPlan, plan: PhysicalPlan) -> bool:
+        """Switches to another plan. What stands behind equal clocks knows their time already; where
+        nothing does, it has to wait for each shard that was read before, and the result is True:
+        the next epoch must say which sources have ended."""
         self._logs = {s: logs for s, logs in self._logs.items() if s in plan.nodes}
         self.ticks = [(node, tick) for node, tick in self.ticks if node in plan.nodes]
         known = {e.times for e in _timed(old)}
         by_clocks = {e.clocks: e.times for e in _timed(old)}
+        begun: set[str] = set()
         for exchange in _timed(new):
-            if exchange.times not in known and exchange.clocks in by_clocks:
+            if exchange.times in known:
+                continue
+            if exchange.clocks in by_clocks:
                 self._rename(_times_table(exchange), f"{by_clocks[exchange.clocks]}/{WATERMARKS}")
+            else:
+                begun |= {scan_of(plan, c) for c in exchange.clocks if _reads(plan, c)}
+        for scan in sorted(begun & self._logs.keys()):
+            rows = empty(_RAW)
+            self.ticks += [(scan, replace(rows, origin=log)) for log in self._logs[scan]]
+        return bool(begun & self._logs.keys())
 
     def inherit(self, heir: Iterable[str], names: Iterable[str]) -> None:
         """Lets the tables of a node take over those of another, by the operator's names."""
@@ -140,6 +157,10 @@ def times_of(
             if isinstance(plan.nodes[node].plan, AssignWatermark):
                 found[node] = _of_scan(rows, scan_of(plan, node))
     return found
+
+
+def _reads(plan: PhysicalPlan, clock: str) -> bool:
+    return isinstance(plan.nodes[clock].plan, Scan | AssignWatermark)
 
 
 def _replaced(state: TaskState, **changes: object) -> TaskState:

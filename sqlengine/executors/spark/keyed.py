@@ -1,5 +1,5 @@
 """A keyed stage in Spark's Python workers: operators over the buckets of a partition, with their
-state in one file per batch.
+state in one file per epoch.
 
 This module does not import Spark. Like `worker.py` it is imported by name in each worker, so that
 operators stay there from task to task.
@@ -54,7 +54,7 @@ _FRAME_BYTES: Final = 64 << 20
 
 @dataclass
 class _StageInstance:
-    """A partition of a keyed stage, with its state at the end of a batch. Workers cache it for the
+    """A partition of a keyed stage, with its state at the end of an epoch. Workers cache it for the
     next one.
 
     `times`: watermarks of shards by input port, for the ports that sources feed; different shards
@@ -74,8 +74,8 @@ _instances: dict[tuple[str, int, int], _StageInstance] = {}
 def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Batches) -> Batches:
     """Processes the frames of one partition; yields frames of results and for later stages.
 
-    Where a stage before has failed it yields its failures alone. State is restored from the step's
-    `previous` epoch and saved to a file of this one, unless another attempt has done that already,
+    Where a stage before has failed it yields its failures alone. State is restored from the epoch
+    `before` the step and saved to a file of this one, unless another attempt has done that already,
     with the same content."""
     frames = pa.Table.from_batches(
         [pa.RecordBatch.from_arrays(b.columns, schema=FRAME) for b in batches], FRAME
@@ -256,4 +256,4 @@ def _save(instance: _StageInstance, step: Step, folder: str, stage: int, partiti
     dumps = {n: t.dump() for n, t in tables.items()}
     shared = {n: d for n, d in dumps.items() if tables[n].everywhere}
     state = StateFile({n: d for n, d in dumps.items() if n not in shared}, shared)
-    create(state_path(folder, step.epoch, step.digest, stage, partition), encode_state(state))
+    create(state_path(folder, step, stage, partition), encode_state(state))

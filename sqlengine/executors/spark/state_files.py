@@ -52,15 +52,17 @@ def _files(
     for partition in range(state.partitions):
         mine = sorted(set(wanted).intersection(bucket_range(partition, state.partitions)))
         for stage in stages if mine else ():
-            path = state_path(folder, state.epoch, state.digest, stage, partition)
+            path = state_path(folder, state, stage, partition)
             yield decode_state(_read(path), mine)
     for seed in state.seeds:
         yield decode_state(_read(seed), sorted(wanted))
 
 
-def state_path(folder: str, epoch: int, digest: int, stage: int, partition: int) -> str:
-    """Returns the file with the state of a partition of a stage after an epoch."""
-    return f"{folder}/state/{epoch:012}-{digest:08x}/{stage}-{partition:03}.state"
+def state_path(folder: str, at: TaskState | Step, stage: int, partition: int) -> str:
+    """Returns the file with the state of a partition of a stage after an epoch. An attempt with
+    another number of partitions has other files: its partitions hold other buckets."""
+    name = f"{stage}-{partition:03}-of-{at.partitions:03}.state"
+    return f"{folder}/state/{at.epoch:012}-{at.digest:08x}/{name}"
 
 
 def discard_before(folder: str, epoch: int) -> None:
