@@ -125,6 +125,7 @@ class Engine:
         self._registry = Registry(self.broker, config, machine, steps, self.access)
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
+        self._spark = None if config.target == "embedded" else machine.spark(config)
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
@@ -141,7 +142,7 @@ class Engine:
             store.replace,
             self._callables,
             self._openings,
-            None if config.target == "embedded" else machine.spark(config),
+            self._spark,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
@@ -169,6 +170,7 @@ class Engine:
         except BaseException:
             self._steps.close_watch()
             self.graphs.abandon()
+            self._close_spark()
             self._thread.shutdown()
             POOL.leave(self)
             raise
@@ -202,9 +204,14 @@ class Engine:
         finally:
             ending.cancel()
             self._steps.close_watch()
+            self._close_spark()
             POOL.leave(self)
             self.broker.close()
             gc.unfreeze()  # what was frozen for this engine can go
+
+    def _close_spark(self) -> None:
+        if self._spark is not None:
+            self._spark.close()
 
     # ---- requests --------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ def _unpacked(data: bytes) -> IntArray:
 
 @dataclass(frozen=True)
 class StateFile:
-    """The state of one operator for some buckets after one batch of Spark, as dumps of its tables.
+    """The state of one operator for some buckets after one epoch on Spark, as dumps of its tables.
     `shared`: tables that are equal in all partitions (watermarks of shards)."""
 
     tables: Mapping[str, pa.Table]

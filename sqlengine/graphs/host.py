@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from parser.errors import ServiceError, SqlError
-from parser.limits import present
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config
 from sqlengine.connectors.base import NO_CALLABLES, Callables
@@ -88,15 +87,8 @@ class GraphHost:
 
     def _rules_of_tasks(self) -> TaskRules:
         assert self.spark is not None
-        config, openings = self.config, self.openings
-        return TaskRules(
-            present(),
-            config.file_access,
-            config.secret_values,
-            openings.timeout_s,
-            openings.command,
-            self.spark.worker_memory(),
-        )
+        files, secrets = self.config.file_access, self.config.secret_values
+        return TaskRules.of_driver(files, secrets, self.openings, self.spark.worker_memory())
 
 
 class NotAligned(ServiceError):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.base import Environment
@@ -18,6 +19,9 @@ from sqlengine.functions.pool import POOL
 from sqlengine.session.session import EmbeddedRunner, Runner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.memory import keep_for_reuse
+
+# Seconds that a script waits for rows of topics, where no source has any.
+IDLE_S: Final = 0.005
 
 
 def wall_clock() -> int:
@@ -61,7 +65,7 @@ def open_runner(
             environment,
             OperatorFactory(),
             rows_per_read,
-            lambda: _idle(broker),
+            lambda: broker.wait_for_data(IDLE_S),
             dead_letters=set_aside,
         )
     finally:
@@ -75,7 +79,3 @@ def script_library(data: Path, file: str | None) -> Iterator[Library]:
     beside = (Path(file).resolve().parent,) if file else ()
     yield Library(data / "modules", tuple(dict.fromkeys((*beside, Path.cwd()))), anywhere=True)
     POOL.stop()
-
-
-def _idle(broker: EmbeddedBroker) -> None:
-    broker.wait_for_data(0.005)

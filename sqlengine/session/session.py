@@ -126,7 +126,7 @@ class EmbeddedRunner:
     environment: Environment
     factory: OperatorFactory
     rows_per_read: int = 4096
-    idle: Callable[[], None] = lambda: None
+    idle: Callable[[], object] = lambda: None
     proceed: Callable[[int], bool] = lambda rows: True
     dead_letters: OutputSink | None = None
     guard: StepGuard | None = None

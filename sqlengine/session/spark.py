@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from parser.limits import present
 from planner.graph.two_phases import in_two_phases
 from planner.logical import Sink
 from rules.options import Options
@@ -29,6 +28,7 @@ from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
 from sqlengine.executors.spark.supported import check_watermarks
 from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.session.environment import IDLE_S, wall_clock
 from sqlengine.session.session import EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
@@ -60,12 +60,11 @@ def script_runner(
 ) -> Iterator[SparkRunner]:
     """Opens a runner with its topics in `data`, and state and compiled patterns while it runs. A
     call of a connector may take `timeout_s`, in the driver and in tasks."""
-    clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
-    with closing(EmbeddedBroker(data, fsync="none", clock=clock)) as broker:
+    with closing(EmbeddedBroker(data, fsync="none", clock=wall_clock)) as broker:
         name = f"script-{time.time_ns()}"
         openings = Openings(ThreadLanes(), timeout_s, command="sql run")
         environment = Environment(
-            broker, clock, name, memory=Memory(), openings=openings, files=files
+            broker, wall_clock, name, memory=Memory(), openings=openings, files=files
         )
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
         try:
@@ -73,7 +72,7 @@ def script_runner(
                 environment,
                 OperatorFactory(Options(folder=folder / "patterns")),
                 rows_per_turn,
-                lambda: _wait_for_rows(broker),
+                lambda: broker.wait_for_data(IDLE_S),
                 spark=spark,
                 folder=folder,
             )
@@ -105,16 +104,8 @@ class SparkRunner(EmbeddedRunner):
         return self.rows_per_read * TURNS_PER_EPOCH
 
     def _rules(self) -> TaskRules:
-        """Returns the rules of the driver, for its tasks."""
-        environment = self.environment
-        return TaskRules(
-            present(),
-            environment.files,
-            environment.secrets,
-            environment.openings.timeout_s,
-            environment.openings.command,
-            self.spark.worker_memory(),
-        )
+        of = self.environment
+        return TaskRules.of_driver(of.files, of.secrets, of.openings, self.spark.worker_memory())
 
     def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> list[Sink]:
         return [in_two_phases(sink, settings) for sink in sinks]
@@ -122,7 +113,3 @@ class SparkRunner(EmbeddedRunner):
     def check(self, change: GraphChange) -> None:
         if not all(source.source.bounded for source in change.sources.values()):
             check_watermarks(cut_plan(change.prepared.plan))
-
-
-def _wait_for_rows(broker: EmbeddedBroker) -> None:
-    broker.wait_for_data(0.005)

@@ -83,10 +83,6 @@ def spark_session(
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
-        # A file is read by one task, so that its lines stay in order.
-        "spark.sql.files.maxPartitionBytes": "1g",
-        "spark.sql.files.openCostInBytes": "1g",
         **{name.replace("__", "."): value for name, value in options.items()},
     }
     builder = SparkSession.builder.master(master or f"local[{cores},{_ATTEMPTS}]").appName(app)

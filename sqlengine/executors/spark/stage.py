@@ -1,4 +1,4 @@
-"""The stateless stage of a script, in Spark's Python workers. Does not import Spark."""
+"""The stateless stage of a graph, in Spark's Python workers. Does not import Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from sqlengine.executors.wire import decode_batch
 
 
 class SourceStage:
-    """Runs the stateless fragments of a script over input splits, each from an empty state. The
+    """Runs the stateless fragments of a graph over input splits, each from an empty state. The
     keyed stage knows the watermarks before a split. SourceFailed where a table cannot be read."""
 
     def __init__(

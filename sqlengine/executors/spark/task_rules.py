@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from parser.limits import Limits, use
+from parser.limits import Limits, present, use
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
 from sqlengine.system.file_access import ANY_FILES, FileAccess
@@ -33,6 +33,13 @@ class TaskRules:
     timeout_s: float = TIMEOUT_S
     command: str = "sql run"
     memory: int | None = None
+
+    @classmethod
+    def of_driver(
+        cls, files: FileAccess, secrets: Secrets, openings: Openings, memory: int | None
+    ) -> TaskRules:
+        """Returns the rules that hold in this process, for its tasks."""
+        return cls(present(), files, secrets, openings.timeout_s, openings.command, memory)
 
     def apply(self) -> None:
         """Makes the rules those of this process. A worker runs tasks of one plan at a time."""
