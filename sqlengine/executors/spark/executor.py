@@ -119,14 +119,14 @@ class SparkExecutor(EmbeddedExecutor):
     def switch(self, prepared: PreparedPlan, state: InitialState = NOTHING) -> None:
         """See `EmbeddedExecutor`. The state stays with the tasks, and what `state` brings goes to
         them with the next epoch."""
-        tables, cut = set(self.tables), self._cut
+        tables, cut, plan = set(self.tables), self._cut, self.plan
         names = {node: r.context.names for node, r in self.running.items()}
         none = {name: rows.slice(0, 0) for name, rows in state.tables.items()}
         super().switch(prepared, replace(state, tables=none))
         self._cut = cut_plan(self.plan, self.created_at_version())
         self._tasks = None
         self._version += 1
-        must_tick = self._state.switch(cut, self._cut, self.plan)
+        must_tick = self._state.switch(cut, self._cut, plan, self.plan, state.inherited)
         for node, source in state.inherited.items():
             self._state.inherit(self.running[node].context.names, names[source])
         brought = {n: rows for n, rows in state.tables.items() if n not in tables and len(rows)}
@@ -208,6 +208,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
+        self.guard.tell("runs a job on Spark")
         for _ in range(self._options.attempts - 1):
             try:
                 with self._spark.errors():

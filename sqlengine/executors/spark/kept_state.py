@@ -76,10 +76,18 @@ class KeptState:
 
     # ---- changes of the plan ---------------------------------------------------------------------
 
-    def switch(self, old: CutPlan | None, new: CutPlan, plan: PhysicalPlan) -> bool:
-        """Switches to another plan. What stands behind equal clocks knows their time already; where
-        nothing does, it has to wait for each shard that was read before, and the result is True:
-        the next epoch must say which sources have ended."""
+    def switch(
+        self,
+        old: CutPlan | None,
+        new: CutPlan,
+        before: PhysicalPlan,
+        plan: PhysicalPlan,
+        inherited: Mapping[str, str],
+    ) -> bool:
+        """Switches to another plan. What stands behind equal clocks, or heirs of them, knows their
+        time already; where nothing does, it has to wait for each shard that was read before, and
+        the result is True: the next epoch must say which sources have ended."""
+        self._continue(before, plan, inherited)
         self._logs = {s: logs for s, logs in self._logs.items() if s in plan.nodes}
         self.ticks = [(node, tick) for node, tick in self.ticks if node in plan.nodes]
         known = {e.times for e in _timed(old)}
@@ -88,14 +96,29 @@ class KeptState:
         for exchange in _timed(new):
             if exchange.times in known:
                 continue
-            if exchange.clocks in by_clocks:
-                self._rename(_times_table(exchange), f"{by_clocks[exchange.clocks]}/{WATERMARKS}")
+            clocks = tuple(sorted(inherited.get(c, c) for c in exchange.clocks))
+            if clocks in by_clocks:
+                self._rename(_times_table(exchange), f"{by_clocks[clocks]}/{WATERMARKS}")
             else:
                 begun |= {scan_of(plan, c) for c in exchange.clocks if _reads(plan, c)}
         for scan in sorted(begun & self._logs.keys()):
             rows = empty(_RAW)
             self.ticks += [(scan, replace(rows, origin=log)) for log in self._logs[scan]]
         return bool(begun & self._logs.keys())
+
+    def _continue(
+        self, before: PhysicalPlan, plan: PhysicalPlan, inherited: Mapping[str, str]
+    ) -> None:
+        """Lets the scans of heirs that assign watermarks go on with the logs of the others."""
+        for new, old in inherited.items():
+            if isinstance(plan.nodes[new].plan, AssignWatermark):
+                scan, last = scan_of(plan, new), scan_of(before, old)
+                if scan != last:
+                    # Several changes may come before an epoch: the files have the first names.
+                    known = self._at.scans.items()
+                    scans = {first: scan if s == last else s for first, s in known}
+                    self._at = _replaced(self._at, scans={last: scan, **scans})
+                    self._logs[scan] = {**self._logs.get(last, {}), **self._logs.get(scan, {})}
 
     def inherit(self, heir: Iterable[str], names: Iterable[str]) -> None:
         """Lets the tables of a node take over those of another, by the operator's names."""
@@ -116,6 +139,9 @@ class KeptState:
         own = {n: rows for n, rows in tables.items() if creation_version(n)[0] in keyed}
         shared = {n: rows for n, rows in own.items() if shells[n].everywhere}
         clocks = {creation_version(n)[0]: rows for n, rows in tables.items() if n not in own}
+        for clock in (c for c in clocks if isinstance(plan.nodes[c].plan, AssignWatermark)):
+            for shard in decode_times(clocks[clock]).keys() - {None}:
+                self.know(scan_of(plan, clock), str(shard))  # to end its time with its source
         for exchange in _timed(cut):
             times = [_of_graph(plan, c, clocks[c]) for c in exchange.clocks if c in clocks]
             if times and len(times) == len(exchange.clocks):

@@ -11,7 +11,7 @@ from planner.graph.distribution import WATERMARK, functions_of, is_single_bucket
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import AssignWatermark, LogicalPlan, Scan, Stateful, Union, Values
 from sqlengine.executors.spark.fragment import Fragment, NodeInput
-from sqlengine.executors.spark.worker import STATELESS, Exchange
+from sqlengine.executors.spark.worker import STATELESS, TIMES, Exchange
 
 _FIRST: Final = 1
 NEW: Final[Mapping[str, int]] = {}
@@ -132,7 +132,7 @@ def _exchange(
         keys, schema = None, source.plan.schema
     if stages[source.id] != STATELESS:
         return Exchange(keys, schema, source=stages[source.id], target=stages[at[0]])
-    times = f"times/{at[0]}:{at[1]}"
+    times = f"{TIMES}{at[0]}:{at[1]}"
     mine = tuple(sorted(clocks[source.id]))
     return Exchange(keys, schema, times, mine, idle_of(plan, mine), target=stages[at[0]])
 

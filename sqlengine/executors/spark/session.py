@@ -66,6 +66,7 @@ def spark_session(
 
     # It logs kilobytes of JSON with what the exceptions say.
     logging.getLogger("SQLQueryContextLogger").disabled = True
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # else each connection that it closes
     root = str(Path(__file__).resolve().parents[3])
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

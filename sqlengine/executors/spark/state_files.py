@@ -3,14 +3,15 @@ jobs bring along. Does not import Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from pyarrow import fs
 
 from sqlengine.executors.spark.task_state import TaskState
-from sqlengine.executors.spark.worker import Step, bucket_range
+from sqlengine.executors.spark.worker import TIMES, Step, bucket_range
 from sqlengine.executors.wire import StateFile, decode_state, is_whole
+from sqlengine.operators.watermark import decode_times, encode_times
 from sqlengine.state.keys import BUCKETS
 
 
@@ -30,7 +31,19 @@ def all_tables(folder: str, state: TaskState) -> dict[str, pa.Table]:
 
 def _named(state: TaskState, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
     renamed = {new: tables[old] for new, old in state.renamed.items() if old in tables}
+    if state.scans:
+        for name in [n for n in renamed if n.startswith(TIMES)]:
+            times = decode_times(renamed[name]).items()
+            renamed[name] = encode_times({_moved(state.scans, s): t for s, t in times})
     return {**tables, **renamed}
+
+
+def _moved(scans: Mapping[str, str], log: str | None) -> str | None:
+    """Returns the name of a log as that of the scan that goes on with it."""
+    if log is None:
+        return None
+    scan, _, shard = log.partition("/")
+    return f"{scans.get(scan, scan)}/{shard}"
 
 
 def _read_tables(

@@ -11,7 +11,8 @@ class TaskState(msgspec.Struct, frozen=True):
 
     `logs`: the logs of each source that have been read. The next epoch begins with `ticks` (encoded
     batches by source), takes the state of tables under their `renamed` names, by the new one, and
-    that of `seeds` (files), which jobs have brought."""
+    that of `seeds` (files), which jobs have brought. `scans`: those that go on for others, by the
+    names of these, in renamed times."""
 
     epoch: int = -1
     digest: int = 0
@@ -21,3 +22,4 @@ class TaskState(msgspec.Struct, frozen=True):
     ticks: list[tuple[str, bytes]] = []
     renamed: dict[str, str] = {}
     seeds: list[str] = []
+    scans: dict[str, str] = {}

@@ -45,6 +45,8 @@ FRAME: Final = pa.schema(
     ]
 )
 STATELESS: Final = 0
+# The names of tables with the watermarks of shards begin so (`Exchange.times`).
+TIMES: Final = "times/"
 COUNTED: Final = 2**31 - 1
 FAILED: Final = 2**31 - 2
 # The columns that identify the chunk of a frame, and those by which frames are ordered.
