@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rules.options import Options
+from sqlengine.broker.embedded import system_clock
 from sqlengine.broker.remote.unix_socket import UnixSocketServer
 from sqlengine.broker.remote.wire import Served
 from sqlengine.config import Config
@@ -21,11 +22,6 @@ from sqlengine.system.spawning import Door, Process, Work, spawn
 from sqlengine.system.threads import THREADS, Threads
 
 Clock: TypeAlias = Callable[[], int]
-
-
-def wall_clock() -> int:
-    """ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def own_spark(config: Config) -> Spark:
@@ -46,7 +42,7 @@ class Machine:
     `disk`. `door` opens the socket on which instances reach the broker; `spawn` starts their
     processes. `usage` measures this process. `spark` starts Spark."""
 
-    clock: Clock = wall_clock
+    clock: Clock = system_clock
     disk: Disk = MACHINE
     threads: Threads = THREADS
     stores: Callable[[Path], CheckpointStores] = RocksStores

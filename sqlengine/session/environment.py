@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
-from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
@@ -16,17 +15,9 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
-from sqlengine.session.session import EmbeddedRunner, Runner
+from sqlengine.session.session import IDLE_S, EmbeddedRunner, Runner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.memory import keep_for_reuse
-
-# Seconds that a script waits for rows of topics, where no source has any.
-IDLE_S: Final = 0.005
-
-
-def wall_clock() -> int:
-    """The wall clock in ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 @contextmanager
@@ -50,12 +41,12 @@ def open_runner(
         with spark_runner(data, rows_per_read, set_aside, files, printed) as runner:
             yield runner
         return
-    broker = EmbeddedBroker(data, fsync="none", clock=wall_clock)
+    broker = EmbeddedBroker(data, fsync="none", clock=system_clock)
     try:
         name = f"script-{time.time_ns()}"
         environment = Environment(
             broker,
-            wall_clock,
+            system_clock,
             name,
             memory=Memory(),
             openings=Openings(command="sql run"),

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Protocol
+from typing import Final, Protocol
 
 from sqlglot import exp
 
@@ -73,6 +73,8 @@ from sqlengine.system.file_access import FileAccess
 from udf.user import UserFunction
 
 SCRIPT = "script"
+# Seconds that a script waits for rows of topics, where no source has any.
+IDLE_S: Final = 0.005
 log = logging.getLogger("sqlengine")
 
 

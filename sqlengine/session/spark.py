@@ -16,7 +16,7 @@ from pathlib import Path
 from planner.graph.two_phases import in_two_phases
 from planner.logical import Sink
 from rules.options import Options
-from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
@@ -28,8 +28,7 @@ from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
 from sqlengine.executors.spark.supported import check_watermarks
 from sqlengine.executors.spark.task_rules import TaskRules
-from sqlengine.session.environment import IDLE_S, wall_clock
-from sqlengine.session.session import EmbeddedRunner
+from sqlengine.session.session import IDLE_S, EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
 
@@ -60,11 +59,11 @@ def script_runner(
 ) -> Iterator[SparkRunner]:
     """Opens a runner with its topics in `data`, and state and compiled patterns while it runs. A
     call of a connector may take `timeout_s`, in the driver and in tasks."""
-    with closing(EmbeddedBroker(data, fsync="none", clock=wall_clock)) as broker:
+    with closing(EmbeddedBroker(data, fsync="none", clock=system_clock)) as broker:
         name = f"script-{time.time_ns()}"
         openings = Openings(ThreadLanes(), timeout_s, command="sql run")
         environment = Environment(
-            broker, wall_clock, name, memory=Memory(), openings=openings, files=files
+            broker, system_clock, name, memory=Memory(), openings=openings, files=files
         )
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
         try:
