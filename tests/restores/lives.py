@@ -391,7 +391,7 @@ def _drained(world: World) -> None:
     runner = world.life()
     try:
         with _without_ends():
-            while runner.step():
+            while runner.step() or runner.inputs.wait_for_late(1.0):
                 world.passes()
         for number in range(len(runner.outputs.running) + 1):
             _dies_at_a_sink(runner, number, runner.drain)
