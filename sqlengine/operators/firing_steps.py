@@ -7,6 +7,7 @@ of the state that is due at the watermark of the input."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Protocol, runtime_checkable
 
@@ -57,7 +58,6 @@ class FiringSteps:
         self.resumed = False
         self._proctime, self._holds = proctime, holds
         self._limit, self._node = FiringLimit(), ""
-        self.resumes = False  # this step begins with what the last one has left
         self._left = self._emitted = 0
         self._stopped = False
 
@@ -79,11 +79,21 @@ class FiringSteps:
         self.watermark, self.passed, self.idle = watermark, passed, idle
         self._wait()
 
+    def before(self, batch: Batch, schema: Schema) -> Iterator[Batch]:
+        """Iterates over the batches for which an operator does a step each before it takes rows: it
+        fires what the last step has left, where it decides by what was fired whether these are
+        late. Ends with the batch itself."""
+        while self.passed and batch.num_rows and self.watermark is not None:
+            since, *steps = self.passed
+            tick = replace(batch.tick(schema), watermark=self.watermark, since=since)
+            yield replace(tick, steps=np.array(steps, np.int64), idle=self.idle)
+        yield batch
+
     def begin(self, batch: Batch) -> Batch:
         """Begins the step for a batch. Returns it with the watermarks that windows which were left
         before it depend on."""
         self._limit.waiting.pop(self._node, None)
-        self.resumed, self.resumes = False, bool(self.passed)
+        self.resumed = False
         if self.passed:
             known = np.array([*self.passed[1:], self.watermark, batch.since], np.int64)
             steps = joined_steps([known, batch.steps])
@@ -100,6 +110,15 @@ class FiringSteps:
         self._stopped = True
         self._wait()
         return False
+
+    def begins_again(self) -> bool:
+        """True if not all that was due had room in the step: it begins anew, with the same batch,
+        since rows follow that must not come before."""
+        again, self._stopped = self._stopped, False
+        if again:
+            self._limit.waiting.pop(self._node, None)
+            self._left = self._limit.cost or 0
+        return again
 
     def spend(self, read: int, rows: int, windows: int = 1) -> int:
         """Takes the cost of `windows` of `rows` rows each, for which so many accumulators are

@@ -4,10 +4,11 @@ a step, nor on a kill between two of them."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from time import process_time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 from parser.types import INT, STRING, Schema, timestamp
 from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
-from planner.logical import IntervalJoin, JoinKind
-from sqlengine.batch import Batch, IntArray, empty, from_pydict
+from planner.logical import IntervalJoin, JoinKind, LogicalPlan, Over, TemporalSort
+from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, empty, from_pydict
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
@@ -32,6 +33,8 @@ from sqlengine.jobs.planning import JobText, plan_job
 from sqlengine.operators.base import Stream
 from sqlengine.operators.firing_steps import FiringLimit
 from sqlengine.operators.joins.interval import IntervalJoinOperator
+from sqlengine.operators.over.by_time import OverOperator
+from sqlengine.operators.ranks.temporal_sort import TemporalSortOperator
 from sqlengine.operators.windows.join import WindowJoinOperator
 from sqlengine.snapshots.checkpoints import Checkpoints
 from sqlengine.state.store import MemoryStore
@@ -300,6 +303,68 @@ def test_rows_that_the_clock_makes_due_are_padded_in_steps() -> None:
         out = join.process(0, empty(LEFT, proctime=1_000))
         padded.append(sum(rows.num_rows for _, rows in out))
     assert padded == [10] * 10
+
+
+@pytest.mark.parametrize(
+    "name", ["over all before", "over rows before", "over times before", "in order of time"]
+)
+@pytest.mark.parametrize("late", [0, 3])
+def test_rows_between_two_steps_of_an_epoch_do_not_make_them_one(name: str, late: int) -> None:
+    """What a third shard brings after a jump; `late` of its rows are behind the jump."""
+    found, left, limit = _steps_of(name, late, 80)
+    wanted, _, _ = _steps_of(name, late, None)
+    assert [row for rows in found for row in rows] == [row for rows in wanted for row in rows]
+    assert max(map(len, found)) <= 10
+    assert left
+    assert not limit.waiting
+
+
+def _steps_of(
+    name: str, late: int, cost: int | None
+) -> tuple[list[list[JsonValue]], bool, FiringLimit]:
+    """Returns the batches of rows that an operator puts out, whether a step before the last has
+    left any, and the limit."""
+    jump = [(3_000_000, f"k{i}", i) for i in range(10)]
+    behind = [(1_900_000 + i, f"k{i}", i) for i in range(late)]
+    steps = [
+        (999_000, [(1_000_000 + i, f"k{i % 3}", i) for i in range(100)]),
+        (1_999_000, [(2_000_000, "a", 0)]),
+        (1_999_000, jump),
+        (2_999_000, [*behind, *jump, (4_000_000, "a", 1)]),
+    ]
+    limit, (operator, schema) = FiringLimit(), _operator_of(name)
+    limit.cost = cost
+    operator.steps.share(limit, "it")
+    operator.open(TaskContext())
+    found, left, since = list[list[JsonValue]](), False, MIN_WATERMARK
+
+    def process(batch: Batch) -> None:
+        for port, out in operator.process(0, batch):
+            if port == 0 and out.num_rows:
+                found.append([row for _, row in rows_of(out)])
+
+    for watermark, rows in steps:
+        values = dict(zip((STRING, INT), zip(*(row[1:] for row in rows), strict=True), strict=True))
+        times = [row[0] for row in rows]
+        batch = from_pydict(schema, {c.name: values.get(c.type, times) for c in schema})
+        before = np.full(len(rows), since)
+        process(replace(batch, watermark=watermark, since=since, row_watermarks=before))
+        left, since = left or bool(limit.waiting), watermark
+    while limit.waiting:
+        assert operator.steps.watermark is not None
+        tick = replace(empty(schema), watermark=operator.steps.watermark)
+        process(replace(tick, since=operator.steps.passed[0]))
+    return found, left, limit
+
+
+def _operator_of(name: str) -> tuple[OverOperator | TemporalSortOperator, Schema]:
+    """The operator of a query, and the columns of its input."""
+    job = plan_job(JobText("job", f"{TABLES} INSERT INTO o {QUERIES[name]};"), Catalog(), {})
+    node: LogicalPlan = job.sinks[0]
+    while not isinstance(node, Over | TemporalSort):
+        (node,) = node.inputs
+    made = OverOperator(node) if isinstance(node, Over) else TemporalSortOperator(node)
+    return made, node.input.schema
 
 
 @pytest.mark.parametrize("name", ["session", "rows of sessions"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -130,26 +131,30 @@ class OverOperator:
         if not self._by_event:
             rows = self._at_once(batch)
             return [(0, batch.tick(self._node.schema) if rows is None else self._emit(batch, rows))]
-        batch = self.steps.begin(batch)
-        output: Output = []
-        stored = 0
-        for piece in self._pieces(batch):
-            if piece.num_rows:
-                self._store(piece, output)
-            stored += piece.num_rows
-            # Whether a row is late depends on what was fired before it: no row follows the last.
-            rows = self._due_rows(piece, in_steps=stored == batch.num_rows)
-            if rows is not None:
-                output.append((0, self._emit(piece, rows)))
-        return self.steps.close(output, batch, self._node.schema)
+        steps = self.steps.before(batch, self._node.input.schema)
+        return chain.from_iterable(map(self._step, steps))
 
-    def _pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Splits the batch where rows fire before it is known whether the next row is late."""
-        if self.steps.resumes and batch.num_rows:
-            yield batch.slice(0, 0)
+    def _step(self, batch: Batch) -> Stream:
+        batch = self.steps.begin(batch)
+        yield from self.steps.close(self._results(batch), batch, self._node.schema)
+
+    def _results(self, batch: Batch) -> Stream:
+        """Stores the rows of a batch, and emits those that are due."""
+        stored = 0
         # Each piece begins with a late row: timers that fired before it change whether it is
         # dropped.
-        yield from self._cleanup.pieces(batch) if self._cleans_up else (batch,)
+        for piece in self._cleanup.pieces(batch) if self._cleans_up else (batch,):
+            output: Output = []
+            if piece.num_rows:
+                self._store(piece, output)
+            yield from output
+            stored += piece.num_rows
+            while (rows := self._due_rows(piece)) is not None:
+                yield 0, self._emit(piece, rows)
+                # Whether a row is late depends on what was fired before it: only behind the last
+                # one may rows be left to a later step.
+                if stored == batch.num_rows or not self.steps.begins_again():
+                    break
 
     def close(self) -> None: ...
 
@@ -163,15 +168,14 @@ class OverOperator:
         times = np.full(batch.num_rows, batch.proctime, np.int64)
         return _Rows(columns, times, slots, times)
 
-    def _due_rows(self, batch: Batch, *, in_steps: bool) -> _Rows | None:
-        """Takes the rows that are due, or those for which the step has room; None without any."""
+    def _due_rows(self, batch: Batch) -> _Rows | None:
+        """Takes the rows that are due, as far as the step has room; None without any."""
         table = self._waiting.table
-        slots = table.due(_DUE, batch.watermark, self.steps.most if in_steps else None)
+        slots = table.due(_DUE, batch.watermark, self.steps.most)
         if not len(slots):
             return None
-        if in_steps:
-            due = table.columns[_DUE][slots].astype(np.int64)
-            slots = slots[due <= self.steps.room(np.sort(due), batch.watermark)]
+        due = table.columns[_DUE][slots].astype(np.int64)
+        slots = slots[due <= self.steps.room(np.sort(due), batch.watermark)]
         slots = self._in_firing_order(batch, slots)
         names = self._node.input.schema.names
         columns = dict(zip(names, self._waiting.arrays(names, slots), strict=True))

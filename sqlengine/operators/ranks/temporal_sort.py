@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -53,15 +54,23 @@ class TemporalSortOperator:
     def process(self, port: int, batch: Batch) -> Stream:
         if not self._by_event:
             return [(0, self._sort_batch(batch))]
+        return chain.from_iterable(map(self._step, self.steps.before(batch, self._node.schema)))
+
+    def _step(self, batch: Batch) -> Stream:
         batch = self.steps.begin(batch)
+        yield from self.steps.close(self._results(batch), batch, self._node.schema)
+
+    def _results(self, batch: Batch) -> Stream:
+        """Stores the rows of a batch, and emits those that are due."""
         output: Output = []
-        if self.steps.resumes and batch.num_rows:
-            # Whether a row is late depends on what was fired before it.
-            output += self._fire_due(batch.slice(0, 0), None)
         behind = self._store(batch, output) if batch.num_rows else _NONE
-        # Rows behind the watermark are due by what is stored of them: they wait for no later step.
-        output += self._fire_due(batch, None if len(behind) else self.steps.most, behind)
-        return self.steps.close(output, batch, self._node.schema)
+        yield from output
+        while len(slots := self._due(batch, behind)):
+            yield 0, self._fire(batch, slots)
+            # Rows behind the watermark are due by what is stored of them: the next step would fire
+            # them, too, so none may be left to it.
+            if not len(behind) or not self.steps.begins_again():
+                break
 
     def close(self) -> None: ...
 
@@ -125,17 +134,18 @@ class TemporalSortOperator:
             self._fired.mark(slots)
         return slots
 
-    def _fire_due(self, batch: Batch, most: int | None, behind: IntArray = _NONE) -> Output:
-        """Fires rows that are due, but for those `behind` the watermark, which wait for the next
-        one although they are due by their time. `most`: at most so many, and the last instant's."""
-        due = self._rows.table.due(self._time, batch.watermark, most)
+    def _due(self, batch: Batch, behind: IntArray) -> IntArray:
+        """Returns the rows that are due, as far as the step has room, but for those `behind` the
+        watermark, which wait for the next one although they are due by their time."""
+        most = self.steps.most
+        upto = None if most is None else most + len(behind)
+        due = self._rows.table.due(self._time, batch.watermark, upto)
         slots = due[~np.isin(due, behind)]
         if batch.watermark == batch.since or not len(slots):
-            return []
-        if most is not None:
-            times = self._rows.table.columns[self._time][slots].astype(np.int64)
-            slots = slots[times <= self.steps.room(np.sort(times), batch.watermark)]
-        return [(0, self._fire(batch, slots))]
+            return _NONE
+        times = self._rows.table.columns[self._time][slots].astype(np.int64)
+        fired: IntArray = slots[times <= self.steps.room(np.sort(times), batch.watermark)]
+        return fired
 
     def _fire(self, batch: Batch, slots: IntArray) -> Batch:
         arrivals = self._rows.table.arrivals[slots]
