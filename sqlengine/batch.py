@@ -26,7 +26,19 @@ ROTATED = "//"
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class Writers:
+    """The job that writes each row to a table of several: `jobs[of[row]]`."""
+
+    jobs: tuple[str, ...]
+    of: IntArray
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Writers:
+        """Returns those of the rows at these indexes."""
+        return Writers(self.jobs, self.of[rows])
+
+
+@dataclass(frozen=True)
 class Batch:
     """Rows in order of arrival. A batch without rows that carries time is a *tick*.
 
@@ -41,7 +53,8 @@ class Batch:
 
     `origin`: the shard of the rows, '' after an exchange or a union. `offsets`: the record of each
     row, NO_OFFSET if other rows come from it, too, None if unknown. `memo`: values that several
-    consumers compute from these rows (expressions by digest, distinct values)."""
+    consumers compute from these rows (expressions by digest, distinct values). `writers`: on the
+    way to a table that several jobs write to."""
 
     schema: Schema
     columns: tuple[pa.Array, ...]
@@ -57,6 +70,7 @@ class Batch:
     since: int = MIN_WATERMARK
     steps: IntArray | None = None
     idle: bool = False
+    writers: Writers | None = field(default=None, compare=False)
 
     def column(self, name: str) -> pa.Array:
         """The column of that name."""
@@ -95,6 +109,7 @@ class Batch:
             kinds=None if self.kinds is None else self.kinds[rows],
             offsets=None if self.offsets is None else self.offsets[rows],
             memo={},
+            writers=None if self.writers is None else self.writers.take(rows),
         )
 
     def slice(self, start: int, length: int) -> Batch:
@@ -110,6 +125,7 @@ class Batch:
             kinds=None if self.kinds is None else self.kinds[start:end],
             offsets=None if self.offsets is None else self.offsets[start:end],
             memo={},
+            writers=None if self.writers is None else self.writers.take(np.arange(start, end)),
         )._clip_steps()
 
     def _watermark_before(self, row: int) -> int:
@@ -186,6 +202,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
         memo={},
         steps=joined_steps([b.steps for b in batches]),
         idle=batches[-1].idle,
+        writers=None,
     )
 
 

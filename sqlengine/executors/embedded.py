@@ -15,7 +15,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import LogicalPlan, Scan
-from sqlengine.batch import Batch, empty, merge_runs
+from sqlengine.batch import Batch, Writers, empty, merge_runs
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
@@ -436,9 +436,11 @@ class EmbeddedExecutor:
             target = self.running.get(edge.target)
             if target is None:  # a sink
                 if batch.num_rows:
-                    work.write(edge.target, batch)
                     if edge.job is not None:
                         self._rows[edge.job] += batch.num_rows
+                        of = np.zeros(batch.num_rows, np.int64)
+                        batch = replace(batch, writers=Writers((edge.job,), of))
+                    work.write(edge.target, batch)
             elif target.node.buffers_epoch:
                 self._buffered.setdefault(edge.target, []).append((edge.target_port, batch))
                 self._buffered_rows += _weight(batch)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, Writers
 from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKET_HASH_VERSION, BUCKETS
 from sqlengine.state.table import BUCKET
@@ -23,7 +23,7 @@ BATCH_FORMAT: Final = 4
 STATE_FILE_FORMAT: Final = 1
 
 _ABOUT = b"sqlengine.batch"
-_BEFORE, _KIND, _OFFSET = "#before", "#kind", "#offset"
+_BEFORE, _KIND, _OFFSET, _WRITER = "#before", "#kind", "#offset", "#writer"
 
 
 class _BatchAbout(msgspec.Struct):
@@ -39,6 +39,7 @@ class _BatchAbout(msgspec.Struct):
     since: int
     idle: bool
     steps: bytes | None
+    writers: tuple[str, ...] | None = None
 
 
 def encode_batch(batch: Batch) -> bytes:
@@ -54,6 +55,7 @@ def encode_batch(batch: Batch) -> bytes:
         batch.since,
         batch.idle,
         None if batch.steps is None else _packed(batch.steps),
+        None if batch.writers is None else batch.writers.jobs,
     )
     # Positions, not names: Spark never looks inside, and Arrow allows equal names anyway.
     names, columns = [str(i) for i in range(len(batch.columns))], list(batch.columns)
@@ -63,6 +65,8 @@ def encode_batch(batch: Batch) -> bytes:
         names, columns = [*names, _KIND], [*columns, pa.array(batch.kinds)]
     if batch.offsets is not None:
         names, columns = [*names, _OFFSET], [*columns, pa.array(batch.offsets)]
+    if batch.writers is not None:
+        names, columns = [*names, _WRITER], [*columns, pa.array(batch.writers.of)]
     rows = pa.RecordBatch.from_arrays(columns, names=names)
     rows = rows.replace_schema_metadata({_ABOUT: msgspec.json.encode(about)})
     return _ipc(rows.schema, [rows])
@@ -79,7 +83,9 @@ def decode_batch(data: bytes) -> Batch:
     about = msgspec.json.decode(text, type=_BatchAbout)
     rows = reader.read_next_batch()
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-    before, kinds, offsets = (columns.pop(name, None) for name in (_BEFORE, _KIND, _OFFSET))
+    own = (columns.pop(name, None) for name in (_BEFORE, _KIND, _OFFSET, _WRITER))
+    before, kinds, offsets, writers = own
+    jobs = about.writers or ()
     return Batch(
         about.schema,
         tuple(columns.values()),
@@ -94,6 +100,7 @@ def decode_batch(data: bytes) -> Batch:
         since=about.since,
         idle=about.idle,
         steps=None if about.steps is None else _unpacked(about.steps),
+        writers=None if writers is None else Writers(jobs, writers.to_numpy()),
     )
 
 

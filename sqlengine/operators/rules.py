@@ -23,7 +23,7 @@ from planner.scalar import Scalar, columns_of, find_position
 from rules.columns import Columns
 from rules.condition import Condition
 from rules.ruleset import Matches, RuleSet
-from sqlengine.batch import Batch, concat
+from sqlengine.batch import Batch, Writers, concat
 from sqlengine.expressions import compile_expression, truth
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
@@ -212,8 +212,11 @@ class RulesOperator:
             own = [routes[m][0] for m in members]
             built, kept = self._build(batch, rows[chosen], own, place_in[numbers[chosen]], output)
             by_target.setdefault(template.target, []).append((chosen[kept], built))
-        targets = self.compiled.plan.targets
-        output += [(targets[name].port, _interleave(parts)) for name, parts in by_target.items()]
+        targets, jobs = self.compiled.plan.targets, tuple(placed.route.job for placed, _ in routes)
+        for name, parts in by_target.items():
+            places, merged = _interleave(parts)
+            writers = Writers(jobs, numbers[places])
+            output.append((targets[name].port, replace(merged, writers=writers)))
 
     def _build(
         self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index, output: Output
@@ -285,9 +288,11 @@ def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list
     return [(routes[numbers[0]].template, numbers) for numbers in members.values()]
 
 
-def _interleave(parts: Sequence[tuple[Index, Batch]]) -> Batch:
-    """Merges the rows of several templates for one sink, in their common order."""
+def _interleave(parts: Sequence[tuple[Index, Batch]]) -> tuple[Index, Batch]:
+    """Merges the rows of several templates for one sink, in their common order; returns their
+    places in it, too."""
     if len(parts) == 1:
-        return parts[0][1]
-    order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
-    return concat([b for _, b in parts]).take(order)
+        return parts[0]
+    places = np.concatenate([places for places, _ in parts])
+    order = np.argsort(places, kind="stable")
+    return places[order], concat([b for _, b in parts]).take(order)

@@ -105,3 +105,26 @@ def test_letters_after_a_kill(tmp_path: Path) -> None:
         user = life.user()
         user.write("p", BAD | {"id": 4})
         assert _letters(user, 5 * len(SHARED)) == _each(A, times=3) + _each(B, times=2)
+
+
+# A line of the file that all of them write cannot hold the text of BAD_LINE.
+LINES = """CREATE TABLE r (id BIGINT, a INT, s STRING) WITH ('connector' = 'topic', 'topic' = 'p', 'format' = 'json');
+CREATE TABLE lines (s STRING) WITH ('connector' = 'filesystem', 'path' = 'lines', 'format' = 'raw')"""
+WRITERS = {
+    "rule": "INSERT INTO lines SELECT s FROM r WHERE a = 1",
+    "another-rule": "INSERT INTO lines SELECT UPPER(s) FROM r WHERE a > 0",
+    "no-match": "INSERT INTO lines SELECT s FROM r WHERE a = 2",
+    "all": "INSERT INTO lines SELECT s FROM r",
+    "all-too": "INSERT INTO lines SELECT s FROM r",
+}
+BAD_LINE: dict[str, object] = {"id": 2, "a": 1, "s": "one\ntwo"}
+
+
+@pytest.mark.parametrize("fails", [frozenset[str](), frozenset({"rule", "all"})])
+def test_rows_of_one_table_are_letters_of_their_jobs(user: User, fails: frozenset[str]) -> None:
+    user.submit("lines", LINES)
+    _submit(user, {n: FAIL * (n in fails) + text for n, text in WRITERS.items()})
+    user.write("p", BAD_LINE)
+    eventually(lambda: {n for n, state in user.states().items() if state == "failed"} == fails)
+    others = {n: text for n, text in WRITERS.items() if n not in fails and n != "no-match"}
+    assert _letters(user, len(others)) == _each(others)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -45,14 +45,26 @@ def _without(
 ) -> tuple[Batch, Output]:
     if not reasons:
         return batch, []
-    rejected = np.array(sorted(reasons))
-    letters = dead_letters(
-        batch.take(rejected),
-        # Nobody's where jobs share the operators before the sink.
-        owner=next(iter(sink.jobs)) if len(sink.jobs) == 1 else "",
-        place=batch.origin,
-        subject=f"table {table.display}",
-        reason=[reasons[row] for row in rejected.tolist()],
-    )
-    kept = batch.take(np.setdiff1d(np.arange(batch.num_rows), rejected))
-    return kept, [(ERROR_PORT, letters)]
+    by_job: dict[str, list[int]] = {}
+    for row in sorted(reasons):
+        for job in _writers(sink, batch, row):
+            by_job.setdefault(job, []).append(row)
+    letters = [
+        dead_letters(
+            batch.take(np.array(rows)),
+            owner=job,
+            place=batch.origin,
+            subject=f"table {table.display}",
+            reason=[reasons[row] for row in rows],
+        )
+        for job, rows in by_job.items()
+    ]
+    kept = batch.take(np.setdiff1d(np.arange(batch.num_rows), list(reasons)))
+    return kept, [(ERROR_PORT, rows) for rows in letters]
+
+
+def _writers(sink: PhysicalSink, batch: Batch, row: int) -> Sequence[str]:
+    """Returns the jobs that write a row: all of the table's where they share the operator."""
+    if batch.writers is None:
+        return sorted(sink.jobs)
+    return [batch.writers.jobs[batch.writers.of[row]]]
