@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser import parse
@@ -217,6 +217,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
     return Pattern(tuple(items), skip, within)
 
 
+@settings(max_examples=40)
 @given(
     pattern=patterns(),
     seed=st.integers(0, 10_000),

@@ -103,7 +103,7 @@ STEPS = st.lists(st.tuples(st.booleans(), ROWS, st.integers(0, 40)), min_size=1,
     size=st.integers(1, 9),
     retracts=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_rows_are_those_of_the_model(
     steps: Sequence[tuple[bool, Row, int]],
     names: Sequence[str],

@@ -45,7 +45,7 @@ def test_one_process(size: int) -> None:
     assert len(wanted) > 60
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_any_feed_and_any_split(seed: int, shards: int, rng: object) -> None:
     chunks, chain = feed(seed, chunks=9, shards=shards), Chain(operators())
