@@ -23,6 +23,7 @@ EFFECTIVE: Final = frozenset(
     execution.savepoint.path
     execution.state-recovery.ignore-unclaimed-state
     execution.state-recovery.path
+    execution.target
     job.isolation
     job.isolation.calm
     job.isolation.commit-time

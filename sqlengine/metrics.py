@@ -22,7 +22,8 @@ from sqlengine.engine.graph_manager import is_shared
 from sqlengine.executors.embedded import RunningNode
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.totals import GraphTotals, Rising
-from sqlengine.jobs.job import MAIN, JobState
+from sqlengine.jobs.job import JobState
+from sqlengine.jobs.targets import is_main
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.memory import resident_bytes
 
@@ -81,7 +82,7 @@ class EngineCollector:
         outside = (
             j
             for j in self._engine.jobs()
-            if j.state is JobState.RUNNING and j.graph != MAIN and not is_shared(j.graph)
+            if j.state is JobState.RUNNING and not is_main(j.graph) and not is_shared(j.graph)
         )
         for cause, number in Counter(j.cause.value or "catching up" for j in outside).items():
             family.add_metric([cause], number)

@@ -29,6 +29,7 @@ from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_st
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.jobs.sealing import Sealing
+from sqlengine.jobs.targets import TARGET
 from sqlengine.jobs.workers import is_long
 from sqlengine.machine import Machine
 from sqlengine.system.memory import usable_bytes
@@ -276,7 +277,10 @@ class Registry:
         for name, plan in plans.items():
             self.catalog = with_objects(self.catalog, plan)
             jobs[name] = self._deployed_job(
-                self.log.version(name, change.jobs[name]), plan, change.graphs[name]
+                self.log.version(name, change.jobs[name]),
+                plan,
+                change.graphs[name],
+                change.targets.get(name) or self.told(change.renamed.get(name, name), plan),
             )
         for name in change.dormant:
             self._redefine(self.job(name))
@@ -291,7 +295,15 @@ class Registry:
             if isinstance(plan, PlannedJob):
                 self.catalog = with_objects(self.catalog_for({job.name}), plan)
 
-    def _deployed_job(self, version: JobVersion, plan: PlannedJob, graph: str) -> Job:
+    def told(self, name: str, plan: PlannedJob) -> str:
+        """Returns where a job was told to run, if a new version of this plan goes on with that: its
+        text says nothing new."""
+        job = self.log.jobs.get(name)
+        if job is None or plan.settings.get(TARGET) != job.settings.get(TARGET):
+            return ""
+        return job.target
+
+    def _deployed_job(self, version: JobVersion, plan: PlannedJob, graph: str, target: str) -> Job:
         previous, group = self.log.jobs.get(version.name), group_of(graph)
         cause, reason = (
             (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
@@ -310,6 +322,7 @@ class Registry:
             uses=tuple(sorted(map(full_name, plan.uses))),
             settings=dict(plan.settings),
             cause=cause,
+            target=target,
         )
 
     def complete_migration(self, change: PendingChange) -> None:

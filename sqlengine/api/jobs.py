@@ -25,6 +25,7 @@ from sqlengine.engine.requests import Outcome, Request, begin_of
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
+from sqlengine.jobs.targets import target_of
 from sqlengine.system.hidden import hidden
 
 
@@ -171,7 +172,7 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
 
 
 def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
-    """Adds the routes that act on a job: start, stop, isolate, merge, roll back."""
+    """Adds the routes that act on a job: start, stop, isolate, merge, move, roll back."""
 
     @blueprint.post("/<name>/start")
     def start(name: str) -> Response:
@@ -206,6 +207,11 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
         it can be ('merging')."""
         return jsonify(outcome_json(engine.merge(name)))
 
+    @blueprint.post("/<name>/move")
+    def move(name: str) -> Response:
+        """Moves a job with its state to where ?to= says: 'embedded' or 'spark'."""
+        return jsonify(outcome_json(engine.move(name, target_of(request.args.get("to", "")))))
+
     @blueprint.post("/<name>/rollback")
     def rollback(name: str) -> Response:
         version = request.args.get("version", "")
@@ -216,7 +222,8 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
 
 
 def _request(texts: Mapping[str, JobText]) -> Request:
-    """Returns the change that a request asks for; ?savepoint= is what its one job starts from."""
+    """Returns the change that a request asks for; ?savepoint= is what its one job starts from,
+    ?target= where its jobs run."""
     path = request.args.get("savepoint")
     if path is not None and len(texts) != 1:
         raise BadRequest(
@@ -224,11 +231,13 @@ def _request(texts: Mapping[str, JobText]) -> Request:
             hint="send one, or name it in the text: SET 'execution.savepoint.path'",
         )
     savepoints = {} if path is None else dict.fromkeys(texts, path)
+    target = request.args.get("target")
     return Request(
         request_origin(),
         texts,
         dry_run=flag("dry-run"),
         savepoints=savepoints,
+        targets={} if target is None else dict.fromkeys(texts, target_of(target)),
         by=present_principal(),
     )
 

@@ -40,6 +40,12 @@ from sqlengine.system.words import count
 @files_argument
 @click.option("--name", help="Name of the job (default: the file's name without .sql).")
 @savepoint_option
+@click.option(
+    "--on",
+    "target",
+    type=click.Choice(["embedded", "spark"]),
+    help="Where the jobs run, whatever their texts say (default: as these or the server say).",
+)
 @define_option
 @server_options
 @click.pass_context
@@ -48,6 +54,7 @@ def submit(
     files: Sequence[str],
     name: str | None,
     savepoint: str | None,
+    target: str | None,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -58,7 +65,7 @@ def submit(
     A file is a job; of a folder, every .sql file below it is one, called as in a watched folder:
     team/night/a.sql is team.night.a. Jobs with errors are refused, each with its place; the others
     take effect together."""
-    query: Json = {"savepoint": path_for_server(savepoint)}
+    query: Json = {"savepoint": path_for_server(savepoint), "target": target}
     ctx.exit(_send(connect(server, token_file), job_texts(files, name, define), query, output))
 
 

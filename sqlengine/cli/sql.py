@@ -31,6 +31,7 @@ MODULES = {
     "stop": "state",
     "isolate": "state",
     "merge": "state",
+    "move": "state",
     "savepoint": "state",
     "state": "state",
     "execute": "state",

@@ -110,6 +110,23 @@ def merge(name: str, server: str | None, token_file: str | None, output: str) ->
     show(body, output, draw_outcome)
 
 
+@click.command(short_help="Move a job to Spark, or back.")
+@click.argument("name")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["embedded", "spark"]),
+    required=True,
+    help="Where its operators run: in the server's process, or in tasks of Spark.",
+)
+@server_options
+def move(name: str, target: str, server: str | None, token_file: str | None, output: str) -> None:
+    """Move a job, with its state, to Spark or back. It stays there over new versions, unless their
+    texts say something new."""
+    body = connect(server, token_file).post(f"{job_url(name)}/move", b"", to=target)
+    show(body, output, draw_outcome)
+
+
 @click.group("savepoint", short_help="Write, list, show and delete savepoints.")
 def savepoint() -> None:
     """Savepoints: a job's state and the positions of its sources, from which it can go on."""

@@ -21,6 +21,7 @@ from sqlengine.control.sealed_commands import command_texts
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, begin_of
 from sqlengine.jobs.job import Origin
+from sqlengine.jobs.targets import target_of
 from sqlengine.system.threads import Background
 
 RESULTS = "_command_results"
@@ -41,7 +42,8 @@ class Command(msgspec.Struct, frozen=True):
     `savepoint`: the path to start from; for `stop` and `savepoint` the folder for a new one, '' for
     the default one. `drain`: `stop` fires all windows first, and writes a savepoint. `begin`:
     where `start` begins, if not where the job was. `sealed`: what the server adds to a text with
-    passwords (`sqlengine.control.sealed_commands`).
+    passwords (`sqlengine.control.sealed_commands`). `target`: where a job that is
+    submitted or moved runs.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Command(msgspec.Struct, frozen=True):
     drain: bool = False
     begin: str | None = msgspec.field(default=None, name="from")
     sealed: str = ""
+    target: str = ""
 
 
 class CommandIntake(Background):
@@ -176,8 +179,14 @@ def _perform(engine: Engine, command: Command) -> Answer:
 
 
 def _submit(engine: Engine, command: Command) -> Answer:
-    path = command.savepoint
-    return _answer(engine.submit(command.name, command.sql, Origin.TOPIC, savepoint=path))
+    path, target = command.savepoint, target_of(command.target) if command.target else None
+    return _answer(
+        engine.submit(command.name, command.sql, Origin.TOPIC, savepoint=path, target=target)
+    )
+
+
+def _move(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.move(command.name, target_of(command.target)))
 
 
 def _validate(engine: Engine, command: Command) -> Answer:
@@ -234,13 +243,14 @@ def _answer(outcome: Outcome) -> Answer:
 
 OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
     {
-        "submit": _submit,  # name, sql, savepoint
+        "submit": _submit,  # name, sql, savepoint, target
         "validate": _validate,  # name, sql: what submit would do
         "remove": _remove,  # name
         "start": _start,  # name, savepoint, from
         "stop": _stop,  # name, savepoint, drain
         "isolate": lambda engine, command: _answer(engine.isolate(command.name)),  # name
         "merge": lambda engine, command: _answer(engine.merge(command.name)),  # name
+        "move": _move,  # name, target
         "savepoint": _save,  # name, savepoint
         "rollback": _rollback,  # name, version
         "list": _list,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from parser.errors import JobError, SqlError
+from sqlengine.config import Target
 from sqlengine.connectors.base import rehearsing
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.savepoints import Savepoints
@@ -54,6 +55,7 @@ class Deployment:
         """
         registry = self._registry
         self._refuse_undistributable(work)
+        self._refuse_unfit_for_target(work)
         self._find_missing_topics(work)
         restored = self._restorations(work)
         texts = {**work.texts, **work.dependents}
@@ -67,7 +69,8 @@ class Deployment:
     def deploy(self, work: Work, prepared: Prepared) -> None:
         """Logs a prepared change, switches the graphs to it, and updates the catalog."""
         registry, versions = self._registry, prepared.versions
-        change = _pending_change(work, versions, prepared.graphs, prepared.restored)
+        names = {n: self._graph_name(work, versions[n], prepared.graphs) for n in work.ready}
+        change = _pending_change(work, versions, names, prepared.restored)
         for name in work.ready:
             registry.register_policies(versions[name].version, work.ready[name])
         earlier = registry.earlier_versions(change.renamed)
@@ -184,7 +187,31 @@ class Deployment:
         current = work.kept.get(name, name)
         if self._graphs.runs(current):
             return self._graphs.of(current)
-        return self._graphs.place(work.ready[name], _own_graph_name(version))
+        target = self._target(work, name)
+        own = self._graphs.graph_name(_own_graph_name(version), target)
+        return self._graphs.place(work.ready[name], own, target)
+
+    def _graph_name(
+        self, work: Work, version: JobVersion, graphs: Mapping[str, ManagedGraph]
+    ) -> str:
+        if version.name in graphs:
+            return graphs[version.name].name
+        target = self._target(work, version.name)
+        return self._graphs.graph_name(_own_graph_name(version), target)
+
+    def _target(self, work: Work, name: str) -> Target:
+        """Returns where a job of the request runs from now on."""
+        plan, asked = work.ready[name], work.request.targets.get(name)
+        told = asked or self._registry.told(work.kept.get(name, name), plan)
+        return self._graphs.target(plan.settings, told)
+
+    def _refuse_unfit_for_target(self, work: Work) -> None:
+        """Refuses jobs that cannot run where they should."""
+        for name, plan in list(work.ready.items()):
+            try:
+                self._graphs.check_target(plan, self._target(work, name))
+            except SqlError as error:
+                work.refuse(name, error)
 
     def _prepare(
         self,
@@ -219,6 +246,7 @@ class Deployment:
         """Prepares the changes of `deploy` and abandons them. Afterwards each job is still in
         `work.ready`, or refused."""
         self._refuse_undistributable(work)
+        self._refuse_unfit_for_target(work)
         self._find_missing_topics(work)
         with rehearsing():
             self._rehearse(work)
@@ -290,19 +318,21 @@ class Deployment:
 def _pending_change(
     work: Work,
     versions: Mapping[str, JobVersion],
-    graphs: Mapping[str, ManagedGraph],
+    graphs: Mapping[str, str],
     restored: Mapping[str, Restoration],
 ) -> PendingChange:
-    """Returns the entry of the job log for the jobs that are ready."""
+    """Returns the entry of the job log for the jobs that are ready, with the names of their
+    graphs."""
     return PendingChange(
         {n: versions[n].version for n in work.ready},
-        {n: graphs[n].name if n in graphs else _own_graph_name(versions[n]) for n in work.ready},
+        dict(graphs),
         tuple(sorted(work.gone)),
         {new: old for new, old in work.kept.items() if new in work.ready},
         {n: r.savepoint.path for n, r in restored.items()},
         origin=work.request.origin,
         by=work.request.by.name,
         dormant=tuple(sorted(work.dormant)),
+        targets={n: to for n, to in work.request.targets.items() if n in work.ready},
     )
 
 

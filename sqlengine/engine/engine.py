@@ -15,7 +15,7 @@ import gc
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -25,7 +25,7 @@ from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
-from sqlengine.config import Config
+from sqlengine.config import Config, Target
 from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.engine.checkpoint_stores import open_stores
@@ -50,6 +50,7 @@ from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
+from sqlengine.executors.spark.session import LazySpark
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.functions.library import Library
@@ -125,7 +126,7 @@ class Engine:
         self._registry = Registry(self.broker, config, machine, steps, self.access)
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
-        self._spark = None if config.target == "embedded" else machine.spark(config)
+        self._spark = LazySpark(lambda: machine.spark(config))
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
@@ -142,7 +143,7 @@ class Engine:
             store.replace,
             self._callables,
             self._openings,
-            self._spark,
+            self._spark.started,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
@@ -170,7 +171,7 @@ class Engine:
         except BaseException:
             self._steps.close_watch()
             self.graphs.abandon()
-            self._close_spark()
+            self._spark.close()
             self._thread.shutdown()
             POOL.leave(self)
             raise
@@ -204,14 +205,10 @@ class Engine:
         finally:
             ending.cancel()
             self._steps.close_watch()
-            self._close_spark()
+            self._spark.close()
             POOL.leave(self)
             self.broker.close()
             gc.unfreeze()  # what was frozen for this engine can go
-
-    def _close_spark(self) -> None:
-        if self._spark is not None:
-            self._spark.close()
 
     # ---- requests --------------------------------------------------------------------------------
 
@@ -223,24 +220,22 @@ class Engine:
         *,
         file: str | None = None,
         savepoint: str | None = None,
+        target: Target | None = None,
         by: Principal = TRUSTED,
     ) -> Outcome:
-        """Adds or replaces a job, which starts from a savepoint if one is given.
+        """Adds or replaces a job, which starts from a savepoint if one is given, and runs on
+        `target`, whatever its text says, if that is.
 
         Raises the SqlError of a text that is refused; the old version runs on.
         """
-        savepoints = {} if savepoint is None else {name: savepoint}
-        return self._submit(JobText(name, sql, file), origin, savepoints, by)
-
-    def _submit(
-        self,
-        text: JobText,
-        origin: Origin,
-        savepoints: Mapping[str, str] | None = None,
-        by: Principal = TRUSTED,
-    ) -> Outcome:
-        request = Request(origin, {text.name: text}, savepoints=savepoints or {}, by=by)
-        return _raised(self.change(request)[text.name])
+        request = Request(
+            origin,
+            {name: JobText(name, sql, file)},
+            savepoints={} if savepoint is None else {name: savepoint},
+            targets={} if target is None else {name: target},
+            by=by,
+        )
+        return _raised(self.change(request)[name])
 
     def remove(self, name: str, origin: Origin = Origin.SDK) -> Outcome:
         """Removes a job and its state. Its versions stay in the history."""
@@ -297,7 +292,8 @@ class Engine:
         self, name: str, version: int, origin: Origin = Origin.SDK, by: Principal = TRUSTED
     ) -> Outcome:
         """Submits an old version again, as a new one, with the users' modules that it had."""
-        return self._submit(text_of(self.log.version(name, version)), origin, by=by)
+        request = Request(origin, {name: text_of(self.log.version(name, version))}, by=by)
+        return _raised(self.change(request)[name])
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
@@ -334,6 +330,11 @@ class Engine:
     def isolate(self, name: str) -> Outcome:
         """Moves a job with its state into a graph of its own, where it stays until it is merged."""
         return self._serially(lambda: self._lifecycle.isolate(name))
+
+    def move(self, name: str, target: str) -> Outcome:
+        """Moves a job with its state to 'embedded' or 'spark', where it stays over new versions
+        whose texts say nothing else."""
+        return self._serially(lambda: self._lifecycle.move(name, target))
 
     def merge(self, name: str) -> Outcome:
         """Moves a job with its state into the shared graph, once both have read to the same
@@ -400,7 +401,7 @@ class Engine:
             planned.sinks, planned.traces, graph, name, planned.settings, once=once
         )
         job = self.job(name)
-        if not self.config.instances and job.graph == MAIN:
+        if not self.config.instances and job.graph == MAIN and self.config.target == "embedded":
             return text
         return (
             f"{text}\n\n== where it runs ==\n{self.graphs.describe_placement(job, planned.sinks)}"

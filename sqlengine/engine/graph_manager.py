@@ -1,8 +1,8 @@
 """The graphs of an engine, and the placement of jobs in them.
 
-Jobs share the main graph. Where there are instances, those that can run in parts share a
-distributed graph in its place. A job that asks to begin earlier than the shared graph has read gets
-a graph of its own, and so do isolated jobs and isolation groups.
+Jobs share the main graph, one in this process and one on Spark. Where there are instances, those
+that can run in parts share a distributed graph in its place. A job that asks to begin earlier than
+the shared graph has read gets a graph of its own, and so do isolated jobs and isolation groups.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import JobError, SqlError
+from parser.errors import JobError, SqlError, UnsupportedError
 from planner.graph.distribution import why_not_distributed
 from planner.logical import Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
+from sqlengine.config import Target
 from sqlengine.connectors.registry import (
     declared_capabilities,
     open_source,
@@ -29,6 +30,7 @@ from sqlengine.engine.table_access import TableAccess, scans
 from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
+from sqlengine.executors.spark.supported import check_statements
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
@@ -37,6 +39,7 @@ from sqlengine.graphs.totals import GraphTotals
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
+from sqlengine.jobs.targets import graph_for, is_main, target_in, target_of
 from sqlengine.snapshots.savepoints import Restoration
 
 log = logging.getLogger("sqlengine")
@@ -182,20 +185,55 @@ class GraphManager:
         graphs = [g for g in list(self.by_name.values()) if isinstance(g, DistributedGraph)]
         return {graph.name: graph.worker_reports.slow_steps for graph in graphs}
 
-    def place(self, plan: PlannedJob, name: str) -> ManagedGraph:
+    def place(self, plan: PlannedJob, name: str, target: Target) -> ManagedGraph:
         """Returns the graph for a new job: that of its isolation group, the distributed one if it
-        can run in parts, else the main one.
+        can run in parts, else the main one of its target.
 
         When these have read past records that it asks for, or it cannot run where its group does,
         the job gets a graph of its own under `name`.
         """
-        shared = self._shared_graph(plan.settings, plan.sinks)
+        shared = self._shared_graph(plan.settings, plan.sinks, target)
         if group_of(shared.name) is not None:
             unfit = shared.why_unsupported(plan.sinks) or self._has_read_past(shared, plan)
             return self.get_or_create(name) if unfit else shared
-        if shared is not self.main and not self._has_read_past(shared, plan):
+        if not self._has_read_past(shared, plan):
             return shared
-        return self.get_or_create(name) if self._has_read_past(self.main, plan) else self.main
+        main = self._main_of(target)
+        return self.get_or_create(name) if self._has_read_past(main, plan) else main
+
+    def target(self, settings: Mapping[str, str], told: str = "") -> Target:
+        """Returns where a job runs: where it was `told` to, or as its settings or the server's
+        say."""
+        return target_of(told) if told else target_in(settings, self._host.config.target)
+
+    def graph_name(self, name: str, target: Target) -> str:
+        """Returns the name of a graph that runs on `target`."""
+        return graph_for(name, target, self._host.config.target)
+
+    def own_graph(self, job: Job) -> str:
+        """Returns a name for a graph of its own that no graph has had, since the epoch log keeps
+        the records of those that are gone."""
+        name = f"{job.name}@{job.version}-{self._host.machine.clock()}-{self.log_end}"
+        return self.graph_name(name, self.target(job.settings, job.target))
+
+    def check_target(self, plan: PlannedJob, target: Target) -> None:
+        """Raises SqlError where a job cannot run on `target`."""
+        if target == "spark":
+            if limits_in(plan.settings).group is not None:
+                hint = "leave out 'job.isolation', which names a process of this machine"
+                raise UnsupportedError("isolation groups do not run on Spark", hint=hint)
+            self._host.spark()
+            check_statements(plan.sinks)
+
+    def runs_on(self, graph: ManagedGraph) -> Target:
+        """Returns where a graph runs."""
+        return self._host.target(graph.name)
+
+    def _main_of(self, target: Target) -> RunningGraph:
+        """Returns the graph that jobs of a target share, where they run in no parts."""
+        graph = self.get_or_create(self.graph_name(MAIN, target))
+        assert isinstance(graph, RunningGraph)
+        return graph
 
     @property
     def distributed(self) -> ManagedGraph | None:
@@ -204,7 +242,8 @@ class GraphManager:
 
     def shared_graph(self, job: Job) -> ManagedGraph:
         """Returns the graph that a running job shares with others, or would share."""
-        return self._shared_graph(job.settings, self.sinks(job.name))
+        target = self.target(job.settings, job.target)
+        return self._shared_graph(job.settings, self.sinks(job.name), target)
 
     def can_distribute(self, job: Job) -> bool:
         """True if a running job can run in parts. Computed once for each version."""
@@ -225,18 +264,24 @@ class GraphManager:
             if isinstance(n.plan, Sink)
         ]
 
-    def shared_graph_for(self, plan: PlannedJob) -> ManagedGraph:
-        """Returns the graph that a job with this plan would share with others."""
-        return self._shared_graph(plan.settings, plan.sinks)
+    def shared_graph_for(self, plan: PlannedJob, told: str) -> ManagedGraph:
+        """Returns the graph that a job with this plan would share with others, which is `told`
+        where to run."""
+        target = self.target(plan.settings, told)
+        return self._shared_graph(plan.settings, plan.sinks, target)
 
-    def _shared_graph(self, settings: Mapping[str, str], sinks: Sequence[Sink]) -> ManagedGraph:
+    def _shared_graph(
+        self, settings: Mapping[str, str], sinks: Sequence[Sink], target: Target
+    ) -> ManagedGraph:
         """Returns the graph of the isolation group, which has a process of its own; else the
-        distributed one if the statements can run there; else the main one."""
+        distributed one if the statements can run there; else the main one of the target."""
         group = limits_in(settings).group
+        if target != "embedded":
+            return self._main_of(target)
         if group is None:
             distributed = self.distributed
             fits = distributed is not None and sinks and distributed.why_unsupported(sinks) is None
-            return distributed if distributed is not None and fits else self.main
+            return distributed if distributed is not None and fits else self._main_of(target)
         existing = next((name for name in self.by_name if group_of(name) == group), None)
         if existing is not None:
             return self.by_name[existing]
@@ -339,6 +384,8 @@ class GraphManager:
                 else "in a process of its own"
             )
             return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
+        if self.runs_on(graph) == "spark":
+            return f"in graph '{graph.name}', on Spark" + (f": {job.reason}" if job.reason else "")
         why = (
             job.reason
             or (self.distributed and self.distributed.why_unsupported(plans))
@@ -364,9 +411,9 @@ class GraphManager:
         return graph
 
     def retire_idle(self) -> None:
-        """Closes and removes graphs without jobs, except the main and the distributed one. Their
+        """Closes and removes graphs without jobs, except the main and the distributed ones. Their
         names are never used again."""
-        own = [n for n in self.by_name if n not in (MAIN, self._distributed_name)]
+        own = [n for n in self.by_name if not is_main(n) and n != self._distributed_name]
         for name in [
             n for n in own if not self.by_name[n].runner.jobs and not self.by_name[n].runner.broken
         ]:

@@ -20,6 +20,7 @@ from sqlengine.graphs.loop import CatchUpScheduler
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import ISOLATION, IsolationLimits, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState
+from sqlengine.jobs.targets import TARGET, is_main
 from sqlengine.registry import Registry
 from sqlengine.system.threads import Repeated, Threads
 
@@ -132,20 +133,24 @@ class Isolation:
         shared = self._graphs.distributed
         jobs = [job for job in self._registry.log.jobs.values() if job.state is JobState.RUNNING]
         if shared is None:
-            jobs = [job for job in jobs if job.graph != MAIN or ISOLATION in job.settings]
+            jobs = [job for job in jobs if job.graph != MAIN or self._is_told(job)]
         else:
             jobs = [job for job in jobs if job.graph != shared.name and self._may_distribute(job)]
         return [job for job in jobs if self._graphs.runs(job.name)]
 
     def _may_distribute(self, job: Job) -> bool:
-        return job.graph != MAIN or ISOLATION in job.settings or self._graphs.can_distribute(job)
+        return job.graph != MAIN or self._is_told(job) or self._graphs.can_distribute(job)
+
+    def _is_told(self, job: Job) -> bool:
+        """True if the job may ask for a graph that is not the main one."""
+        return bool(job.target) or ISOLATION in job.settings or TARGET in job.settings
 
     def _monitor_of(self, graph: ManagedGraph) -> LoadMonitor:
         monitor = self._monitors.get(graph.name)
         return monitor if monitor is not None and monitor.graph is graph else LoadMonitor(graph)
 
     def _catches_up(self, graph: ManagedGraph) -> bool:
-        if graph.distributed or graph.name == MAIN or group_of(graph.name) is not None:
+        if graph.distributed or is_main(graph.name) or group_of(graph.name) is not None:
             return False
         jobs = self._registry.log.jobs
         return all(jobs[n].cause is Cause.NONE for n in list(graph.runner.jobs) if n in jobs)
@@ -162,7 +167,7 @@ class Isolation:
         self, graph: ManagedGraph, triggers: list[IsolationTrigger], now: float
     ) -> None:
         """Isolates the first job that can be: without it the others may be below their limits."""
-        shared = graph.distributed or graph.name == MAIN or group_of(graph.name) is not None
+        shared = graph.distributed or is_main(graph.name) or group_of(graph.name) is not None
         if not shared or len(graph.runner.jobs) < 2:
             return
         for trigger in (t for t in triggers if self._limits_of(t.job).moves):
@@ -204,7 +209,7 @@ class Isolation:
             return None
         if not self._is_wanted_in(job, shared):
             return None
-        if job.reason is None and job.graph != MAIN:
+        if job.reason is None and not is_main(job.graph):
             self._set_cause(job, Cause.NONE, _CATCHING_UP)
         if not self._migrations.is_aligned(job):
             return None

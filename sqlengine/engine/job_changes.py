@@ -80,10 +80,26 @@ class JobChanges:
         log_warnings(work.ready.values())
         log_other_origins(work, known)
         outcomes = self._outcomes.with_dependents(work)
+        outcomes |= self._move(request, outcomes)
         if work.ready:
             # The new jobs may define what others wait for.
             self._retry_waiting(work.ready)
         return outcomes
+
+    def _move(self, request: Request, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+        """Moves the jobs of a request that run elsewhere than they should from now on. Returns the
+        outcomes of those whose texts are as they were."""
+        moved: dict[str, Outcome] = {}
+        for name in request.upserts:
+            told, outcome = request.targets.get(name), outcomes[name]
+            if outcome.error is None and outcome.status == "unchanged" and told is not None:
+                try:
+                    moved[name] = self.lifecycle.move(name, told)
+                except SqlError as error:
+                    moved[name] = replace(outcome, status="refused", error=error)
+            elif outcome.error is None:
+                self.lifecycle.go_where_told(name)
+        return moved
 
     def check_start(self, job: Job, by: Principal) -> None:
         """Raises Forbidden for a job that may not start again."""

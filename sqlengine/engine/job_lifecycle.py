@@ -23,6 +23,7 @@ from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import BEGINS, MAIN, Cause, Job, JobState, with_state
 from sqlengine.jobs.restart_strategy import Attempts, strategy_in
+from sqlengine.jobs.targets import is_main, target_of
 from sqlengine.registry import Registry
 from sqlengine.system.words import counted
 
@@ -226,12 +227,12 @@ class JobLifecycle:
         else:  # the savepoint knows the definitions that the version was submitted with
             plan = self._registry.plan_of(job)
         # A new name with each start: the epoch log still has the records of the graphs before.
-        own = f"{job.name}@{job.version}-{self._registry.clock()}"
+        own = self._graphs.own_graph(job)
         if path is not None:
             restoration = self._savepoints.restoration(job.name, plan, path)
             graph = self._graphs.restore(own, job.name, job.version, restoration)
         elif begin in (None, BEGINS[0]):
-            graph = self._graphs.place(plan, own)
+            graph = self._graphs.place(plan, own, self._graphs.target(plan.settings, job.target))
             graph.switch(
                 graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {})
             )
@@ -253,12 +254,64 @@ class JobLifecycle:
         job = self._registry.job(name)
         reason = reason or "isolated by a command"
         graph = self._graphs.of(name)
-        shared = graph is self._graphs.main or graph.distributed or group_of(graph.name) is not None
+        shared = is_main(graph.name) or graph.distributed or group_of(graph.name) is not None
         if shared or len(graph.runner.jobs) > 1:
             self._migrations.move_to_own_graph(job, cause, reason)
         else:
             self._registry.set_cause(job, cause, reason)
         return Outcome(name, "isolated", job.version)
+
+    def move(self, name: str, to: str) -> Outcome:
+        """Migrates a job with its state to where `to` says, where it stays until it is told
+        otherwise: there into the graph that it shares with others, or at first into one of its own.
+        A job that does not run starts there.
+
+        SqlError where it cannot run there: it stays where it is.
+        """
+        self._pending.finish()
+        job, target = self._registry.job(name), target_of(to)
+        self._graphs.check_target(self._registry.plan_of(job), target)
+        if not self._graphs.runs(name):
+            self._tell(job, target)
+            return Outcome(name, "moved", job.version)
+        if self._graphs.runs_on(self._graphs.of(name)) == target:
+            self._tell(job, target)
+            return Outcome(name, "unchanged", job.version)
+        # First the log: after a crash the job goes on its way.
+        self._tell(job, target)
+        try:
+            self._move(name)
+        except SqlError:
+            if self._registry.log.pending is None and self._graphs.runs(name):
+                self._tell(self._registry.job(name), job.target)
+            raise
+        return Outcome(name, "moved", job.version)
+
+    def go_where_told(self, name: str) -> None:
+        """Moves a job whose new version asks for another place. What fails now is tried again by
+        itself."""
+        job = self._registry.log.jobs.get(name)
+        if job is None or not self._graphs.runs(name):
+            return
+        wanted = self._graphs.target(job.settings, job.target)
+        if self._graphs.runs_on(self._graphs.of(name)) != wanted:
+            try:
+                self._move(name)
+            except SqlError as error:
+                log.warning("job %s stays in graph %s for now: %s", name, job.graph, error)
+
+    def _tell(self, job: Job, target: str) -> None:
+        if job.target != target:
+            self._registry.log.write(
+                {job.name: replace(job, target=target)}, self._registry.clock()
+            )
+
+    def _move(self, name: str) -> None:
+        try:
+            self._migrations.move_to_shared_graph(self._registry.job(name))
+        except NotAligned:
+            reason = "it reads alone until it has read as far as the others"
+            self._migrations.move_to_own_graph(self._registry.job(name), Cause.NONE, reason)
 
     def merge(self, name: str) -> Outcome:
         """Migrates a job with its state into the graph that it shares with others.

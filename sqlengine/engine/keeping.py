@@ -33,6 +33,7 @@ from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState
 from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import PlannedJob
+from sqlengine.jobs.targets import is_main
 from sqlengine.registry import Registry
 from sqlengine.snapshots.job_snapshot import JobSnapshot, SourcePosition, capture, groups_of
 from sqlengine.snapshots.migrations import MigrationStore
@@ -154,9 +155,8 @@ class Keeping:
         *,
         paused: bool = False,
     ) -> None:
-        first, number = next(iter(versions.items()))
-        name = f"{first}@{number}-{self._registry.clock()}-{self._graphs.log_end}"
-        name = name if shared is None else shared.name
+        first = self._registry.job(next(iter(versions)))
+        name = self._graphs.own_graph(first) if shared is None else shared.name
         change = PendingChange(dict(versions), dict.fromkeys(versions, name), handover=key)
         self._registry.log.begin(change, (), self._registry.clock())
         try:
@@ -181,14 +181,15 @@ class Keeping:
     ) -> RunningGraph | None:
         """Returns the graph of this process that the job shares with others, if it has read as far
         as the job; None if not."""
-        graph = self._graphs.main
-        fits = self._graphs.shared_graph_for(plans[job.name]) is graph
+        graph = self._graphs.shared_graph_for(plans[job.name], job.target)
+        if not isinstance(graph, RunningGraph):
+            return None
         reached = all(
             graph.read_positions(digest) == source.positions
             for digest, source in snapshot.sources.items()
             if digest not in snapshot.file_versions
         )
-        return graph if fits and (reached or not graph.runner.jobs) else None
+        return graph if is_main(graph.name) and (reached or not graph.runner.jobs) else None
 
     def _keep_without_output(self, jobs: Sequence[Job], snapshot: JobSnapshot) -> None:
         """Stores the snapshot of jobs that stay behind anew: the output that their sinks refused

@@ -12,6 +12,7 @@ from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.catalog.changes import full_name
+from sqlengine.config import Target
 from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
 from sqlengine.jobs.job import BEGINS, Job, Origin
@@ -25,8 +26,8 @@ class Request:
 
     `renames`: old name -> new, for texts that did not change; `upserts` has the file under the new
     name. `dry_run`: the change is prepared and reported, and not made. `savepoints`: the paths that
-    jobs start from. `by`: who asks; `owners`: who asks for some of the texts, where it is not for
-    all the same.
+    jobs start from; `targets`: where jobs are told to run, whatever their texts say. `by`: who
+    asks; `owners`: who asks for some of the texts, where it is not for all the same.
     """
 
     origin: Origin
@@ -35,6 +36,7 @@ class Request:
     renames: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
     savepoints: Mapping[str, str] = field(default_factory=dict)
+    targets: Mapping[str, Target] = field(default_factory=dict)
     by: Principal = TRUSTED
     owners: Mapping[str, Principal] = field(default_factory=dict)
 
@@ -57,6 +59,7 @@ class Request:
             removes=frozenset(),
             renames={old: new for old, new in self.renames.items() if new in names},
             savepoints={n: path for n, path in self.savepoints.items() if n in names},
+            targets={n: target for n, target in self.targets.items() if n in names},
         )
 
 
@@ -70,12 +73,12 @@ class Outcome:
     """The outcome of a request for one job.
 
     `status`: added, replaced, unchanged, removed, renamed, waiting, refused, replanned, valid,
-    started, stopped, failed, saved, isolated, merged, merging. `state`: what becomes of the state
-    of each operator. `savepoint`: the path of the one that was written, or that the job started
-    from. `deliveries`: for a valid job, the tables that it writes to, with their guarantees.
-    `topics`: those that were created for its tables, or for a valid job would be. `warnings`:
-    settings and options of its text that have no effect, each with its position. `dependents`: the
-    jobs that use what it defines differently now ('replanned' or 'unchanged').
+    started, stopped, failed, saved, isolated, merged, merging, moved. `state`: what becomes of the
+    state of each operator. `savepoint`: the path of the one that was written, or that the job
+    started from. `deliveries`: for a valid job, the tables that it writes to, with their
+    guarantees. `topics`: those that were created for its tables, or for a valid job would be.
+    `warnings`: settings and options of its text that have no effect, each with its position.
+    `dependents`: the jobs that use what it defines differently now ('replanned' or 'unchanged').
     """
 
     name: str

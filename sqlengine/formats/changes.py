@@ -121,6 +121,9 @@ class ChangeDecoder:
             except (BadChange, msgspec.MsgspecError, UnicodeDecodeError) as error:
                 bad += [] if self._lenient else [BadRecord(i, str(error))]
                 continue
+            except RecursionError:
+                bad += [] if self._lenient else [BadRecord(i, "it is nested too deeply")]
+                continue
             for row, kind in images:
                 rows.append(row)
                 kinds.append(kind)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from parser.errors import ServiceError, SqlError
 from sqlengine.broker.base import Broker
-from sqlengine.config import Config
+from sqlengine.config import Config, Target
 from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.executors.build import OperatorFactory
@@ -22,6 +22,7 @@ from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.jobs.planning import PlannedJob
+from sqlengine.jobs.targets import target_of_graph
 from sqlengine.machine import Machine
 from sqlengine.snapshots.job_snapshot import JobSnapshot
 from sqlengine.state.stores import CheckpointStores
@@ -32,14 +33,19 @@ PlanOf: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlE
 Faults: TypeAlias = Mapping[tuple[str, int], SqlError]
 
 
+def no_spark() -> Spark:
+    """Raises ServiceError: a process that runs parts of graphs has no Spark."""
+    raise ServiceError("parts of a graph do not run on Spark")
+
+
 @dataclass(frozen=True)
 class GraphHost:
     """The dependencies that all graphs of an engine share.
 
     `fails_on_error`: of a job and its version; `on_failure` is called with jobs that fail, and the
     reason; `later` submits work to the thread that makes changes; `stored_snapshot` returns the
-    snapshot of a migration by name, `store_snapshot` stores that of jobs that fail. `spark`: graphs
-    run there."""
+    snapshot of a migration by name, `store_snapshot` stores that of jobs that fail. `spark` returns
+    Spark, which starts with the first call; ServiceError where it cannot."""
 
     config: Config
     machine: Machine
@@ -55,12 +61,16 @@ class GraphHost:
     store_snapshot: Callable[[str, JobSnapshot], None] = lambda *_: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     openings: Openings = field(default_factory=Openings)
-    spark: Spark | None = None
+    spark: Callable[[], Spark] = no_spark
+
+    def target(self, graph: str) -> Target:
+        """Returns where a graph runs."""
+        return target_of_graph(graph, self.config.target)
 
     def executor(self, graph: str) -> EmbeddedExecutor:
         """Returns the executor of a graph: in this process, or in tasks of Spark."""
         guard, config = self.steps.guard(graph), self.config
-        if self.spark is None:
+        if self.target(graph) == "embedded":
             return EmbeddedExecutor(self.factory, guard)
         options = SparkOptions(
             self._tasks_folder(graph),
@@ -70,13 +80,12 @@ class GraphHost:
             durable=True,
             attempts=3,
         )
-        return SparkExecutor(self.spark, options, guard)
+        return SparkExecutor(self.spark(), options, guard)
 
-    @property
-    def rows_per_epoch(self) -> int:
-        """The rows that one epoch reads of one shard, at most."""
-        rows = self.config.rows_per_read
-        return rows if self.spark is None else rows * TURNS_PER_EPOCH
+    def rows_per_epoch(self, graph: str) -> int:
+        """Returns the rows that one epoch of a graph reads of one shard, at most."""
+        turns = 1 if self.target(graph) == "embedded" else TURNS_PER_EPOCH
+        return self.config.rows_per_read * turns
 
     def _tasks_folder(self, graph: str) -> Path:
         return self.config.data / "tasks" / graph
@@ -86,9 +95,8 @@ class GraphHost:
         shutil.rmtree(self._tasks_folder(graph), ignore_errors=True)
 
     def _rules_of_tasks(self) -> TaskRules:
-        assert self.spark is not None
         files, secrets = self.config.file_access, self.config.secret_values
-        return TaskRules.of_driver(files, secrets, self.openings, self.spark.worker_memory())
+        return TaskRules.of_driver(files, secrets, self.openings, self.spark().worker_memory())
 
 
 class NotAligned(ServiceError):

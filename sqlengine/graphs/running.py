@@ -154,7 +154,7 @@ class RunningGraph:
         )
         options = RunnerOptions(
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
-            host.rows_per_epoch,
+            host.rows_per_epoch(self.name),
             MemoryGuard(self.name, host.memory),
             paced=True,
         )

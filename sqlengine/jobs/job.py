@@ -77,7 +77,8 @@ class Job:
     `defines` and `uses` name catalog objects in full. `kept`: the key under which the position and
     the state of a job that does not run are stored, shared by jobs that left their graph together.
     `restarts`: how often it failed in a row, and `failures`: when (ms), as far as its restart
-    strategy looks back; `next_ms`: when it is started again."""
+    strategy looks back; `next_ms`: when it is started again. `target`: where it was told to run,
+    '' if its settings or the server's say so."""
 
     name: str
     version: int
@@ -94,6 +95,7 @@ class Job:
     restarts: int = 0
     failures: tuple[int, ...] = ()
     next_ms: int = 0
+    target: str = ""
     format: int = FORMAT
 
 

@@ -28,7 +28,8 @@ class PendingChange:
     `jobs`: the new version of each; `graphs`: the graph of each; `removes`: the jobs that leave
     their graphs, by the wish of the principal `by` over `origin`; `renamed`: new name -> old, whose
     state the job takes over; `savepoints`: the paths that jobs start from. With a `handover` (its
-    key in the migration store) the jobs migrate to another graph, for a `cause` and a reason. With
+    key in the migration store) the jobs migrate to another graph, for a `cause` and a reason.
+    `targets`: where jobs are told to run, where they are told anything. With
     `drains` the job ends, and stops with a savepoint, below `folder` if there is one. `dormant`:
     jobs that do not run, and use what the change defines.
     """
@@ -46,6 +47,7 @@ class PendingChange:
     origin: Origin | None = None
     by: str = ""
     dormant: tuple[str, ...] = ()
+    targets: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
 

@@ -22,6 +22,7 @@ from sqlengine.api.openapi.forms import (
     record,
     ref,
 )
+from sqlengine.jobs.targets import TARGETS
 
 _PLAIN: Final = "text/plain"
 _JSON: Final = "application/json"
@@ -29,6 +30,7 @@ _SQL: Final[Mapping[str, Schema]] = {_PLAIN: TEXT}
 _FILE: Final = Query("file", "the file that the text is from, for messages", TEXT)
 _DRY_RUN: Final = Query("dry-run", "say what would happen, and do nothing", FLAG)
 _SAVEPOINT: Final = Query("savepoint", "the path of the savepoint to start from", TEXT)
+_TARGET: Final = Query("target", "where the jobs run, whatever their texts say", one_of(*TARGETS))
 _FOLDER: Final = Query("folder", "where savepoints are, else DATA/savepoints", TEXT)
 _AT: Final = Query("at", "the path of a savepoint elsewhere", TEXT)
 _SHARD: Final = Query("shard", "the shard's number, else 0", WHOLE)
@@ -65,7 +67,13 @@ JOBS: Final = (
         "/api/v1/jobs",
         "add or replace jobs in one change; 207 where some of many are refused",
         {"anyOf": [ref("Outcome"), ref("Outcomes")]},
-        (Query("name", "the job's name, for SQL as text", TEXT), _FILE, _DRY_RUN, _SAVEPOINT),
+        (
+            Query("name", "the job's name, for SQL as text", TEXT),
+            _FILE,
+            _DRY_RUN,
+            _SAVEPOINT,
+            _TARGET,
+        ),
         {
             _PLAIN: TEXT,
             _JSON: record(
@@ -88,7 +96,7 @@ JOBS: Final = (
         "/api/v1/jobs/{name}",
         "add or replace a job: the body is its SQL",
         ref("Outcome"),
-        (_FILE, _DRY_RUN, _SAVEPOINT),
+        (_FILE, _DRY_RUN, _SAVEPOINT, _TARGET),
         _SQL,
         (200, 201),
         (400, 409, 422),
@@ -148,6 +156,14 @@ JOBS: Final = (
         "move a job back to the others, now or when it can be",
         ref("Outcome"),
         refusals=(404, 409),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/jobs/{name}/move",
+        "move a job with its state into the server's process, or to Spark",
+        ref("Outcome"),
+        (Query("to", "where it runs from now on", one_of(*TARGETS)),),
+        refusals=(400, 404, 409),
     ),
     Endpoint(
         "POST",

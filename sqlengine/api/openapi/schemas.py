@@ -72,7 +72,7 @@ _JOB: Final = {
 }
 _OUTCOME_STATES: Final = (
     "added replaced unchanged removed renamed waiting refused replanned valid started stopped"
-    " failed saved isolated merged merging"
+    " failed saved isolated merged merging moved"
 ).split()
 _OVERRIDDEN: Final = {
     "file": TEXT,

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -169,6 +169,27 @@ class Spark(Protocol):
         """Returns the bytes that a Python worker may take; None for any."""
 
     def close(self) -> None: ...
+
+
+class LazySpark:
+    """Spark for those who may never need it."""
+
+    def __init__(self, start: Callable[[], Spark]) -> None:
+        self._start = start
+        self._spark: Spark | None = None
+        self._starting = Lock()
+
+    def started(self) -> Spark:
+        """Returns Spark, and starts it before. ServiceError where it cannot start."""
+        with self._starting:
+            if self._spark is None:
+                self._spark = self._start()
+            return self._spark
+
+    def close(self) -> None:
+        """Ends Spark, if it was started."""
+        if self._spark is not None:
+            self._spark.close()
 
 
 class OwnSpark:

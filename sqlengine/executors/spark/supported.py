@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from parser.errors import UnsupportedError
 from planner.graph.distribution import functions_of
-from planner.graph.physical import PhysicalNode
-from planner.logical import AssignWatermark, Scan
+from planner.graph.merge import Graph, merge
+from planner.graph.physical import PhysicalNode, lower
+from planner.logical import AssignWatermark, Scan, Sink
 from planner.settings import IDLE_OPTION, RELOAD_OPTION, WATERMARK_INTERVAL
-from sqlengine.executors.spark.plan import CutPlan
+from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from udf.user import is_user
 
 _ELSEWHERE: Final = "the embedded executor runs it"
@@ -31,6 +32,13 @@ def check_supported(nodes: Iterable[PhysicalNode]) -> None:
                 f"table '{node.plan.table.display}' cannot be read again on Spark",
                 hint=f"leave out '{RELOAD_OPTION}': {_ELSEWHERE} with it",
             )
+
+
+def check_statements(sinks: Sequence[Sink]) -> None:
+    """Raises UnsupportedError for statements of a job that tasks cannot run."""
+    plan = lower(merge(Graph(), {"": sinks}))
+    check_supported(plan.nodes.values())
+    check_watermarks(cut_plan(plan))
 
 
 def check_watermarks(cut: CutPlan) -> None:

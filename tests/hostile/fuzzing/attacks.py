@@ -106,6 +106,8 @@ def records(random: Random, house: House) -> None:
     if form == "csv":
         text = text.replace(" m MAP<STRING, INT>,", "")
     house.client.put(f"/api/v1/jobs/{topic}", text.encode())
+    # A request of another attack may have stopped it.
+    house.client.post(f"/api/v1/jobs/{topic}/start")
     lines = [mutated(random, random.choice(RECORDS[form])) for _ in range(20)]
     with suppress(Refused):
         house.client.post(f"/api/v1/topics/{topic}/records", b"\n".join(lines))
