@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from parser.errors import ServiceError
 from rules.options import Options
@@ -42,6 +42,17 @@ class QueryLimits:
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """The `master` of Spark (None: all cores of this machine), with settings of Spark."""
+
+    master: str | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+
+
+LOCAL: Final = Cluster()
+
+
+@dataclass(frozen=True)
 class Config:
     """Configuration of an engine, with its server.
 
@@ -73,9 +84,8 @@ class Config:
         `instances`: processes that run jobs in parts (0: all jobs run in this one). `parts`: their
         number, fixed when the graph is made (None: one for each instance, two at least).
         `session_ms`: how long an instance may be silent. `isolation`: jobs are moved into graphs of
-        their own, and merged again, without being asked. `target`: where operators run, in this
-        process or on Spark, on `spark_master` (None: all cores of this machine) with the settings
-        `spark_conf`.
+        their own, and merged again, without being asked. `target`: where the operators of jobs run
+        that say nothing else, in this process or on Spark, that of `cluster`.
     Server:
         `host`, `port` (0: a free one), `token` that requests must carry, or `access`: the file of
         principals, who may do more or less. `tls_certificate`, `tls_key`: files of the certificate
@@ -105,8 +115,7 @@ class Config:
     connector_timeout_s: float = 30.0
     isolation: bool = True
     target: Target = "embedded"
-    spark_master: str | None = None
-    spark_conf: dict[str, str] = field(default_factory=dict)
+    cluster: Cluster = LOCAL
     checkpoints: Checkpoints = "rocksdb"
     checkpoint_rows: int = 100_000
     checkpoint_ms: int = 10_000

@@ -28,7 +28,7 @@ def own_spark(config: Config) -> Spark:
     """Returns Spark as the configuration wants it. ServiceError where it cannot start."""
     require_spark()
     config.data.mkdir(parents=True, exist_ok=True)
-    spark = OwnSpark(config.data / "spark.log", config.spark_master, config.spark_conf)
+    spark = OwnSpark(config.data / "spark.log", config.cluster)
     spark.session()
     return spark
 

@@ -100,3 +100,27 @@ def rows_option(text: str) -> Callable[[F], F]:
     """--output, for commands that print the rows of statements."""
     forms = click.Choice(list(PRINTERS))
     return click.option("--output", type=forms, default="table", show_default=True, help=text)
+
+
+def spark_options(command: F) -> F:
+    """--master and --spark-conf, for commands that start Spark."""
+    command = click.option(
+        "--spark-conf",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Setting of Spark, such as spark.executor.memory=4g; may be repeated.",
+    )(command)
+    text = "Spark's master, such as spark://HOST:7077 (default: this machine)."
+    return click.option("--master", help=text)(command)
+
+
+def pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    """Returns the values of a repeated option by their names. UsageError for one that is no
+    NAME=VALUE."""
+    found = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise click.UsageError(f"{option} '{text}' is not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found

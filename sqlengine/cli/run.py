@@ -14,8 +14,9 @@ import click
 from parser.errors import SqlError
 from parser.script import substitute
 from sqlengine.cli.limits import limit_option, use_limits
-from sqlengine.cli.options import define_option
+from sqlengine.cli.options import define_option, pairs, spark_options
 from sqlengine.cli.texts import definitions, read_text
+from sqlengine.config import Cluster
 from sqlengine.system.file_access import FileAccess
 from sqlengine.system.foreground_log import show_log
 from sqlengine.system.words import count
@@ -54,6 +55,7 @@ Text: TypeAlias = tuple[str | None, str]
     show_default=True,
     help="What runs the operators.",
 )
+@spark_options
 @click.option(
     "--output",
     type=click.Choice(["table", "json", "events"]),
@@ -80,6 +82,8 @@ def run(
     define: Sequence[str],
     batch_size: int,
     where: str,
+    master: str | None,
+    spark_conf: tuple[str, ...],
     output: str,
     data: str | None,
     files: tuple[Path, ...],
@@ -93,11 +97,14 @@ def run(
     are below the working folder."""
     if file is None and not statements:
         raise click.UsageError("Missing argument 'FILE', or -e SQL.")
+    if where != "spark" and (master or spark_conf):
+        raise click.UsageError("--master and --spark-conf need --on spark")
     use_limits(limits)
     show_log(verbose=verbose)
     texts = list(_texts(file, statements, define))
     access = script_files((*files, *_named(define)), file)
-    good = _run_texts(texts, batch_size, where, output, data, access, verbose=verbose)
+    cluster = Cluster(master, pairs("--spark-conf", spark_conf))
+    good = _run_texts(texts, batch_size, where, output, data, access, cluster, verbose=verbose)
     ctx.exit(0 if good else 1)
 
 
@@ -135,6 +142,7 @@ def _run_texts(
     output: str,
     data: str | None,
     files: FileAccess,
+    cluster: Cluster,
     *,
     verbose: bool,
 ) -> bool:
@@ -149,7 +157,7 @@ def _run_texts(
     with tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch, ExitStack() as stack:
         folder = Path(data or scratch).absolute()
         runner = stack.enter_context(
-            open_runner(folder, batch_size, where, set_aside, files, verbose=verbose)
+            open_runner(folder, batch_size, where, set_aside, files, cluster, verbose=verbose)
         )
         library = stack.enter_context(script_library(folder, texts[0][0]))
         session = _session(runner, shown, library)

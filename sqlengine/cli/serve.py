@@ -9,8 +9,17 @@ import click
 
 from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.cli.limits import limit_option, use_limits
+from sqlengine.cli.options import pairs, spark_options
 from sqlengine.cli.values import DURATION, SIZE
-from sqlengine.config import Config, QueryLimits, Target, data_folder, function_limits, token_from
+from sqlengine.config import (
+    Cluster,
+    Config,
+    QueryLimits,
+    Target,
+    data_folder,
+    function_limits,
+    token_from,
+)
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 
 
@@ -225,15 +234,9 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     type=click.Choice(["embedded", "spark"]),
     default="embedded",
     show_default=True,
-    help="Where operators run: in this process, or in tasks of Spark.",
+    help="Where the operators of jobs run that say nothing else: in this process, or on Spark.",
 )
-@click.option("--master", help="Spark's master, such as spark://HOST:7077 (default: this machine).")
-@click.option(
-    "--spark-conf",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of Spark, such as spark.executor.memory=4g; may be repeated.",
-)
+@spark_options
 @click.option(
     "--isolation/--no-isolation",
     default=True,
@@ -286,8 +289,6 @@ def serve(
     """Run the server: REST, watched folder, command topic, embedded broker."""
     if target == "spark" and processes:
         raise click.UsageError("--target spark has workers of its own: leave out --instances")
-    if target != "spark" and (master or spark_conf):
-        raise click.UsageError("--master and --spark-conf need --target spark")
     from sqlengine.system.memory import importing
 
     with importing():
@@ -329,8 +330,7 @@ def serve(
         connector_timeout_s=connector_timeout / 1000 if connector_timeout else inf,
         isolation=isolation,
         target=target,
-        spark_master=master,
-        spark_conf=_pairs("--spark-conf", spark_conf),
+        cluster=Cluster(master, pairs("--spark-conf", spark_conf)),
         queries=QueryLimits(
             at_once=queries,
             timeout_s=inf if query_timeout is None else query_timeout / 1000,
@@ -345,16 +345,6 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
     value of a restart strategy that is none."""
     from sqlengine.jobs.restart_strategy import strategy_in
 
-    settings = _pairs("--set", given)
+    settings = pairs("--set", given)
     strategy_in(settings)
     return settings
-
-
-def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        name, separator, value = text.partition("=")
-        if not separator or not name.strip():
-            raise click.UsageError(f"{option} '{text}' is not NAME=VALUE")
-        pairs[name.strip()] = value.strip()
-    return pairs

@@ -1,4 +1,4 @@
-"""Where the operators of a job run: in the server's process, or in tasks of Spark.
+"""The target of a job: its operators run in the server's process, or in tasks of Spark.
 
 A graph runs in one of them. Its name says in which, where that is not the server's default."""
 

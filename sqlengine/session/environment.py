@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
+from sqlengine.config import LOCAL, Cluster
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
@@ -27,18 +28,19 @@ def open_runner(
     where: str = "embedded",
     set_aside: RowsSetAside | None = None,
     files: FileAccess = ANY_FILES,
+    cluster: Cluster = LOCAL,
     *,
     verbose: bool = False,
 ) -> Iterator[Runner]:
-    """Opens the folder `data`, which has the topics, while a script runs. `set_aside` counts the
-    rows in error that do not end it; `files`: which files it may use; `verbose`: Spark prints to
-    standard error, not to a file in `data`."""
+    """Opens the folder `data`, which has the topics, while a script runs, on 'embedded' or 'spark'
+    (`where`), that of `cluster`. `set_aside` counts the rows in error that do not end it; `files`:
+    which files it may use; `verbose`: Spark prints to standard error, not to a file in `data`."""
     keep_for_reuse()
     if where == "spark":
         from sqlengine.session.spark import spark_runner
 
         printed = None if verbose else data / "spark.log"
-        with spark_runner(data, rows_per_read, set_aside, files, printed) as runner:
+        with spark_runner(data, rows_per_read, set_aside, files, printed, cluster) as runner:
             yield runner
         return
     broker = EmbeddedBroker(data, fsync="none", clock=system_clock)

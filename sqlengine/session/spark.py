@@ -17,6 +17,7 @@ from planner.graph.two_phases import in_two_phases
 from planner.logical import Sink
 from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
+from sqlengine.config import LOCAL, Cluster
 from sqlengine.connectors.base import Environment
 from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
@@ -40,11 +41,12 @@ def spark_runner(
     set_aside: OutputSink | None = None,
     files: FileAccess = ANY_FILES,
     printed: Path | None = None,
+    cluster: Cluster = LOCAL,
 ) -> Iterator[SparkRunner]:
     """Opens a runner on Spark with its topics in `data`; `printed`: see `spark_session`.
     ServiceError where Spark or Java is missing."""
     require_spark()
-    with script_runner(data, rows_per_turn, OwnSpark(printed), files) as runner:
+    with script_runner(data, rows_per_turn, OwnSpark(printed, cluster), files) as runner:
         runner.dead_letters = set_aside
         yield runner
 

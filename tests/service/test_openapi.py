@@ -166,6 +166,8 @@ def _jobs(ask: Checker, user: User) -> None:
     ask("POST", put + "/rollback", status=400, name="r")
     ask("POST", put + "/isolate", name="a")
     ask("POST", put + "/merge", name="a")
+    ask("POST", put + "/move?to=embedded", name="a")
+    ask("POST", put + "/move?to=the-moon", status=400, name="a")
     ask("POST", "/api/v1/statements", b"SHOW JOBS")
     ask("POST", put + "/stop", name="a")
     ask("POST", put + "/start", name="a")

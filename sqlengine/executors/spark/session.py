@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
+from sqlengine.config import LOCAL, Cluster
 from sqlengine.executors.spark.boundary import lost_java, lost_task
 from sqlengine.system.memory import usable_bytes
 from sqlengine.system.sizes import size
@@ -33,7 +34,6 @@ _ENDS_S: Final = 3.0
 _ATTEMPTS: Final = 4
 # No worker gets less memory than that, however many there are.
 _LEAST_MEMORY: Final = 256 << 20
-NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 def require_spark() -> None:
@@ -194,18 +194,13 @@ class LazySpark:
 
 class OwnSpark:
     """The active session, or else one of its own: it starts with the first statement and stops with
-    the script or server. `printed`, `master`: see `spark_session`; `conf`: settings of Spark."""
+    the script or server. `printed`: see `spark_session`."""
 
-    def __init__(
-        self,
-        printed: Path | None = None,
-        master: str | None = None,
-        conf: Mapping[str, str] = NO_SETTINGS,
-    ) -> None:
+    def __init__(self, printed: Path | None = None, cluster: Cluster = LOCAL) -> None:
         self._own: SparkSession | None = None
         self._printed = printed
-        self._master = master
-        self._conf = conf
+        self._master = cluster.master
+        self._conf = cluster.conf
         self._starting = Lock()
 
     def session(self) -> SparkSession:
