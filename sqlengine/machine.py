@@ -13,7 +13,7 @@ from sqlengine.broker.embedded import system_clock
 from sqlengine.broker.remote.unix_socket import UnixSocketServer
 from sqlengine.broker.remote.wire import Served
 from sqlengine.config import Config
-from sqlengine.executors.spark.session import OwnSpark, Spark, require_spark
+from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.jobs.workers import Planner
 from sqlengine.state.stores import CheckpointStores, RocksStores
 from sqlengine.system.disk import MACHINE, Disk
@@ -25,12 +25,8 @@ Clock: TypeAlias = Callable[[], int]
 
 
 def own_spark(config: Config) -> Spark:
-    """Returns Spark as the configuration wants it. ServiceError where it cannot start."""
-    require_spark()
-    config.data.mkdir(parents=True, exist_ok=True)
-    spark = OwnSpark(config.data / "spark.log", config.cluster)
-    spark.session()
-    return spark
+    """Returns Spark as the configuration wants it; it starts with its first session."""
+    return OwnSpark(config.data / "spark.log", config.cluster)
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Machine:
     `clock` in ms. `stores` opens the checkpoint stores of a folder. `planner` plans texts of jobs.
     `caches`: the data folder keeps what can be computed again (compiled patterns), not through
     `disk`. `door` opens the socket on which instances reach the broker; `spawn` starts their
-    processes. `usage` measures this process. `spark` starts Spark."""
+    processes. `usage` measures this process. `spark` returns Spark."""
 
     clock: Clock = system_clock
     disk: Disk = MACHINE

@@ -16,6 +16,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -50,7 +51,6 @@ from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
-from sqlengine.executors.spark.session import LazySpark
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.functions.library import Library
@@ -62,6 +62,7 @@ from sqlengine.jobs.job import MAIN, Job, JobState, JobVersion, Origin
 from sqlengine.jobs.log import JobLog
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.jobs.sealing import shown
+from sqlengine.jobs.targets import TARGET
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
@@ -126,7 +127,9 @@ class Engine:
         self._registry = Registry(self.broker, config, machine, steps, self.access)
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
-        self._spark = LazySpark(lambda: machine.spark(config))
+        self._spark = machine.spark(config)
+        if config.target == "spark":
+            self._spark.session()  # what keeps it from starting is known before anything else
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
             config,
@@ -143,7 +146,7 @@ class Engine:
             store.replace,
             self._callables,
             self._openings,
-            self._spark.started,
+            self._spark,
         )
         self.instances = InstanceGroups(self.broker, config, machine)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
@@ -248,6 +251,11 @@ class Engine:
             return sealed.told(self._make(sealed.request))
 
     def _make(self, request: Request) -> dict[str, Outcome]:
+        if "spark" in request.targets.values() or any(
+            TARGET in text.sql and "spark" in text.sql for text in request.upserts.values()
+        ):
+            with suppress(SqlError):  # who needs it is told so in turn
+                self._spark.session()
         for name, text in request.upserts.items():
             self._registry.plan_ahead(text, {name})
         try:
@@ -334,6 +342,8 @@ class Engine:
     def move(self, name: str, target: str) -> Outcome:
         """Moves a job with its state to 'embedded' or 'spark', where it stays over new versions
         whose texts say nothing else."""
+        if target == "spark":
+            self._spark.session()  # here, as it takes long: other changes do not wait for it
         return self._serially(lambda: self._lifecycle.move(name, target))
 
     def merge(self, name: str) -> Outcome:

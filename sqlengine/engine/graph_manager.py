@@ -222,7 +222,7 @@ class GraphManager:
             if limits_in(plan.settings).group is not None:
                 hint = "leave out 'job.isolation', which names a process of this machine"
                 raise UnsupportedError("isolation groups do not run on Spark", hint=hint)
-            self._host.spark()
+            self._host.require_spark()
             check_statements(plan.sinks)
 
     def runs_on(self, graph: ManagedGraph) -> Target:

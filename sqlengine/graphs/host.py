@@ -33,19 +33,14 @@ PlanOf: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlE
 Faults: TypeAlias = Mapping[tuple[str, int], SqlError]
 
 
-def no_spark() -> Spark:
-    """Raises ServiceError: a process that runs parts of graphs has no Spark."""
-    raise ServiceError("parts of a graph do not run on Spark")
-
-
 @dataclass(frozen=True)
 class GraphHost:
     """The dependencies that all graphs of an engine share.
 
     `fails_on_error`: of a job and its version; `on_failure` is called with jobs that fail, and the
     reason; `later` submits work to the thread that makes changes; `stored_snapshot` returns the
-    snapshot of a migration by name, `store_snapshot` stores that of jobs that fail. `spark` returns
-    Spark, which starts with the first call; ServiceError where it cannot."""
+    snapshot of a migration by name, `store_snapshot` stores that of jobs that fail. `spark`
+    starts when it is needed."""
 
     config: Config
     machine: Machine
@@ -61,7 +56,7 @@ class GraphHost:
     store_snapshot: Callable[[str, JobSnapshot], None] = lambda *_: None
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     openings: Openings = field(default_factory=Openings)
-    spark: Callable[[], Spark] = no_spark
+    spark: Spark | None = None
 
     def target(self, graph: str) -> Target:
         """Returns where a graph runs."""
@@ -80,7 +75,7 @@ class GraphHost:
             durable=True,
             attempts=3,
         )
-        return SparkExecutor(self.spark(), options, guard)
+        return SparkExecutor(self._spark, options, guard)
 
     def rows_per_epoch(self, graph: str) -> int:
         """Returns the rows that one epoch of a graph reads of one shard, at most."""
@@ -96,7 +91,16 @@ class GraphHost:
 
     def _rules_of_tasks(self) -> TaskRules:
         files, secrets = self.config.file_access, self.config.secret_values
-        return TaskRules.of_driver(files, secrets, self.openings, self.spark().worker_memory())
+        return TaskRules.of_driver(files, secrets, self.openings, self._spark.worker_memory())
+
+    @property
+    def _spark(self) -> Spark:
+        assert self.spark is not None, "parts of a graph do not run on Spark"
+        return self.spark
+
+    def require_spark(self) -> None:
+        """Starts Spark if it has not started. ServiceError where it cannot start."""
+        self._spark.session()
 
 
 class NotAligned(ServiceError):

@@ -167,10 +167,12 @@ def test_a_stopped_job_starts_where_it_is_told_to(engine: Engine, world: World) 
 
 
 def test_without_spark_the_job_that_asks_for_it_is_refused(tmp_path: Path) -> None:
-    def missing(config: object) -> Staged:
-        raise SqlError("Spark is not installed")
+    class Missing(Staged):
+        def session(self) -> Staged:
+            raise SqlError("Spark is not installed")
 
-    engine = World(tmp_path / "data", replace(THIS, spark=missing)).open("embedded")
+    machine = replace(THIS, spark=lambda config: Missing())
+    engine = World(tmp_path / "data", machine).open("embedded")
     engine.submit("tables", TABLES)
     with pytest.raises(SqlError, match="Spark is not installed"):
         engine.submit("totals", ON_SPARK + TOTALS.format("TRUE"))

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -158,9 +158,10 @@ def _printing_to(printed: Path | None) -> Iterator[None]:
 
 
 class Spark(Protocol):
-    """A Spark session for scripts."""
+    """A Spark session for scripts and servers."""
 
-    def session(self) -> SparkSession: ...
+    def session(self) -> SparkSession:
+        """Returns the session, which the first call starts. ServiceError where it cannot start."""
 
     def errors(self) -> AbstractContextManager[None]:
         """Turns what Spark raises in the body into SqlErrors."""
@@ -169,27 +170,6 @@ class Spark(Protocol):
         """Returns the bytes that a Python worker may take; None for any."""
 
     def close(self) -> None: ...
-
-
-class LazySpark:
-    """Spark for those who may never need it."""
-
-    def __init__(self, start: Callable[[], Spark]) -> None:
-        self._start = start
-        self._spark: Spark | None = None
-        self._starting = Lock()
-
-    def started(self) -> Spark:
-        """Returns Spark, and starts it before. ServiceError where it cannot start."""
-        with self._starting:
-            if self._spark is None:
-                self._spark = self._start()
-            return self._spark
-
-    def close(self) -> None:
-        """Ends Spark, if it was started."""
-        if self._spark is not None:
-            self._spark.close()
 
 
 class OwnSpark:
