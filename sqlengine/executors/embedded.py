@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from parser.errors import ServiceError
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import LogicalPlan, Scan
 from sqlengine.batch import Batch, Writers, empty, merge_runs
@@ -105,7 +105,9 @@ class EmbeddedExecutor:
 
     `running`: operators by node. `tables`: all state by full table name. `errors`: rows in error
     since the last `take_errors`. `guard`: knows which node runs, and ends a step that must
-    not go on. `seconds`: its time of each node."""
+    not go on. `seconds`: its time of each node. `in_tasks`: tasks of Spark have the state."""
+
+    in_tasks: ClassVar[bool] = False
 
     def __init__(self, factory: OperatorFactory, guard: StepGuard | None = None) -> None:
         self.factory = factory
@@ -276,13 +278,8 @@ class EmbeddedExecutor:
         return None
 
     def restore_tasks(self, state: TaskState | None) -> None:
-        """Goes on with the state that tasks have kept, after `switch`. ServiceError where there are
-        no tasks."""
-        if state is not None:
-            raise ServiceError(
-                "the checkpoint was written by tasks of Spark",
-                hint="start the server with Spark, as before",
-            )
+        """Goes on with the state that tasks have kept, after `switch`."""
+        raise AssertionError("there are no tasks")
 
     def discard_before(self, state: TaskState) -> None:
         """Deletes what tasks have kept before this state."""

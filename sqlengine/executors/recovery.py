@@ -15,6 +15,7 @@ from planner.graph.merge import Graph
 from sqlengine.executors.epochs import UNLOGGED, EpochRecord, LoggedChange
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.spark.hand_back import tables_of_tasks
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
 
 # More epochs than there can be between two syncs, or two checkpoints.
@@ -39,19 +40,36 @@ def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChan
     for name, source in change.sources.items():
         source.ended = name in position.ended
         source.began_epoch, source.began = position.began.get(name, (0, {}))
+    from_tasks = position.tasks is not None and not runner.executor.in_tasks
+    if from_tasks:
+        _take_from_tasks(runner, position, change)
     # The sources have their positions before the switch, which emits the initial watermarks.
     runner.switch(change, position)
-    runner.executor.restore_tasks(position.tasks)
+    if runner.executor.in_tasks:
+        runner.executor.restore_tasks(position.tasks)
     if position.epoch:  # a savepoint does not say
         runner.executor.restore_firing(position.resumed)
     runner.pipeline.counter.restore(position.counts)
     if not position.epoch:  # nor what its jobs have counted
         runner.pipeline.counter.begin(position.jobs)
-    if runner.storage.checkpoints is not None:
+    # What was with tasks is in no table of the store: the next checkpoint has all of it.
+    if runner.storage.checkpoints is not None and not from_tasks:
         runner.storage.checkpoints.adopt(runner.executor.tables)
     runner.inputs.unstarted = set(position.unstarted)
     runner.epochs.seek(position.epoch, position.log_offset)
     runner.outputs.call_log.start = position.answers_offset
+
+
+def _take_from_tasks(
+    runner: GraphRunner, position: CheckpointMetadata, change: GraphChange
+) -> None:
+    """Reads the state that tasks of Spark have kept, for a graph that goes on without them."""
+    assert position.tasks is not None
+    checkpoints, folder = runner.storage.checkpoints, runner.storage.tasks
+    if checkpoints is None or folder is None:
+        raise ServiceError("the checkpoint was written by tasks of Spark")
+    plan, created = change.prepared.plan, position.created_at_version
+    checkpoints.restored = tables_of_tasks(folder, position.tasks, plan, created)
 
 
 def repeat_epochs(

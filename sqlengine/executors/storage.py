@@ -17,12 +17,14 @@ class GraphStorage:
 
     `log`: epoch records, each written before the output of its epoch. `dead_letters`: takes rows in
     error. `first_record`: returns the offset of the oldest epoch record, from which a recovery may
-    start when a power loss took the last checkpoint; None where a checkpoint survives that."""
+    start when a power loss took the last checkpoint; None where a checkpoint survives that.
+    `tasks`: the folder (a URI) in which tasks of Spark have kept its state, if they have."""
 
     log: EpochLog = field(default_factory=NoLog)
     checkpoints: Checkpoints | None = None
     dead_letters: Sink | None = None
     first_record: Callable[[], int] | None = None
+    tasks: str | None = None
 
 
 def _fail(job: str) -> bool:

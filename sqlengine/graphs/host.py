@@ -68,7 +68,7 @@ class GraphHost:
         if self.target(graph) == "embedded":
             return EmbeddedExecutor(self.factory, guard)
         options = SparkOptions(
-            self._tasks_folder(graph),
+            self.tasks_folder(graph),
             config.rows_per_read,
             self.factory,
             self._rules_of_tasks,
@@ -82,12 +82,13 @@ class GraphHost:
         turns = 1 if self.target(graph) == "embedded" else TURNS_PER_EPOCH
         return self.config.rows_per_read * turns
 
-    def _tasks_folder(self, graph: str) -> Path:
+    def tasks_folder(self, graph: str) -> Path:
+        """Returns the folder in which tasks keep the state of a graph."""
         return self.config.data / "tasks" / graph
 
     def forget_tasks(self, graph: str) -> None:
         """Deletes what tasks have kept of a graph that is gone."""
-        shutil.rmtree(self._tasks_folder(graph), ignore_errors=True)
+        shutil.rmtree(self.tasks_folder(graph), ignore_errors=True)
 
     def _rules_of_tasks(self) -> TaskRules:
         files, secrets = self.config.file_access, self.config.secret_values

@@ -151,6 +151,7 @@ class RunningGraph:
             self.checkpoints,
             DeadLetterSink(host.broker, self.name, lambda: self.runner.jobs),
             self._first_record if recovers_from_power_loss else None,
+            host.tasks_folder(self.name).as_uri(),
         )
         options = RunnerOptions(
             lambda owner: host.fails_on_error(owner, self.runner.jobs.get(owner, 0)),
@@ -172,6 +173,8 @@ class RunningGraph:
             position = self.checkpoints.position
             if position is not None:
                 self._restore(position)
+            if not self.executor.in_tasks and (position is None or position.tasks is None):
+                self._host.forget_tasks(self.name)  # those of a time when they had the state
             # With late syncs a power loss may have taken records whose epoch was logged.
             self.runner.inputs.tolerates_lost_records = self._syncs_late
             repeat_epochs(self.runner, self.prepare_logged_change, self._before)

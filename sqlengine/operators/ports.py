@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -103,6 +104,16 @@ class PortTimes:
         if columns["watermark"][slot] != watermark or columns["idle"][slot] != idle:
             columns["watermark"][slot], columns["idle"][slot] = watermark, idle
             self._table.mark(np.array([slot]))
+
+
+def combined(ports: Mapping[int, int]) -> pa.Table:
+    """Returns a table of the watermarks (ms) of inputs that are not idle."""
+    table = KeyedTable(WATERMARKS, _KEYS, _VALUES, None)
+    known = [t for t in ports.values() if t < MAX_WATERMARK]
+    for port, watermark in {**ports, ALL: min(known, default=MAX_WATERMARK)}.items():
+        slots, _ = table.slots_for([pa.array([port], pa.int32())], 1)
+        table.columns["watermark"][slots], table.columns["idle"][slots] = watermark, 0
+    return table.dump()
 
 
 def reached(watermark: int) -> pa.Table:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from parser.errors import ServiceError, UnsupportedError
+from parser.errors import UnsupportedError
 from sqlengine.config import Config, Target
 from sqlengine.engine import Engine
 from sqlengine.executors.spark import keyed
@@ -215,21 +215,32 @@ def test_a_savepoint_of_either_starts_the_other(tmp_path: Path, first: Target) -
     again.close()
 
 
-def test_an_embedded_folder_goes_on_in_tasks(tmp_path: Path) -> None:
+def test_a_folder_goes_on_in_tasks_and_back(tmp_path: Path) -> None:
+    """Also after a kill behind which epochs are repeated."""
     world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
     engine = world.open("embedded")
-    for name, text in (("tables", TABLES), ("totals", TOTALS.format("TRUE"))):
+    for name, text in {"tables": TABLES, **STATEFUL}.items():
         engine.submit(name, text)
-    world.write(engine, 25)
-    await_totals(engine, world)
-    engine.close()
-    for _ in range(2):
-        engine = world.open("spark")
+    for turn in range(6):
+        world.write(engine, 25)
+        await_totals(engine, world)
+        if turn % 2:
+            kill(engine)
+        else:
+            engine.close()
+        engine = world.open("embedded" if turn in (2, 3) else "spark")
         world.write(engine, 10)
         await_totals(engine, world)
-        engine.close()
-    with pytest.raises(ServiceError, match="was written by tasks of Spark"):
-        world.open("embedded")
+    engine.close()
+    engine = world.open("embedded")
+    engine.drain_job("windows")
+    wanted = Counter((e["k"], e["id"] // 10) for e in world.events)
+    assert counted(rows(engine, "windows")) == wanted
+    assert len(rows(engine, "windows")) == len(wanted)
+    engine.close()
+    engine = world.open("embedded")
+    assert not (tmp_path / "tasks" / "main").exists()
+    engine.close()
 
 
 def test_a_silent_shard_holds_windows_back_for_its_timeout_alone(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import ClassVar, Final
 from zlib import crc32
 
 import msgspec
 
 from parser.errors import ExecutionError
 from planner.graph.physical import PhysicalPlan
-from planner.logical import AssignWatermark, Scan, Values
+from planner.logical import Scan, Values
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
@@ -90,6 +90,8 @@ class SparkExecutor(EmbeddedExecutor):
     Operators are built and opened in this process, too, where they have no rows: what fails there
     reads as it does without Spark. What is pushed waits for `flush`, which runs the epoch.
     TaskFailed from there where a task fails: nothing of the epoch has been written."""
+
+    in_tasks: ClassVar[bool] = True
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
         super().__init__(options.factory, guard)
@@ -265,10 +267,10 @@ class SparkExecutor(EmbeddedExecutor):
     def _filled(self, node: str, shell: KeyedTable) -> KeyedTable:
         exchange = None if shell.everywhere else shell.exchange
         table = KeyedTable(shell.name, shell.keys, shell.values, exchange)
-        assigns = isinstance(self.plan.nodes[node].plan, AssignWatermark)
-        if assigns and self._cut is not None:
-            rows = self._state.clock(node, self._cut, self.plan)
-        else:
+        rows = None
+        if self._cut is not None:
+            rows = self._state.times_before(node, self._cut, self.plan)
+        if rows is None:
             rows = self._state.tables().get(shell.name)
         if rows is not None:
             table.load(rows)

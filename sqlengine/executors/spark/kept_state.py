@@ -13,16 +13,16 @@ import pyarrow as pa
 
 from parser.types import Schema
 from planner.graph.physical import PhysicalPlan
-from planner.logical import AssignWatermark, Scan
-from sqlengine.batch import MIN_WATERMARK, Batch, empty, log_of
+from planner.logical import AssignWatermark, Scan, Union
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, empty, log_of
 from sqlengine.executors.node_context import creation_version, local_name
-from sqlengine.executors.spark.plan import CutPlan
+from sqlengine.executors.spark.plan import CutPlan, clocks_of
 from sqlengine.executors.spark.splits import log_name
 from sqlengine.executors.spark.state_files import all_tables, create
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import STATELESS, Exchange, Step
 from sqlengine.executors.wire import StateFile, decode_batch, encode_batch, encode_state
-from sqlengine.operators.ports import WATERMARKS
+from sqlengine.operators.ports import WATERMARKS, combined
 from sqlengine.operators.scan import raw_schema
 from sqlengine.operators.watermark import Times, decode_times, encode_times
 from sqlengine.state.table import KeyedTable
@@ -161,14 +161,39 @@ class KeptState:
             self._read = self._at, all_tables(self._folder, self._at)
         return self._read[1]
 
-    def clock(self, node: str, cut: CutPlan, plan: PhysicalPlan) -> pa.Table | None:
-        """Returns the watermarks of a node that assigns them, as it would keep them itself; None
-        where nothing behind an exchange depends on them."""
+    def times_before(self, node: str, cut: CutPlan, plan: PhysicalPlan) -> pa.Table | None:
+        """Returns the watermarks of a node before an exchange, as it would keep them itself: one
+        that assigns them, or a union. None for others, and where nothing behind an exchange depends
+        on it."""
+        kind = plan.nodes[node].plan
+        if isinstance(kind, AssignWatermark):
+            times = self._clock(node, cut, plan)
+            return None if times is None else encode_times(times)
+        if not isinstance(kind, Union) or node not in _before_exchanges(cut):
+            return None
+        clocks, ports = clocks_of(plan), dict[int, int]()
+        for before in plan.in_order:
+            for edge in before.outgoing:
+                if edge.target == node:
+                    reached = self._reached(clocks[before.id], cut, plan)
+                    if reached is None:
+                        return None
+                    ports[edge.target_port] = reached
+        return combined(ports)
+
+    def _reached(self, clocks: Collection[str], cut: CutPlan, plan: PhysicalPlan) -> int | None:
+        """Returns the least watermark (ms) of these clocks; None where it is not known."""
+        times = [self._clock(c, cut, plan) for c in clocks if _reads(plan, c)]
+        if any(t is None for t in times):
+            return None
+        return min((_all_of(t)[None][0] for t in times if t is not None), default=MAX_WATERMARK)
+
+    def _clock(self, node: str, cut: CutPlan, plan: PhysicalPlan) -> Times | None:
         known = self.tables()
         for exchange in _timed(cut):
             rows = known.get(_times_table(exchange))
             if node in exchange.clocks and rows is not None:
-                return encode_times(_of_scan(decode_times(rows), scan_of(plan, node)))
+                return _of_scan(decode_times(rows), scan_of(plan, node))
         return None
 
 
@@ -183,6 +208,10 @@ def times_of(
             if isinstance(plan.nodes[node].plan, AssignWatermark):
                 found[node] = _of_scan(rows, scan_of(plan, node))
     return found
+
+
+def _before_exchanges(cut: CutPlan) -> set[str]:
+    return {node.id for fragment in cut.sources.values() for node in fragment.nodes}
 
 
 def _reads(plan: PhysicalPlan, clock: str) -> bool:

@@ -44,7 +44,7 @@ def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
     sources = {
         n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)
     }
-    clocks = _clocks(plan)
+    clocks = clocks_of(plan)
     exchange = {
         port: _exchange(plan, at, source, stages, clocks)
         for port, (at, source) in enumerate(crossings.items())
@@ -144,7 +144,7 @@ def idle_of(plan: PhysicalPlan, clocks: Iterable[str]) -> int:
     return found.pop() if len(found) == 1 else -1
 
 
-def _clocks(plan: PhysicalPlan) -> dict[str, frozenset[str]]:
+def clocks_of(plan: PhysicalPlan) -> dict[str, frozenset[str]]:
     """Returns the nodes that give the rows of each node their watermarks: those that assign them,
     and the scans and VALUES that have none."""
     found: dict[str, frozenset[str]] = {}
