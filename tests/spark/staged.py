@@ -60,6 +60,13 @@ class Staged:
     def errors(self) -> Iterator[None]:
         yield
 
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        yield
+
+    def cancel(self, name: str) -> None:
+        """Its tasks run in the thread that waits for them."""
+
     def worker_memory(self) -> None:
         """Its tasks run in this process."""
 

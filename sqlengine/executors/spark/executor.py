@@ -210,17 +210,20 @@ class SparkExecutor(EmbeddedExecutor):
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
-        self.guard.tell("runs a job on Spark")
-        for _ in range(self._options.attempts - 1):
+        self.guard.tell("runs a job on Spark", frozenset(self.plan.graph.jobs))
+        self.guard.cut_short = partial(self._spark.cancel, self._name)
+        for left in reversed(range(self._options.attempts)):
             try:
-                with self._spark.errors():
+                with self._spark.errors(), self._spark.group(self._name):
                     return self._run_job(record, splits)
             except TaskFailed:
                 raise
             except ExecutionError as error:
+                self.guard.check()  # it may have been ended
+                if not left:
+                    raise
                 log.warning("epoch %d is repeated: %s", record.epoch, error)
-        with self._spark.errors():
-            return self._run_job(record, splits)
+        raise AssertionError("an epoch has an attempt at least")
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None

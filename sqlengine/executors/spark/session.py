@@ -166,6 +166,12 @@ class Spark(Protocol):
     def errors(self) -> AbstractContextManager[None]:
         """Turns what Spark raises in the body into SqlErrors."""
 
+    def group(self, name: str) -> AbstractContextManager[None]:
+        """Gives the jobs of this thread a name, by which `cancel` knows them."""
+
+    def cancel(self, name: str) -> None:
+        """Ends the jobs of that name: what waits for them raises. Any thread."""
+
     def worker_memory(self) -> int | None:
         """Returns the bytes that a Python worker may take; None for any."""
 
@@ -215,6 +221,16 @@ class OwnSpark:
             raise (
                 lost_java() if _has_ended(_ENDS_S if refused else 0.0) else lost_task(str(error))
             ) from None
+
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        context = self.session().sparkContext
+        context.setJobGroup(name, "an epoch of a graph", interruptOnCancel=True)
+        yield
+
+    def cancel(self, name: str) -> None:
+        if not _has_ended():
+            self.session().sparkContext.cancelJobGroup(name)
 
     def worker_memory(self) -> int | None:
         """See `Spark`. Four fifths of the memory, without what the JVM takes, for all workers of

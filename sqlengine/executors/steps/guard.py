@@ -87,6 +87,7 @@ class StepGuard:
     step. `seconds`: time of each operator by node, with that of handing its rows on, without that
     of the nodes behind it. `activity`: what the step does while no operator runs. `failure`: why
     the step was ended. `abandoned`: nobody waits for it any more. `now`: the monotonic clock, in s.
+    `cut_short` ends a call outside of this process in which the step is, so that it comes back.
 
     `interrupts` are permitted while the thread runs code of an operator, which may be interrupted
     anywhere: the memory of the graph is thrown away then. Nothing else may be, above all no
@@ -106,6 +107,7 @@ class StepGuard:
         self.versions: Callable[[], Mapping[str, int]] = dict
         self.graph_version: Callable[[], int] = int
         self.measure: Callable[[StepView], Exception | None] | None = None
+        self.cut_short: Callable[[], None] = lambda: None
         self._limits = limits
         self.now = now
         self._number = 0
@@ -118,6 +120,9 @@ class StepGuard:
         self._own: frozenset[str] = frozenset()
         self._own_since = 0.0
         self._own_spent: dict[frozenset[str], float] = {}
+        # The jobs for which something outside of this process works, and since when.
+        self._called: frozenset[str] = frozenset()
+        self._called_since = 0.0
         self._rows = 0
         self._due = self._measure_due = 0.0
         self._measured_rows = 0
@@ -142,7 +147,7 @@ class StepGuard:
 
     def _begin(self, activity: str) -> None:
         with self._lock:
-            self.activity = activity
+            self.activity, self._called = activity, frozenset()
             self.failure = None
             self.interrupts.begin()
             self._number += 1
@@ -205,9 +210,10 @@ class StepGuard:
         """The seconds that operators have taken in the running step, or in the last one."""
         return sum(self._spent.values())
 
-    def tell(self, activity: str) -> None:
-        """Says what the step does outside of operators."""
-        self.activity = activity
+    def tell(self, activity: str, jobs: frozenset[str] = frozenset()) -> None:
+        """Says what the step does outside of operators, and for which jobs, where that is all that
+        their operators do."""
+        self.activity, self._called, self._called_since = activity, jobs, self.now()
 
     def check(self) -> None:
         """Raises StepInterrupted if the step must end. Cheap: reads the clock."""
@@ -263,6 +269,8 @@ class StepGuard:
         for jobs, taken in [*dict(self._own_spent).items(), (own, now - since)]:
             for job in jobs:
                 seconds[job] += taken
+        if len(called := self._called) == 1:  # of several nobody knows which
+            seconds[next(iter(called))] += now - self._called_since
         return seconds
 
     def _seconds_by_node(self, now: float) -> dict[str, float]:
@@ -275,15 +283,20 @@ class StepGuard:
         """The failure of jobs that took too long, with the operator that took most."""
         job = max(exceeded, key=lambda name: exceeded[name])
         spent = self._seconds_by_node(now)
-        slowest = max((n for n in spent if job in self._nodes[n].jobs), key=spent.__getitem__)
+        nodes = (n for n in spent if job in self._nodes[n].jobs)
+        slowest = max(nodes, key=spent.__getitem__, default=None)
+        most = (
+            "a job on Spark took it"
+            if slowest is None
+            else f"{describe(self._nodes[slowest])} took {spent[slowest]:.1f} s"
+        )
         limit = limits.timeout_of(job, self.versions().get(job, 0)) or 0.0
         many = f"{len(exceeded)} jobs that share operators"
         whose = f"job '{job}'" if len(exceeded) == 1 else many
         return StepFailed(
             frozenset(exceeded),
             f"{whose} took {exceeded[job]:.1f} s in one step, '{STEP_TIMEOUT}' is {limit:g} s:"
-            f" {describe(self._nodes[slowest])} took {spent[slowest]:.1f} s,"
-            f" {self._rows:,} rows came out so far"
+            f" {most}, {self._rows:,} rows came out so far"
             f" (narrower windows or keys need less; SET '{STEP_TIMEOUT}' = '…' allows more)",
         )
 
@@ -296,7 +309,7 @@ class StepGuard:
         if began is None:
             return None
         seconds = self.now() - began
-        jobs = frozenset[str]() if node is None else self._own or node.jobs
+        jobs = self._called if node is None else self._own or node.jobs
         activity = self.activity if node is None else describe(node)
         return StepView(self.graph, number, seconds, activity, jobs, self._rows)
 
@@ -308,11 +321,13 @@ class StepGuard:
 
     def throw(self, number: int, failure: Exception) -> None:
         """Ends step `number`, also within an operator that puts out nothing and asks for nothing:
-        at the next instruction of its Python code. A call into a library is not cut short."""
+        at the next instruction of its Python code. A call into a library is not cut short, one of
+        another program is."""
         with self._lock:
             if self._began is not None and self._number == number:
                 self.failure = self.failure or failure
                 self.interrupts.ask()
+                self.cut_short()
 
 
 def _is_shared_by_many(node: PhysicalNode) -> bool:
