@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -20,8 +20,11 @@ from sqlengine.state.keys import BUCKET_HASH_VERSION, BUCKETS
 from sqlengine.state.table import BUCKET
 
 BATCH_FORMAT: Final = 4
-STATE_FILE_FORMAT: Final = 1
+STATE_FILE_FORMAT: Final = 2
 
+_SHARED: Final = "shared"
+# The fields of a state file with tables.
+_KINDS: Final = ("tables", _SHARED, "removed")
 _ABOUT = b"sqlengine.batch"
 _BEFORE, _KIND, _OFFSET, _WRITER = "#before", "#kind", "#offset", "#writer"
 
@@ -115,24 +118,34 @@ def _unpacked(data: bytes) -> IntArray:
 
 @dataclass(frozen=True)
 class StateFile:
-    """The state of one operator for some buckets after one epoch on Spark, as dumps of its tables.
-    `shared`: tables that are equal in all partitions (watermarks of shards)."""
+    """The state of one operator for some buckets after one epoch on Spark, as dumps of its tables;
+    or what has changed since another file, `previous`: rows that were put, and keys that were
+    `removed` before. `shared`: tables that are equal in all partitions (watermarks of shards),
+    which are whole in any case."""
 
     tables: Mapping[str, pa.Table]
     shared: Mapping[str, pa.Table]
+    removed: Mapping[str, pa.Table] = field(default_factory=dict)
+    previous: str | None = None
 
 
 def encode_state(state: StateFile) -> bytes:
     """Encodes state as the length of a header (4 bytes), the header (JSON), the tables (Arrow IPC)
     and a CRC-32 of all that. Rows are sorted by bucket; the header has the first row of each."""
     blobs: list[bytes] = []
-    about: dict[str, object] = {}
-    for name, table in {**state.tables, **state.shared}.items():
-        ordered = table.take(np.argsort(table[BUCKET].to_numpy(), kind="stable"))
-        starts = np.searchsorted(ordered[BUCKET].to_numpy(), np.arange(BUCKETS + 1)).tolist()
-        blobs.append(_ipc(ordered.schema, ordered.combine_chunks().to_batches()))
-        about[name] = {"length": len(blobs[-1]), "shared": name in state.shared, "starts": starts}
-    header = {"format": STATE_FILE_FORMAT, "bucket_hash": BUCKET_HASH_VERSION, "tables": about}
+    about: list[dict[str, object]] = []
+    for kind in _KINDS:
+        for name, table in getattr(state, kind).items():
+            ordered = table.take(np.argsort(table[BUCKET].to_numpy(), kind="stable"))
+            starts = np.searchsorted(ordered[BUCKET].to_numpy(), np.arange(BUCKETS + 1)).tolist()
+            blobs.append(_ipc(ordered.schema, ordered.combine_chunks().to_batches()))
+            about.append({"name": name, "kind": kind, "length": len(blobs[-1]), "starts": starts})
+    header = {
+        "format": STATE_FILE_FORMAT,
+        "bucket_hash": BUCKET_HASH_VERSION,
+        "previous": state.previous,
+        "tables": about,
+    }
     head = json.dumps(header).encode()
     body = b"".join([len(head).to_bytes(4, "little"), head, *blobs])
     return body + zlib.crc32(body).to_bytes(4, "little")
@@ -153,17 +166,15 @@ def decode_state(data: bytes, buckets: Sequence[int]) -> StateFile:
             f" this version reads {STATE_FILE_FORMAT} and {BUCKET_HASH_VERSION}",
             hint="go on with the version that wrote it, or begin with an empty state folder",
         )
-    tables: dict[str, pa.Table] = {}
-    shared: dict[str, pa.Table] = {}
+    found: dict[str, dict[str, pa.Table]] = {kind: {} for kind in _KINDS}
     at = 4 + size
-    for name, about in header["tables"].items():
+    for about in header["tables"]:
         rows = pa.ipc.open_stream(memoryview(data)[at : at + about["length"]]).read_all()
         at += about["length"]
-        if about["shared"]:
-            shared[name] = rows
-        else:
-            tables[name] = rows.take(_rows_of(about["starts"], buckets))
-    return StateFile(tables, shared)
+        if about["kind"] != _SHARED:
+            rows = rows.take(_rows_of(about["starts"], buckets))
+        found[about["kind"]][about["name"]] = rows
+    return StateFile(**found, previous=header["previous"])
 
 
 def _rows_of(starts: Sequence[int], buckets: Sequence[int]) -> IntArray:

@@ -62,14 +62,14 @@ class CheckpointStore(Protocol):
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One delta of a table: keys to remove, then rows to put."""
+class TablePart:
+    """One delta of a table: keys to remove, then rows to put, both with the hidden columns."""
 
     puts: pa.Table
     removed: pa.Table
 
 
-def fold(parts: Sequence[_Part]) -> pa.Table:
+def fold(parts: Sequence[TablePart]) -> pa.Table:
     """Returns the rows that remain after a table's parts were applied in order, in order of
     arrival."""
     puts = pa.concat_tables([part.puts for part in parts]).combine_chunks()
@@ -91,10 +91,10 @@ def fold(parts: Sequence[_Part]) -> pa.Table:
     return puts.take(pa.array(remaining[remaining >= 0]))
 
 
-def merge_parts(parts: Sequence[_Part]) -> _Part:
+def merge_parts(parts: Sequence[TablePart]) -> TablePart:
     """Merges consecutive parts into one."""
     removed = pa.concat_tables([part.removed for part in parts])
-    return _Part(fold(parts), removed.group_by(removed.column_names).aggregate([]))
+    return TablePart(fold(parts), removed.group_by(removed.column_names).aggregate([]))
 
 
 def deltas_to_merge(rows: Sequence[int], own: int) -> int:
@@ -127,19 +127,21 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._position: str | None = None
-        self._parts: dict[str, list[_Part]] = {}
+        self._parts: dict[str, list[TablePart]] = {}
 
     def put(self, position: Position, changes: Mapping[str, TableDelta]) -> None:
         self._position = json.dumps(position)
         for name, change in changes.items():
             parts = self._parts.setdefault(name, [])
             parts.append(
-                _Part(pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed]))
+                TablePart(
+                    pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed])
+                )
             )
             if should_fold(
                 parts[0].puts.num_rows, sum(p.puts.num_rows + p.removed.num_rows for p in parts[1:])
             ):
-                self._parts[name] = [_Part(fold(parts), parts[0].removed.slice(0, 0))]
+                self._parts[name] = [TablePart(fold(parts), parts[0].removed.slice(0, 0))]
 
     def load(self) -> Loaded | None:
         if self._position is None:
@@ -180,7 +182,7 @@ class _Writes:
         self.puts: dict[bytes, bytes] = {}
         self.deletes: list[bytes] = []
 
-    def put(self, part: _Part, *, base: bool) -> _Blob:
+    def put(self, part: TablePart, *, base: bool) -> _Blob:
         blob = _Blob(self.head.next_number, part.puts.num_rows + part.removed.num_rows, base)
         self.head.next_number += 1
         self.puts[_key(blob.number)] = _encode(part)
@@ -226,7 +228,7 @@ class BlobStore(ABC):
             # An unchanged table writes nothing; a new one writes an empty base, so that it exists.
             if blobs and not change.puts.num_rows and not change.removed.num_rows:
                 continue
-            part = _Part(
+            part = TablePart(
                 pa.Table.from_batches([change.puts]), pa.Table.from_batches([change.removed])
             )
             base = sum(b.rows for b in blobs if b.base)
@@ -256,7 +258,7 @@ class BlobStore(ABC):
         work.delete(blobs)
         self._commit(work)
 
-    def _add(self, work: _Writes, blobs: Sequence[_Blob], part: _Part) -> list[_Blob]:
+    def _add(self, work: _Writes, blobs: Sequence[_Blob], part: TablePart) -> list[_Blob]:
         """Adds a part as a delta; merges it with the last deltas where there are too many."""
         deltas = [blob for blob in blobs if not blob.base]
         if len(deltas) < _MOST_DELTAS:
@@ -268,20 +270,22 @@ class BlobStore(ABC):
         merged = merge_parts([*self._parts(deltas[-count:]), part])
         return [*blobs[:-count], work.put(merged, base=False)]
 
-    def _fold(self, work: _Writes, blobs: Sequence[_Blob], part: _Part) -> list[_Blob]:
+    def _fold(self, work: _Writes, blobs: Sequence[_Blob], part: TablePart) -> list[_Blob]:
         """Replaces the base and all deltas by a new base."""
         rows = fold([*self._parts(blobs), part])
         nothing = part.removed.slice(0, 0)
         work.delete(blobs)
         starts = range(0, max(rows.num_rows, 1), _ROWS_PER_BLOB)
-        return [work.put(_Part(rows.slice(s, _ROWS_PER_BLOB), nothing), base=True) for s in starts]
+        return [
+            work.put(TablePart(rows.slice(s, _ROWS_PER_BLOB), nothing), base=True) for s in starts
+        ]
 
     def _commit(self, work: _Writes) -> None:
         self._write({**work.puts, _HEAD: _encode_head(work.head)}, work.deletes)
         # After a write that failed, the old head and its blobs are still what is stored.
         self._head = work.head
 
-    def _parts(self, blobs: Sequence[_Blob]) -> Iterator[_Part]:
+    def _parts(self, blobs: Sequence[_Blob]) -> Iterator[TablePart]:
         for blob in blobs:
             data = self._get(_key(blob.number))
             if data is None:
@@ -320,16 +324,16 @@ _HEAD = b"head"
 _LENGTH = struct.Struct("<Q")
 
 
-def _encode(part: _Part) -> bytes:
+def _encode(part: TablePart) -> bytes:
     puts = _ipc(part.puts)
     return _LENGTH.pack(len(puts)) + puts + _ipc(part.removed)
 
 
-def _decode(data: bytes) -> _Part:
+def _decode(data: bytes) -> TablePart:
     (length,) = _LENGTH.unpack_from(data)
     view = memoryview(data)
     puts, removed = view[_LENGTH.size : _LENGTH.size + length], view[_LENGTH.size + length :]
-    return _Part(pa.ipc.open_stream(puts).read_all(), pa.ipc.open_stream(removed).read_all())
+    return TablePart(pa.ipc.open_stream(puts).read_all(), pa.ipc.open_stream(removed).read_all())
 
 
 def _ipc(rows: pa.Table) -> bytes:

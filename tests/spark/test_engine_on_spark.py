@@ -17,7 +17,7 @@ import pytest
 from parser.errors import UnsupportedError
 from sqlengine.config import Config, Target
 from sqlengine.engine import Engine
-from sqlengine.executors.spark import keyed
+from sqlengine.executors.spark import state_files
 from sqlengine.graphs.event_times import event_times
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.machine import THIS, Machine
@@ -279,7 +279,7 @@ def test_a_fault_in_a_task_is_seen_and_loses_nothing(
         raise RuntimeError("the task is confused")
 
     with monkeypatch.context() as patch:
-        patch.setattr(keyed, "create", fails)
+        patch.setattr(state_files, "create", fails)
         world.write(engine, 10)
         told = eventually(lambda: engine.graphs.problem)
         assert "internal error in a task on Spark" in told

@@ -8,6 +8,7 @@ those of the embedded executor: the graph's runner polls sources, logs epochs an
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -68,7 +69,8 @@ class SparkOptions:
     their operators; `rules` gives what tasks may do, once Spark has started; `partitions`: the
     number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
     kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
-    has repeated tasks before."""
+    has repeated tasks before. Behind a whole file of state come at most so many with the changes
+    (`deltas`, 0 for none), where that has at least `whole_rows`."""
 
     folder: Path
     rows_per_turn: int
@@ -77,6 +79,8 @@ class SparkOptions:
     partitions: int | None = None
     durable: bool = False
     attempts: int = 1
+    deltas: int = 16
+    whole_rows: int = 4096
 
     @property
     def uri(self) -> str:
@@ -107,6 +111,7 @@ class SparkExecutor(EmbeddedExecutor):
         self._budget = Budget()
         self._version = self._last_version = 0
         self._rows_read = 0
+        self.state_files: Counter[str] = Counter()
         self._timer: int | None = None
 
     # ---- changes of the plan ---------------------------------------------------------------------
@@ -239,10 +244,13 @@ class SparkExecutor(EmbeddedExecutor):
             before,
             crc32(msgspec.json.encode(record)),
             self._version == self._last_version,
+            options.deltas,
+            options.whole_rows,
         )
         result = run_job(session, self._tasks, step, options.uri, splits)
         self._last_version = self._version
-        self._state.advance(step, len(self._cut.keyed))
+        self._state.advance(step, len(self._cut.keyed), result.counts.oldest)
+        self.state_files.update(result.counts.wrote)
         if not options.durable:  # a task that is late may still read what was before
             self.discard_before(before)
         return result
@@ -280,7 +288,7 @@ class SparkExecutor(EmbeddedExecutor):
         return table
 
     def discard_before(self, state: TaskState) -> None:
-        discard_before(self._options.uri, state.epoch)
+        discard_before(self._options.uri, state.epoch if state.oldest < 0 else state.oldest)
 
 
 def _nowhere(sink: str, batch: Batch) -> None: ...

@@ -61,9 +61,10 @@ class KeptState:
         self._logs = {source: dict.fromkeys(logs) for source, logs in state.logs.items()}
         self.ticks = [(node, decode_batch(data)) for node, data in state.ticks]
 
-    def advance(self, step: Step, stages: int) -> None:
-        """Notes that an epoch is complete."""
-        self._at = TaskState(step.epoch, step.digest, step.partitions, stages)
+    def advance(self, step: Step, stages: int, oldest: int | None) -> None:
+        """Notes that an epoch is complete, which needs files of epochs from `oldest` on."""
+        oldest = step.epoch if oldest is None else oldest
+        self._at = TaskState(step.epoch, step.digest, step.partitions, stages, oldest=oldest)
         self.ticks, self._read = [], None
 
     def know(self, source: str, shard: str) -> None:

@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 from sqlengine.batch import MIN_WATERMARK, Batch, concat, empty, joined_steps
 from sqlengine.executors.seeds import spread_seed
 from sqlengine.executors.spark.boundary import failed
-from sqlengine.executors.spark.state_files import create, restored, state_path
+from sqlengine.executors.spark.saved_tables import SavedTables
+from sqlengine.executors.spark.state_files import restored
 from sqlengine.executors.spark.worker import (
     CHUNK_COLUMNS,
     END_OF_EPOCH,
@@ -43,7 +44,7 @@ from sqlengine.executors.spark.worker import (
     frames_of,
     to_frames,
 )
-from sqlengine.executors.wire import StateFile, decode_batch, encode_state
+from sqlengine.executors.wire import decode_batch
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import ShardTimes, decode_times
 
@@ -66,6 +67,7 @@ class _StageInstance:
     context: TaskContext
     ports: Mapping[int, Exchange]
     salt: int
+    saved: SavedTables
 
 
 _instances: dict[tuple[str, int, int], _StageInstance] = {}
@@ -98,8 +100,11 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
         for at, inputs in _chunks(instance, step, arrived)
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
-    yield _counts(instance, partition).frame()
-    _save(instance, step, folder, stage, partition)
+    counts = _counts(instance, partition)
+    saved = instance.saved.save(instance.context.tables, step, folder, stage, partition)
+    yield msgspec.structs.replace(
+        counts, oldest=instance.saved.chain.base_epoch, wrote=saved
+    ).frame()
     _cache(instance, (plan.name, stage, partition))
 
 
@@ -237,7 +242,8 @@ def _open_stage(
         if kept == (before.epoch, before.digest, step.version, step.partitions):
             instance.step = step
             return instance
-    context = TaskContext(restored(step, folder, stage, partition))
+    begins = restored(step, folder, stage, partition)
+    context = TaskContext(begins.tables)
     ports = dict(plan.ports(stage))
     times = {}
     for port in (p for p, e in ports.items() if e.source == STATELESS):
@@ -248,12 +254,5 @@ def _open_stage(
     operator.open(context)
     # Partitions of a stage must not draw the same random numbers.
     salt = spread_seed(stage << 16 | partition)
-    return _StageInstance(step, operator, times, context, ports, salt)
-
-
-def _save(instance: _StageInstance, step: Step, folder: str, stage: int, partition: int) -> None:
-    tables = instance.context.tables
-    dumps = {n: t.dump() for n, t in tables.items()}
-    shared = {n: d for n, d in dumps.items() if tables[n].everywhere}
-    state = StateFile({n: d for n, d in dumps.items() if n not in shared}, shared)
-    create(state_path(folder, step, stage, partition), encode_state(state))
+    saved = SavedTables(begins.chain, context.versions)
+    return _StageInstance(step, operator, times, context, ports, salt, saved)

@@ -3,24 +3,68 @@ jobs bring along. Does not import Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs
 
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import TIMES, Step, bucket_range
-from sqlengine.executors.wire import StateFile, decode_state, is_whole
+from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
 from sqlengine.operators.watermark import decode_times, encode_times
 from sqlengine.state.keys import BUCKETS
+from sqlengine.state.store import TablePart, fold
+from sqlengine.state.table import BUCKET, SEQUENCE
+
+_WHOLE: Final = ".state"
+_DELTA: Final = ".delta"
 
 
-def restored(step: Step, folder: str, stage: int, partition: int) -> dict[str, pa.Table]:
-    """Returns the state with which a partition of a stage begins, by the tables' full names. Behind
-    a change of the plan tables may come from any stage."""
+@dataclass(frozen=True)
+class Chain:
+    """The files of one partition: a whole one of `base_epoch` with `base_rows` rows, and `deltas`
+    with the changes since, of `delta_rows` rows. -1: none, so that the next file is whole."""
+
+    base_epoch: int = -1
+    deltas: int = 0
+    base_rows: int = 0
+    delta_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The state with which a partition of a stage begins, by the tables' full names; and the files
+    that it comes from, where the next one may have the changes alone."""
+
+    tables: dict[str, pa.Table]
+    chain: Chain
+
+
+def continues_files(step: Step) -> bool:
+    """True if a partition has the buckets and the tables of the files of the epoch before."""
+    before = step.before
+    alone = not (before.seeds or before.renamed or before.scans)
+    return step.continues and alone and before.epoch >= 0 and before.partitions == step.partitions
+
+
+def restored(step: Step, folder: str, stage: int, partition: int) -> Restored:
+    """Reads the state with which a partition of a stage begins. Behind a change of the plan tables
+    may come from any stage."""
     wanted = bucket_range(partition, step.partitions)
+    if continues_files(step):
+        files = _chain(folder, state_name(step.before, stage, partition), wanted)
+        state, rows = _folded([f for _, f in files]), [_rows(f) for _, f in files]
+        chain = Chain(_epoch_in(files[0][0]), len(files) - 1, rows[0], sum(rows[1:]))
+        return Restored({**state.tables, **state.shared}, chain)
     stages = [stage] if step.continues else range(1, step.before.stages + 1)
-    return _named(step.before, _read_tables(folder, step.before, stages, wanted))
+    tables = _named(step.before, _read_tables(folder, step.before, stages, wanted))
+    return Restored(tables, Chain())
+
+
+def _rows(state: StateFile) -> int:
+    return sum(t.num_rows for t in (*state.tables.values(), *state.removed.values()))
 
 
 def all_tables(folder: str, state: TaskState) -> dict[str, pa.Table]:
@@ -52,30 +96,70 @@ def _read_tables(
     """Reads rows of the `wanted` buckets; a table that is equal in all partitions comes once."""
     parts: dict[str, list[pa.Table]] = {}
     shared: dict[str, pa.Table] = {}
-    for read in _files(folder, state, stages, wanted):
+    for read in _states(folder, state, stages, wanted):
         for name, rows in read.tables.items():
             parts.setdefault(name, []).append(rows)
         shared |= read.shared
     return {**{n: pa.concat_tables(p) for n, p in parts.items()}, **shared}
 
 
-def _files(
+def _states(
     folder: str, state: TaskState, stages: Iterable[int], wanted: Collection[int]
 ) -> Iterator[StateFile]:
+    """Reads the state of each partition that has wanted buckets, and what was brought, whole."""
     for partition in range(state.partitions):
         mine = sorted(set(wanted).intersection(bucket_range(partition, state.partitions)))
         for stage in stages if mine else ():
-            path = state_path(folder, state, stage, partition)
-            yield decode_state(_read(path), mine)
+            files = _chain(folder, state_name(state, stage, partition), mine)
+            yield _folded([file for _, file in files])
     for seed in state.seeds:
         yield decode_state(_read(seed), sorted(wanted))
 
 
-def state_path(folder: str, at: TaskState | Step, stage: int, partition: int) -> str:
-    """Returns the file with the state of a partition of a stage after an epoch. An attempt with
-    another number of partitions has other files: its partitions hold other buckets."""
-    name = f"{stage}-{partition:03}-of-{at.partitions:03}.state"
-    return f"{folder}/state/{at.epoch:012}-{at.digest:08x}/{name}"
+def _chain(folder: str, name: str, buckets: Collection[int]) -> list[tuple[str, StateFile]]:
+    """Reads a file and those of which it has the changes, oldest first, with their names."""
+    chain: list[tuple[str, StateFile]] = []
+    following: str | None = name
+    while following is not None:
+        state = decode_state(_read_state(folder, following), sorted(buckets))
+        chain.append((following, state))
+        following = state.previous
+    return chain[::-1]
+
+
+def _folded(chain: Sequence[StateFile]) -> StateFile:
+    """Returns the state that a whole file and the changes behind it make."""
+    if len(chain) == 1:
+        return chain[0]
+    parts: dict[str, list[TablePart]] = {}
+    for state in chain:
+        for name, rows in state.tables.items():
+            removed = state.removed.get(name, rows.slice(0, 0).select([SEQUENCE, BUCKET]))
+            parts.setdefault(name, []).append(TablePart(rows, removed.select([SEQUENCE, BUCKET])))
+    return StateFile({name: fold(p) for name, p in parts.items()}, chain[-1].shared)
+
+
+def state_name(at: TaskState | Step, stage: int, partition: int) -> str:
+    """Returns the name of the state of a partition of a stage after an epoch. An attempt with
+    another number of partitions has other ones: its partitions hold other buckets."""
+    name = f"{stage}-{partition:03}-of-{at.partitions:03}"
+    return f"{at.epoch:012}-{at.digest:08x}/{name}"
+
+
+def save(folder: str, name: str, state: StateFile) -> None:
+    """Writes state, whole or what has changed; attempts may write both, which give the same."""
+    kind = _WHOLE if state.previous is None else _DELTA
+    create(f"{folder}/state/{name}{kind}", encode_state(state))
+
+
+def _read_state(folder: str, name: str) -> bytes:
+    """Reads state of that name: a whole file where there is one, since an attempt may have counted
+    on it and nothing before is needed."""
+    whole = f"{folder}/state/{name}{_WHOLE}"
+    system, path = fs.FileSystem.from_uri(whole)
+    if system.get_file_info(path).type is fs.FileType.File and is_whole(data := _read(whole)):
+        return data
+    return _read(f"{folder}/state/{name}{_DELTA}")
 
 
 def discard_before(folder: str, epoch: int) -> None:
@@ -96,6 +180,10 @@ def _listed(uri: str) -> list[fs.FileInfo]:
 
 def _epoch_of(found: fs.FileInfo) -> int:
     return int(found.base_name.rpartition("-")[0])
+
+
+def _epoch_in(name: str) -> int:
+    return int(name.partition("/")[0].rpartition("-")[0])
 
 
 def _read(uri: str) -> bytes:

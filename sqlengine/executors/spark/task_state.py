@@ -12,7 +12,8 @@ class TaskState(msgspec.Struct, frozen=True):
     `logs`: the logs of each source that have been read. The next epoch begins with `ticks` (encoded
     batches by source), takes the state of tables under their `renamed` names, by the new one, and
     that of `seeds` (files), which jobs have brought. `scans`: those that go on for others, by the
-    names of these, in renamed times."""
+    names of these, in renamed times. Files hold what has changed since others: `oldest` is the
+    first epoch of which one is still needed."""
 
     epoch: int = -1
     digest: int = 0
@@ -23,3 +24,4 @@ class TaskState(msgspec.Struct, frozen=True):
     renamed: dict[str, str] = {}
     seeds: list[str] = []
     scans: dict[str, str] = {}
+    oldest: int = -1

@@ -66,16 +66,21 @@ def merged(parts: Iterable[Counts]) -> Counts:
     read, rows = 0, Counter[str]()
     nodes: dict[str, Counter[str]] = {}
     timers: list[int] = []
+    oldest: list[int] = []
+    wrote = Counter[str]()
     times: dict[str, dict[str, tuple[int, int]]] = {}
     for part in parts:
         timers += () if part.timer is None else (part.timer,)
         times |= part.times
+        oldest += () if part.oldest is None else (part.oldest,)
+        wrote.update(part.wrote)
         read += part.read
         rows.update(part.rows)
         for node, counters in part.nodes.items():
             nodes.setdefault(node, Counter()).update(counters)
     counters_by_node = {node: dict(counters) for node, counters in nodes.items()}
-    return Counts(read, dict(rows), counters_by_node, min(timers, default=None), times)
+    timer, first = min(timers, default=None), min(oldest, default=None)
+    return Counts(read, dict(rows), counters_by_node, timer, times, first, dict(wrote))
 
 
 def bound_for(stage: int) -> int:
@@ -106,13 +111,16 @@ class ChunkOutput:
 class Counts(msgspec.Struct, frozen=True):
     """The work of a task: the rows that it `read`, those that it gave to sinks by job, and counters
     by node. `timer`: the processing time (ms) at which an operator wants a tick. `times`: what
-    `ShardTimes` has behind an exchange, by its name; '' stands for all shards."""
+    `ShardTimes` has behind an exchange, by its name; '' stands for all shards. `oldest`: the epoch
+    of the first file that is needed for its state; `wrote`: files and rows of state, by kind."""
 
     read: int = 0
     rows: dict[str, int] = {}
     nodes: dict[str, dict[str, int]] = {}
     timer: int | None = None
     times: dict[str, dict[str, tuple[int, int]]] = {}
+    oldest: int | None = None
+    wrote: dict[str, int] = {}
 
     def frame(self) -> pa.RecordBatch:
         """Returns the frame that tells the driver."""
@@ -186,7 +194,8 @@ class Step(msgspec.Struct, frozen=True):
 
     `proctime` in ms. `before`: the state with which it begins, and `continues` if that is of the
     same version. `digest`: of the epoch's record; a number may come again with another record,
-    where a power loss took the first."""
+    where a power loss took the first. At most so many files of changes (`deltas`) follow a whole
+    one, and a state of less than `whole_rows` is always written whole."""
 
     epoch: int
     version: int
@@ -196,17 +205,21 @@ class Step(msgspec.Struct, frozen=True):
     before: TaskState
     digest: int = 0
     continues: bool = False
+    deltas: int = 0
+    whole_rows: int = 0
 
 
 @dataclass
 class TaskContext:
     """The context of operators in a task: tables, filled from `restored` by their full names.
-    `prefix` stands before the names of tables that are opened from now on."""
+    `prefix` stands before the names of tables that are opened from now on; `versions`: of each as
+    it was filled."""
 
     restored: Mapping[str, pa.Table] = field(default_factory=dict)
     tables: dict[str, KeyedTable] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
     prefix: str = ""
+    versions: dict[str, int] = field(default_factory=dict)
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
@@ -215,6 +228,7 @@ class TaskContext:
         self.tables[full] = table = KeyedTable(full, keys, values, exchange)
         if full in self.restored:
             table.load(self.restored[full])
+        self.versions[full] = table.version
         return table
 
     def check_step(self) -> None: ...
