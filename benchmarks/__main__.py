@@ -24,6 +24,7 @@ from benchmarks import (
     rules_gen,
     rules_real,
     rules_real_flink,
+    spark,
     state,
 )
 from benchmarks.nexmark import compare as nexmark
@@ -44,15 +45,16 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "instances": instances.run,
     "moves": moves.run,
     "planning": planning.run,
+    "spark": spark.run,
     "state": state.run,
     "kernels": kernels.run,
     "kernels_flink": kernels_flink.run,
     "nexmark": nexmark.run,
     "nexmark_flink": nexmark.run_flink,
 }
-# Needs a Java and minutes: only by name.
+# Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
-    {"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink"}
+    {"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink", "spark"}
 )
 
 

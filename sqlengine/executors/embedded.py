@@ -255,6 +255,10 @@ class EmbeddedExecutor:
         """The tables of a node by the operator's names; none if it keeps none or does not run."""
         return self.tables_here(node)
 
+    def sizes_of(self, node: str) -> dict[str, tuple[int, int]]:
+        """The rows and bytes of each table of a node, by the operator's names."""
+        return {name: (len(table), table.bytes) for name, table in self.tables_of(node).items()}
+
     def tables_here(self, node: str) -> dict[str, KeyedTable]:
         """The tables of a node as far as they are in this process, see `tables_of`."""
         names = self.running[node].context.names if node in self.running else ()
@@ -262,7 +266,7 @@ class EmbeddedExecutor:
 
     def layouts(self, node: str) -> dict[str, str]:
         """The layout of each table of a running node, by the table's name."""
-        return {name: table.layout for name, table in self.tables_of(node).items()}
+        return {name: table.layout for name, table in self.tables_here(node).items()}
 
     def created_at_version(self) -> dict[str, int]:
         """The graph version that created each node with tables."""

@@ -71,9 +71,10 @@ def footprint(
         else graph.jobs.get(job, ())
     )
     for node in sorted((graph.nodes[n] for n in names), key=lambda n: n.rank):
-        tables = executor.tables_of(node.id)
-        if tables:
-            sizes = tuple(TableSize(n, t.layout, len(t), t.bytes) for n, t in tables.items())
+        layouts = executor.layouts(node.id)
+        if layouts:
+            known = executor.sizes_of(node.id)
+            sizes = tuple(TableSize(n, layout, *known[n]) for n, layout in layouts.items())
             yield OperationState(node.id, name_of(node.plan), node.plan.stateful, node.jobs, sizes)
 
 

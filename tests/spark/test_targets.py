@@ -181,3 +181,17 @@ def test_without_spark_the_job_that_asks_for_it_is_refused(tmp_path: Path) -> No
         engine.move("rule", "spark")
     assert not runs_on_spark(engine, "rule")
     engine.close()
+
+
+def test_a_limit_of_memory_holds_in_tasks(engine: Engine, world: World) -> None:
+    """Other jobs on Spark go on."""
+    engine.submit("totals", ON_SPARK + TOTALS.format("id < 10"))
+    keys = "INSERT INTO alerts SELECT 'x', id FROM (SELECT DISTINCT id, k || CAST(id AS STRING) FROM events)"
+    engine.submit("large", ON_SPARK + "SET 'memory.limit' = '1 mb';" + keys)
+    lines = [
+        b'{"id": %d, "k": "a", "v": 1, "ts": "2024-01-01 00:00:00"}' % n for n in range(30_000)
+    ]
+    engine.broker.append("events", 0, lines, timestamp_ms=0)
+    eventually(lambda: not engine.graphs.runs("large"))
+    assert "'memory.limit' is 1.0 MB" in str(engine.job("large").reason)
+    assert engine.graphs.runs("totals")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
+from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed
 from sqlengine.executors.spark.fragment import FragmentOperator
@@ -113,6 +114,7 @@ class SparkExecutor(EmbeddedExecutor):
         self._rows_read = 0
         self.state_files: Counter[str] = Counter()
         self._timer: int | None = None
+        self._sizes: Mapping[str, tuple[int, int]] | None = None
 
     # ---- changes of the plan ---------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class SparkExecutor(EmbeddedExecutor):
         none = {name: rows.slice(0, 0) for name, rows in state.tables.items()}
         super().switch(prepared, replace(state, tables=none))
         self._cut = cut_plan(self.plan, self.created_at_version())
-        self._tasks = None
+        self._tasks = self._sizes = None
         self._version += 1
         must_tick = self._state.switch(cut, self._cut, plan, self.plan, state.inherited)
         for node, source in state.inherited.items():
@@ -204,7 +206,7 @@ class SparkExecutor(EmbeddedExecutor):
                     write(self._cut.sinks[port], rows)
 
     def _count(self, counts: Counts) -> None:
-        self._rows_read, self._timer = counts.read, counts.timer
+        self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
         self._rows.update(counts.rows)
         for node, counters in counts.nodes.items():
             self.running[node].context.counters.update(counters)
@@ -274,6 +276,13 @@ class SparkExecutor(EmbeddedExecutor):
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
         """See `EmbeddedExecutor`: copies of what the tasks have."""
         return {name: self._filled(node, shell) for name, shell in self.tables_here(node).items()}
+
+    def sizes_of(self, node: str) -> dict[str, tuple[int, int]]:
+        """See `EmbeddedExecutor`: as tasks told them in the last epoch."""
+        if self._sizes is None:
+            return super().sizes_of(node)
+        names = self.running[node].context.names if node in self.running else ()
+        return {local_name(name): self._sizes.get(name, (0, 0)) for name in names}
 
     def _filled(self, node: str, shell: KeyedTable) -> KeyedTable:
         exchange = None if shell.everywhere else shell.exchange

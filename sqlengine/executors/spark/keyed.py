@@ -127,7 +127,9 @@ def _counts(instance: _StageInstance, partition: int) -> Counts:
         rows = decode_times(instance.context.tables[f"{name}/{WATERMARKS}"].dump())
         told[name] = {shard or "": row for shard, row in rows.items()}
     timer = min((t for t in timers if t is not None), default=None)
-    return msgspec.structs.replace(counts, timer=timer, times=told)
+    tables = instance.context.tables.items()
+    sizes = {n: (len(t), t.bytes) for n, t in tables if partition == 0 or not t.everywhere}
+    return msgspec.structs.replace(counts, timer=timer, times=told, sizes=sizes)
 
 
 def _chunks(

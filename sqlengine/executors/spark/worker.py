@@ -67,6 +67,7 @@ def merged(parts: Iterable[Counts]) -> Counts:
     nodes: dict[str, Counter[str]] = {}
     timers: list[int] = []
     oldest: list[int] = []
+    sizes: dict[str, tuple[int, int]] = {}
     wrote = Counter[str]()
     times: dict[str, dict[str, tuple[int, int]]] = {}
     for part in parts:
@@ -74,13 +75,16 @@ def merged(parts: Iterable[Counts]) -> Counts:
         times |= part.times
         oldest += () if part.oldest is None else (part.oldest,)
         wrote.update(part.wrote)
+        for name, (rows_in, size) in part.sizes.items():
+            known = sizes.get(name, (0, 0))
+            sizes[name] = known[0] + rows_in, known[1] + size
         read += part.read
         rows.update(part.rows)
         for node, counters in part.nodes.items():
             nodes.setdefault(node, Counter()).update(counters)
     counters_by_node = {node: dict(counters) for node, counters in nodes.items()}
     timer, first = min(timers, default=None), min(oldest, default=None)
-    return Counts(read, dict(rows), counters_by_node, timer, times, first, dict(wrote))
+    return Counts(read, dict(rows), counters_by_node, timer, times, first, dict(wrote), sizes)
 
 
 def bound_for(stage: int) -> int:
@@ -112,7 +116,8 @@ class Counts(msgspec.Struct, frozen=True):
     """The work of a task: the rows that it `read`, those that it gave to sinks by job, and counters
     by node. `timer`: the processing time (ms) at which an operator wants a tick. `times`: what
     `ShardTimes` has behind an exchange, by its name; '' stands for all shards. `oldest`: the epoch
-    of the first file that is needed for its state; `wrote`: files and rows of state, by kind."""
+    of the first file that is needed for its state; `wrote`: files and rows of state, by kind;
+    `sizes`: rows and bytes of tables, by their full names."""
 
     read: int = 0
     rows: dict[str, int] = {}
@@ -121,6 +126,7 @@ class Counts(msgspec.Struct, frozen=True):
     times: dict[str, dict[str, tuple[int, int]]] = {}
     oldest: int | None = None
     wrote: dict[str, int] = {}
+    sizes: dict[str, tuple[int, int]] = {}
 
     def frame(self) -> pa.RecordBatch:
         """Returns the frame that tells the driver."""
