@@ -188,7 +188,7 @@ class Deployment:
         if self._graphs.runs(current):
             return self._graphs.of(current)
         target = self._target(work, name)
-        own = self._graphs.graph_name(_own_graph_name(version), target)
+        own = self._graphs.targets.graph_name(_own_graph_name(version), target)
         return self._graphs.place(work.ready[name], own, target)
 
     def _graph_name(
@@ -197,19 +197,19 @@ class Deployment:
         if version.name in graphs:
             return graphs[version.name].name
         target = self._target(work, version.name)
-        return self._graphs.graph_name(_own_graph_name(version), target)
+        return self._graphs.targets.graph_name(_own_graph_name(version), target)
 
     def _target(self, work: Work, name: str) -> Target:
         """Returns where a job of the request runs from now on."""
         plan, asked = work.ready[name], work.request.targets.get(name)
         told = asked or self._registry.told(work.kept.get(name, name), plan)
-        return self._graphs.target(plan.settings, told)
+        return self._graphs.targets.of(plan.settings, told)
 
     def _refuse_unfit_for_target(self, work: Work) -> None:
         """Refuses jobs that cannot run where they should."""
         for name, plan in list(work.ready.items()):
             try:
-                self._graphs.check_target(plan, self._target(work, name))
+                self._graphs.targets.check(plan, self._target(work, name))
             except SqlError as error:
                 work.refuse(name, error)
 

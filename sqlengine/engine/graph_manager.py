@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import JobError, SqlError, UnsupportedError
+from parser.errors import JobError, SqlError
 from planner.graph.distribution import why_not_distributed
 from planner.logical import Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
@@ -30,16 +30,16 @@ from sqlengine.engine.table_access import TableAccess, scans
 from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
-from sqlengine.executors.spark.supported import check_statements
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph, open_graph
+from sqlengine.graphs.targets import Targets
 from sqlengine.graphs.totals import GraphTotals
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.jobs.targets import graph_for, is_main, target_in, target_of
+from sqlengine.jobs.targets import is_main
 from sqlengine.snapshots.savepoints import Restoration
 
 log = logging.getLogger("sqlengine")
@@ -60,12 +60,13 @@ class GraphManager:
     """Opens, places jobs in, and closes the graphs of one engine.
 
     `by_name` always has MAIN. Only the thread that makes changes adds or removes graphs; others
-    read a copy. `tables` opens tables beside the graphs.
+    read a copy. `tables` opens tables beside the graphs, `targets` says where these run.
     """
 
     def __init__(self, host: GraphHost, plan_of: PlanOf, instances: InstanceGroups) -> None:
         self._host = host
         self.tables = TableAccess(host)
+        self.targets = Targets(host)
         self._plan_of = plan_of
         self._instances = instances
         self._started = False
@@ -201,37 +202,9 @@ class GraphManager:
         main = self._main_of(target)
         return self.get_or_create(name) if self._has_read_past(main, plan) else main
 
-    def target(self, settings: Mapping[str, str], told: str = "") -> Target:
-        """Returns where a job runs: where it was `told` to, or as its settings or the server's
-        say."""
-        return target_of(told) if told else target_in(settings, self._host.config.target)
-
-    def graph_name(self, name: str, target: Target) -> str:
-        """Returns the name of a graph that runs on `target`."""
-        return graph_for(name, target, self._host.config.target)
-
-    def own_graph(self, job: Job) -> str:
-        """Returns a name for a graph of its own that no graph has had, since the epoch log keeps
-        the records of those that are gone."""
-        name = f"{job.name}@{job.version}-{self._host.machine.clock()}-{self.log_end}"
-        return self.graph_name(name, self.target(job.settings, job.target))
-
-    def check_target(self, plan: PlannedJob, target: Target) -> None:
-        """Raises SqlError where a job cannot run on `target`."""
-        if target == "spark":
-            if limits_in(plan.settings).group is not None:
-                hint = "leave out 'job.isolation', which names a process of this machine"
-                raise UnsupportedError("isolation groups do not run on Spark", hint=hint)
-            self._host.require_spark()
-            check_statements(plan.sinks)
-
-    def runs_on(self, graph: ManagedGraph) -> Target:
-        """Returns where a graph runs."""
-        return self._host.target(graph.name)
-
     def _main_of(self, target: Target) -> RunningGraph:
         """Returns the graph that jobs of a target share, where they run in no parts."""
-        graph = self.get_or_create(self.graph_name(MAIN, target))
+        graph = self.get_or_create(self.targets.graph_name(MAIN, target))
         assert isinstance(graph, RunningGraph)
         return graph
 
@@ -242,8 +215,7 @@ class GraphManager:
 
     def shared_graph(self, job: Job) -> ManagedGraph:
         """Returns the graph that a running job shares with others, or would share."""
-        target = self.target(job.settings, job.target)
-        return self._shared_graph(job.settings, self.sinks(job.name), target)
+        return self._shared_graph(job.settings, self.sinks(job.name), self.targets.of_job(job))
 
     def can_distribute(self, job: Job) -> bool:
         """True if a running job can run in parts. Computed once for each version."""
@@ -267,7 +239,7 @@ class GraphManager:
     def shared_graph_for(self, plan: PlannedJob, told: str) -> ManagedGraph:
         """Returns the graph that a job with this plan would share with others, which is `told`
         where to run."""
-        target = self.target(plan.settings, told)
+        target = self.targets.of(plan.settings, told)
         return self._shared_graph(plan.settings, plan.sinks, target)
 
     def _shared_graph(
@@ -384,7 +356,7 @@ class GraphManager:
                 else "in a process of its own"
             )
             return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
-        if self.runs_on(graph) == "spark":
+        if self.targets.of_graph(graph) == "spark":
             return f"in graph '{graph.name}', on Spark" + (f": {job.reason}" if job.reason else "")
         why = (
             job.reason

@@ -227,12 +227,14 @@ class JobLifecycle:
         else:  # the savepoint knows the definitions that the version was submitted with
             plan = self._registry.plan_of(job)
         # A new name with each start: the epoch log still has the records of the graphs before.
-        own = self._graphs.own_graph(job)
+        own = self._graphs.targets.own_graph(job)
         if path is not None:
             restoration = self._savepoints.restoration(job.name, plan, path)
             graph = self._graphs.restore(own, job.name, job.version, restoration)
         elif begin in (None, BEGINS[0]):
-            graph = self._graphs.place(plan, own, self._graphs.target(plan.settings, job.target))
+            graph = self._graphs.place(
+                plan, own, self._graphs.targets.of(plan.settings, job.target)
+            )
             graph.switch(
                 graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {})
             )
@@ -270,11 +272,11 @@ class JobLifecycle:
         """
         self._pending.finish()
         job, target = self._registry.job(name), target_of(to)
-        self._graphs.check_target(self._registry.plan_of(job), target)
+        self._graphs.targets.check(self._registry.plan_of(job), target)
         if not self._graphs.runs(name):
             self._tell(job, target)
             return Outcome(name, "moved", job.version)
-        if self._graphs.runs_on(self._graphs.of(name)) == target:
+        if self._graphs.targets.of_graph(self._graphs.of(name)) == target:
             self._tell(job, target)
             return Outcome(name, "unchanged", job.version)
         # First the log: after a crash the job goes on its way.
@@ -293,8 +295,8 @@ class JobLifecycle:
         job = self._registry.log.jobs.get(name)
         if job is None or not self._graphs.runs(name):
             return
-        wanted = self._graphs.target(job.settings, job.target)
-        if self._graphs.runs_on(self._graphs.of(name)) != wanted:
+        wanted = self._graphs.targets.of_job(job)
+        if self._graphs.targets.of_graph(self._graphs.of(name)) != wanted:
             try:
                 self._move(name)
             except SqlError as error:

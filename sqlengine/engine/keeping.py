@@ -156,7 +156,7 @@ class Keeping:
         paused: bool = False,
     ) -> None:
         first = self._registry.job(next(iter(versions)))
-        name = self._graphs.own_graph(first) if shared is None else shared.name
+        name = self._graphs.targets.own_graph(first) if shared is None else shared.name
         change = PendingChange(dict(versions), dict.fromkeys(versions, name), handover=key)
         self._registry.log.begin(change, (), self._registry.clock())
         try:

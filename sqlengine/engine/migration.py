@@ -58,7 +58,7 @@ class Migrations:
 
     def move_to_own_graph(self, job: Job, cause: Cause, reason: str | None) -> None:
         """Moves a job into a graph of its own. Raises SqlError if it stays where it is."""
-        target = self._graphs.get_or_create(self._graphs.own_graph(job))
+        target = self._graphs.get_or_create(self._graphs.targets.own_graph(job))
         self._move([job], target, cause, reason, None)
 
     def move_to_shared_graph(self, job: Job) -> None:
@@ -194,7 +194,7 @@ class Migrations:
         unanswered = source.runner.outputs.unanswered([job.name for job in jobs])
         if unanswered is not None:
             raise unanswered
-        handover = self._graphs.own_graph(jobs[0])
+        handover = self._graphs.targets.own_graph(jobs[0])
         versions = {job.name: job.version for job in jobs}
         graphs = dict.fromkeys(versions, target.name)
         change = PendingChange(versions, graphs, handover=handover, cause=cause, reason=reason)
@@ -266,7 +266,7 @@ class Migrations:
             self._restore(target, plans, job_snapshot, change.handover)
         except SqlError as error:
             log.warning("jobs %s go on in a graph of their own: %s", ", ".join(jobs), error)
-            own = self._graphs.own_graph(self._registry.job(jobs[0]))
+            own = self._graphs.targets.own_graph(self._registry.job(jobs[0]))
             change = replace(change, graphs=dict.fromkeys(jobs, own))
             self._registry.log.begin(change, (), self._registry.clock())
             target = self._graphs.get_or_create(own)

@@ -95,10 +95,10 @@ def test_rows_of_another_format_are_refused(
 ) -> None:
     plain = stores._encode
 
-    def older(part: stores._Part) -> bytes:
+    def older(part: stores.TablePart) -> bytes:
         about = json.loads((part.puts.schema.metadata or {})[METADATA_KEY])
         puts = part.puts.replace_schema_metadata({METADATA_KEY: json.dumps(about | {"format": 0})})
-        return plain(stores._Part(puts, part.removed))
+        return plain(stores.TablePart(puts, part.removed))
 
     engine = open_engine(tmp_path)
     engine.submit("tables", EVENTS)

@@ -23,7 +23,7 @@ ROWS: Final = "rows of state files"
 
 
 class SavedTables:
-    """What the files of a partition have: `chain`, with tables of these `versions`."""
+    """The tables of a partition as its files (`chain`) have them, by `versions`."""
 
     def __init__(self, chain: Chain, versions: Mapping[str, int]) -> None:
         self.chain = chain
