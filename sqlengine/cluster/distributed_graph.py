@@ -426,6 +426,9 @@ class DistributedGraph:
         job that asks for records which are there already cannot join them."""
         return any(source.start(shard) < (source.end(shard) or 0) for shard in source.shards())
 
+    def release(self) -> None:
+        """See `ManagedGraph`: nothing is held."""
+
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done in all subtasks, by their last reports."""
         return self.worker_reports.counts()

@@ -191,7 +191,7 @@ class GraphManager:
         can run in parts, else the main one of its target.
 
         When these have read past records that it asks for, or it cannot run where its group does,
-        the job gets a graph of its own under `name`.
+        the job gets a graph of its own under `name`. Until `release` its graph reads none of them.
         """
         shared = self._shared_graph(plan.settings, plan.sinks, target)
         if group_of(shared.name) is not None:
@@ -332,6 +332,11 @@ class GraphManager:
         self._unopened.add(graph.name)
         self._instances.end(graph.name)
         graph.close()
+
+    def release(self) -> None:
+        """Lets graphs read on where a new job was to begin (see `place`)."""
+        for graph in self.by_name.values():
+            graph.release()
 
     def _has_read_past(self, graph: ManagedGraph, plan: PlannedJob) -> bool:
         """True if the graph reads a source of the plan and has passed the offset at which a new job

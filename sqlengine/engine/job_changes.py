@@ -73,8 +73,11 @@ class JobChanges:
         work = Work(request)
         known = dict(self._registry.log.jobs)
         self._classify(work)
-        while not self._make(work):
-            pass
+        try:
+            while not self._make(work):
+                pass
+        finally:
+            self._graphs.release()
         self._start_again(work)
         self._outcomes.add_made(work, known)
         log_warnings(work.ready.values())

@@ -22,6 +22,7 @@ from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import BEGINS, MAIN, Cause, Job, JobState, with_state
+from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.restart_strategy import Attempts, strategy_in
 from sqlengine.jobs.targets import is_main, target_of
 from sqlengine.registry import Registry
@@ -232,12 +233,7 @@ class JobLifecycle:
             restoration = self._savepoints.restoration(job.name, plan, path)
             graph = self._graphs.restore(own, job.name, job.version, restoration)
         elif begin in (None, BEGINS[0]):
-            graph = self._graphs.place(
-                plan, own, self._graphs.targets.of(plan.settings, job.target)
-            )
-            graph.switch(
-                graph.change(graph.runner.graph, {job.name: plan}, {job.name: job.version}, {})
-            )
+            graph = self._start_as_new(job, plan, own)
         else:
             graph = self._graphs.get_or_create(own)
             starts = start_positions(self._graphs, plan, begin)
@@ -247,6 +243,17 @@ class JobLifecycle:
             replace(job, restarts=0, failures=(), next_ms=0), JobState.RUNNING, graph=graph.name
         )
         return Outcome(job.name, "started", job.version, savepoint=path)
+
+    def _start_as_new(self, job: Job, plan: PlannedJob, own: str) -> ManagedGraph:
+        """Adds a job to the graph for a new one, that of the name `own` if it gets one alone."""
+        try:
+            target = self._graphs.targets.of(plan.settings, job.target)
+            graph = self._graphs.place(plan, own, target)
+            versions = {job.name: job.version}
+            graph.switch(graph.change(graph.runner.graph, {job.name: plan}, versions, {}))
+            return graph
+        finally:
+            self._graphs.release()
 
     def isolate(
         self, name: str, cause: Cause = Cause.COMMAND, reason: str | None = None

@@ -52,6 +52,7 @@ class Inputs:
         self._opened = opened
         self._recovering = False
         self._read_first: set[str] = set()
+        self._held: dict[str, dict[str, int]] = {}
 
     # ---- late answers ---------------------------------------------------------------------------
 
@@ -194,7 +195,7 @@ class Inputs:
             source = self.running[name]
             try:
                 rows = self.pace.rows(name, max_rows)
-                shards, new = source.poll(rows, self.bounds.get(name))
+                shards, new = source.poll(rows, self.bounds.get(name, self._held.get(name)))
             except SqlError as error:
                 self.failed[name] = error
                 continue
@@ -210,7 +211,7 @@ class Inputs:
         shards = (
             (name, shard)
             for name, source in self.running.items()
-            if name not in self.bounds and name not in self.failed
+            if name not in self.bounds and name not in self._held and name not in self.failed
             for shard in source.source.closed()
             if shard in source.positions
         )
@@ -243,6 +244,14 @@ class Inputs:
         return not self.unstarted and all(s.ended for s in self.running.values())
 
     # ---- bounds ----------------------------------------------------------------------------------
+
+    def hold(self, name: str) -> None:
+        """Reads no further in a source until `release`: a job is to begin where it stands."""
+        self._held = {**self._held, name: dict(self.running[name].positions)}
+
+    def release(self) -> None:
+        """Reads on in sources that were held. Any thread."""
+        self._held = {}
 
     def pause(self, bounds: Positions) -> None:
         """Stops sources at these offsets, shards without one where they are now. What other

@@ -93,7 +93,11 @@ class ManagedGraph(Protocol):
         """Returns the next offset of a source by shard; None if the graph does not read it."""
 
     def has_passed_start(self, scan: Scan, source: Source) -> bool:
-        """True if the graph has read past the offsets at which a new job would start."""
+        """True if the graph has read past the offsets at which a new job would start; else it does
+        not until `release`."""
+
+    def release(self) -> None:
+        """Reads on where `has_passed_start` has held a source."""
 
     def needed_migrations(self) -> set[str]:
         """Returns the names of the stored migrations that a recovery would read again."""

@@ -412,11 +412,25 @@ class RunningGraph:
         return None if running is None else dict(running.positions)
 
     def has_passed_start(self, scan: Scan, source: Source) -> bool:
-        """True if the graph has read past the offsets at which a new job would start."""
+        """True if the graph has read past the offsets at which a new job would start; else it does
+        not until `release`."""
+        if self._has_passed(scan, source):
+            return True
+        shards = self.runner.inputs.running[scan.digest].positions
+        # A job that begins at the end of a topic loses nothing to a graph that reads on.
+        if not shards or any(_has_records(source, shard) for shard in list(shards)):
+            self.call(lambda: self.runner.inputs.hold(scan.digest))
+        return self._has_passed(scan, source)
+
+    def _has_passed(self, scan: Scan, source: Source) -> bool:
         positions = dict(self.runner.inputs.running[scan.digest].positions)
         return any(positions.values()) and any(
             source.start(shard) < offset for shard, offset in positions.items()
         )
+
+    def release(self) -> None:
+        """See `ManagedGraph`."""
+        self.runner.inputs.release()
 
     def call(self, work: Callable[[], T], timeout: float | None = 60) -> T:
         """Runs `work` in the graph's thread between two epochs, as `GraphLoop.call` does.
@@ -466,3 +480,10 @@ class RunningGraph:
 
 def _epoch_log(name: str, host: GraphHost, exactly_once: bool) -> EpochLog:
     return TopicEpochLog(host.broker, name) if exactly_once else ChangeLog(host.broker, name)
+
+
+def _has_records(source: Source, shard: str) -> bool:
+    """True if a job that starts now would get records of the shard that others may have read: those
+    that are there, or where there was none, the first."""
+    start = source.start(shard)
+    return start < (source.end(shard) or 0) or start == (source.first(shard) or 0)
