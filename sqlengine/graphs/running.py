@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import ClassVar, TypeVar
@@ -14,6 +14,7 @@ from planner.graph.merge import Graph, merge, stateful_nodes
 from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
 from sqlengine.connectors.base import Busy, Environment, Source
+from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
 from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded, StepFailed
@@ -416,9 +417,10 @@ class RunningGraph:
         not until `release`."""
         if self._has_passed(scan, source):
             return True
-        shards = self.runner.inputs.running[scan.digest].positions
-        # A job that begins at the end of a topic loses nothing to a graph that reads on.
-        if not shards or any(_has_records(source, shard) for shard in list(shards)):
+        running = self.runner.inputs.running[scan.digest]
+        # Versions of a file are every graph's own, and a job that begins at the end of a topic
+        # loses nothing to a graph that reads on.
+        if running.full_cache is None and _would_miss(scan, source, list(running.positions)):
             self.call(lambda: self.runner.inputs.hold(scan.digest))
         return self._has_passed(scan, source)
 
@@ -482,8 +484,13 @@ def _epoch_log(name: str, host: GraphHost, exactly_once: bool) -> EpochLog:
     return TopicEpochLog(host.broker, name) if exactly_once else ChangeLog(host.broker, name)
 
 
-def _has_records(source: Source, shard: str) -> bool:
-    """True if a job that starts now would get records of the shard that others may have read: those
+def _would_miss(scan: Scan, source: Source, shards: Collection[str]) -> bool:
+    """True if a job that starts now would miss records that are read by others from here on: those
     that are there, or where there was none, the first."""
-    start = source.start(shard)
-    return start < (source.end(shard) or 0) or start == (source.first(shard) or 0)
+    if not shards or not declared_capabilities(scan.table).on_broker:
+        return True
+    starts = {shard: source.start(shard) for shard in shards}
+    return any(
+        start < (source.end(shard) or 0) or start == (source.first(shard) or 0)
+        for shard, start in starts.items()
+    )

@@ -37,12 +37,12 @@ def engine(spark: Any, tmp_path: Path) -> Iterator[Engine]:
 
 
 def begun(engine: Engine, job: str) -> None:
-    """Waits until an epoch of the job takes long."""
-    graph = engine.graphs.of(job).name
+    """Waits until an epoch of the job takes long, in whatever graph it is."""
 
     def runs() -> bool:
-        views = [v for v in engine._steps.slow() if v.graph == graph]
-        return any(v.seconds > 3 and "Spark" in v.activity for v in views)
+        graph = engine.graphs.of(job).name
+        views = [v for v in engine._steps.slow() if v.graph == graph and job in v.jobs]
+        return any(v.seconds > 3 for v in views)
 
     eventually(runs)
 
