@@ -20,7 +20,7 @@ class CsvFraming:
 
     def __init__(self, dialect: Dialect) -> None:
         self._special = [c.encode() for c in (dialect.quote, dialect.escape) if c]
-        self._record = re.compile(_pattern(dialect), re.DOTALL)
+        self._record = _record(dialect)
 
     def split(self, data: bytes, *, complete: bool) -> Framed:
         """See `Framing`."""
@@ -41,21 +41,26 @@ class CsvFraming:
         return Framed(pa.array(records, pa.binary()), starts, np.array(ends, np.int64))
 
 
-def _pattern(dialect: Dialect) -> bytes:
+def _record(dialect: Dialect) -> re.Pattern[bytes]:
     """A record (group 1) and its end (group 2)."""
     delimiter, quote, escape = (
         re.escape(c.encode()) for c in (dialect.delimiter, dialect.quote, dialect.escape)
     )
+    pattern = _pattern(delimiter, quote, escape)
+    record = re.compile(pattern, re.DOTALL)
+    if record.match(b"a%sb\n" % dialect.delimiter.encode()) is None:
+        # Python 3.11.2 gives up possessive repetitions that follow each other. Without them, parts
+        # that exclude each other give the same, and cost memory in long records.
+        record = re.compile(pattern.replace(b"*+", b"*"), re.DOTALL)
+    return record
+
+
+def _pattern(delimiter: bytes, quote: bytes, escape: bytes) -> bytes:
     escaped = escape + b".|" if escape else b""
-    rest = rb"(?:%s(?!%s)[^\r\n])*+" % (escaped, delimiter)
+    plain = b"(?!%s)" % escape if escape else b""
+    rest = rb"(?:%s(?!%s)%s[^\r\n])*+" % (escaped, delimiter, plain)
     field = rest
     if quote:
-        inside = rb"(?:%s%s%s|(?!%s)%s.)*+" % (
-            escaped,
-            quote,
-            quote,
-            quote,
-            b"(?!%s)" % escape if escape else b"",
-        )
-        field = b"(?:%s%s%s%s|(?!%s)%s)" % (quote, inside, quote, rest, quote, rest)
+        inside = rb"(?:%s%s%s|(?!%s)%s.)*+" % (escaped, quote, quote, quote, plain)
+        field = b"(?:%s%s%s(?!%s)%s|(?!%s)%s)" % (quote, inside, quote, quote, rest, quote, rest)
     return rb"(%s(?:%s%s)*+)(%s)" % (field, delimiter, field, _END)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlengine.formats.csv_lines import CsvFraming
+from sqlengine.formats.csv_lines import CsvFraming, _pattern
 from sqlengine.formats.csv_values import Dialect
 from sqlengine.formats.lines import LineFraming
 
@@ -53,3 +56,20 @@ def test_without_quotes_records_are_lines(data: bytes, dialect: Dialect, complet
 @pytest.mark.parametrize("data", [b'1,"a', b'1,"a\n', b'1,"a\nb\n2,c\n', b"1,a\r"])
 def test_what_may_go_on_is_left_for_later(data: bytes) -> None:
     assert CsvFraming(Dialect()).split(data, complete=False).size == 0
+
+
+@given(st.text('ab,"\\\n\r', max_size=24), st.sampled_from(["", "\\"]))
+def test_records_are_the_same_without_possessive_repetitions(text: str, escape: str) -> None:
+    """Which a Python may not know well: see `_record`."""
+    pattern = _pattern(b",", b'"', re.escape(escape.encode()))
+    plain = re.compile(pattern.replace(b"*+", b"*"), re.DOTALL)
+    possessive = re.compile(pattern, re.DOTALL)
+    if sys.version_info < (3, 11, 5):
+        return
+    data, at = text.encode(), 0
+    while (found := possessive.match(data, at)) is not None:
+        other = plain.match(data, at)
+        assert other is not None
+        assert other.groups() == found.groups()
+        at = found.end()
+    assert plain.match(data, at) is None
