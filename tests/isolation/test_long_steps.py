@@ -210,7 +210,8 @@ def test_a_removal_ends_the_step_for_changes_that_wait_before_it(engine: Engine)
     begin_long_step(engine, HOGS["join"])
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(engine.submit, "other", "INSERT INTO alerts SELECT -1 FROM events")
-        eventually(lambda: engine.log.pending is not None, "the change waits")
+        eventually(other.running, "the change begins")
+        time.sleep(0.5)  # it waits for the graph
         assert engine.remove("hog").status == "removed"
         assert other.result(SOON).status == "added"
 
