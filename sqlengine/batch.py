@@ -26,7 +26,7 @@ ROTATED = "//"
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Writers:
     """The job that writes each row to a table of several: `jobs[of[row]]`."""
 
@@ -38,7 +38,7 @@ class Writers:
         return Writers(self.jobs, self.of[rows])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Rows in order of arrival. A batch without rows that carries time is a *tick*.
 

@@ -439,8 +439,9 @@ class EmbeddedExecutor:
                 if batch.num_rows:
                     if edge.job is not None:
                         self._rows[edge.job] += batch.num_rows
-                        of = np.zeros(batch.num_rows, np.int64)
-                        batch = replace(batch, writers=Writers((edge.job,), of))
+                        if len(self.plan.sinks[edge.target].writers) > 1:
+                            of = np.zeros(batch.num_rows, np.int64)
+                            batch = replace(batch, writers=Writers((edge.job,), of))
                     work.write(edge.target, batch)
             elif target.node.buffers_epoch:
                 self._buffered.setdefault(edge.target, []).append((edge.target_port, batch))

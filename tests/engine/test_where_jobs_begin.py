@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +25,12 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def reading_meanwhile(engine: Engine, patch: pytest.MonkeyPatch, *times: int) -> None:
     """While a change is prepared records come, and graphs read what they may."""
-    sound = Deployment._prepare
+    sound: Callable[..., object] = Deployment._prepare
 
-    def prepare(self: Deployment, *given: object) -> object:
+    def prepare(*given: object) -> object:
         append(engine, *times)
         step(engine)
-        return sound(self, *given)  # type: ignore[arg-type]
+        return sound(*given)
 
     patch.setattr(Deployment, "_prepare", prepare)
 
@@ -61,11 +61,13 @@ def test_others_do_not_wait_for_one_that_begins_at_the_end(
     step(engine)
     read = list[int]()
 
-    def seen(*given: object, sound: object = Deployment._prepare) -> object:
+    sound: Callable[..., object] = Deployment._prepare
+
+    def seen(*given: object) -> object:
         append(engine, 3)
         step(engine)
         read.append(len(of_job(engine, "a")))
-        return sound(*given)  # type: ignore[operator]
+        return sound(*given)
 
     monkeypatch.setattr(Deployment, "_prepare", seen)
     engine.submit("b", ROWS.format("b"))

@@ -23,6 +23,6 @@ def in_tasks() -> None:
         sound(self)
         object.__setattr__(self, "target", "spark")
 
-    config.Config.__post_init__ = post_init  # type: ignore[method-assign]
+    pytest.MonkeyPatch().setattr(config.Config, "__post_init__", post_init)
     staged = replace(machine.THIS, spark=lambda config: Staged(2))
     object.__setattr__(machine.THIS, "spark", staged.spark)
