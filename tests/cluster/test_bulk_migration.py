@@ -161,6 +161,4 @@ def _end(harness: LeaderHarness) -> None:
     """Of a server whose last breath that was."""
     harness.stop("one")
     harness.engine.instances.stop()
-    for graph in harness.engine.graphs.by_name.values():
-        graph.loop.stop()
     die(harness.engine)

@@ -68,16 +68,22 @@ def of_job(engine: Engine, job: str) -> list[object]:
 
 
 def die(engine: Engine) -> None:
-    """As if the process had died: no last epoch, no checkpoint, no more threads."""
+    """As if the process had died: no last epoch, no checkpoint, no more threads.
+
+    What a thread has in its hands is done before: nothing can end a thread in the middle."""
+    engine._failures.closed.set()
+    engine._isolation.stop()
+    engine._restarts.stop()
+    engine._thread.shutdown(wait=True, cancel_futures=True)
     for managed in list(engine.graphs.by_name.values()):
         graph = managed._replica if isinstance(managed, DistributedGraph) else managed
         assert isinstance(graph, RunningGraph)
+        graph.loop.stop()
+        graph._rebuilder.close()
+        graph._writer.shutdown(wait=True)  # a store cannot be closed while it is written
         graph.store.close()
         graph.runner.outputs.close()
-        graph._writer.shutdown(wait=False)
-        graph._rebuilder.close()
     engine._steps.close_watch()
-    engine._thread.shutdown(wait=False)
     POOL.leave(engine)
     engine.broker.close()
 

@@ -151,7 +151,6 @@ def test_over_a_restart_of_the_server(tmp_path: Path, database: Database, killed
     until(engine, "counts", JobState.FAILED)
     write(engine, 3)
     if killed:
-        engine.graphs.main.loop.stop()
         die(engine)
     else:
         engine.close()

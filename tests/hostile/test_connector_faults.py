@@ -126,9 +126,6 @@ class House:
 
     def die(self) -> None:
         """As if the process had died: nothing is completed, and no checkpoint taken."""
-        for graph in self.engine.graphs.by_name.values():
-            graph.loop.stop()
-        self.engine._restarts.stop()
         die(self.engine)
 
     def feed(self, count: int = 3) -> None:

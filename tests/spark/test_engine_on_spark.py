@@ -19,7 +19,6 @@ from sqlengine.config import Config, Target
 from sqlengine.engine import Engine
 from sqlengine.executors.spark import state_files
 from sqlengine.graphs.event_times import event_times
-from sqlengine.graphs.running import RunningGraph
 from sqlengine.machine import THIS, Machine
 from tests.engine.by_hand import die
 from tests.spark.staged import Staged
@@ -109,14 +108,6 @@ def counted(windows: Sequence[dict[str, Any]]) -> Counter[tuple[str, int]]:
     return found
 
 
-def kill(engine: Engine) -> None:
-    for graph in list(engine.graphs.by_name.values()):
-        graph.loop.stop()
-        assert isinstance(graph, RunningGraph)
-        graph._writer.shutdown(wait=True)  # the store cannot be closed while it is written
-    die(engine)
-
-
 def live(world: World, rounds: int) -> None:
     engine = world.open()
     engine.submit("tables", TABLES)
@@ -137,7 +128,7 @@ def live(world: World, rounds: int) -> None:
             engine.start_job("totals")
         else:
             await_totals(engine, world)
-            kill(engine)
+            die(engine)
             engine = world.open()
             world.write(engine, 10)
     try:
@@ -225,7 +216,7 @@ def test_a_folder_goes_on_in_tasks_and_back(tmp_path: Path) -> None:
         world.write(engine, 25)
         await_totals(engine, world)
         if turn % 2:
-            kill(engine)
+            die(engine)
         else:
             engine.close()
         engine = world.open("embedded" if turn in (2, 3) else "spark")
@@ -283,7 +274,7 @@ def test_a_fault_in_a_task_is_seen_and_loses_nothing(
         world.write(engine, 10)
         told = eventually(lambda: engine.graphs.problem)
         assert "internal error in a task on Spark" in told
-        kill(engine)
+        die(engine)
     engine = world.open()
     world.write(engine, 10)
     await_totals(engine, world)
