@@ -22,7 +22,14 @@ import pyarrow.compute as pc
 from parser.errors import ExecutionError, SqlError
 from sqlengine.executors.failures import JobsFailed, OperatorFailed
 from sqlengine.executors.memory_limits import megabytes
-from sqlengine.executors.spark.worker import FAILED, Batches, SparkPlan, Step, to_frames
+from sqlengine.executors.spark.worker import (
+    FAILED,
+    Batches,
+    Counts,
+    SparkPlan,
+    Step,
+    to_frames,
+)
 
 log = logging.getLogger("sqlengine.spark")
 
@@ -56,7 +63,9 @@ def contained(
     """Runs a stage in a task, under the rules of its plan. What it raises becomes a failure."""
     try:
         plan.rules.apply()
-        yield from run(batches)
+        yield from plan.functions.around(plan.graph, run(batches))
+        if losses := plan.functions.take_losses():
+            yield Counts(losses=losses).frame()
     except Exception as error:
         log.info("a task on Spark failed", exc_info=error)
         yield _to_all(failure_of(error, plan.rules.memory), step)

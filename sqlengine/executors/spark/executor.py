@@ -45,15 +45,18 @@ from sqlengine.executors.spark.splits import (
 )
 from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
-from sqlengine.executors.spark.supported import check_supported, check_watermarks
+from sqlengine.executors.spark.supported import check_watermarks
+from sqlengine.executors.spark.task_functions import TaskFunctions, note_losses
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.functions.answers import present_answers
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import write_times
 from sqlengine.state.table import KeyedTable
+from udf.user import is_user
 
 log = logging.getLogger("sqlengine.spark")
 
@@ -120,7 +123,6 @@ class SparkExecutor(EmbeddedExecutor):
 
     def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
         """See `EmbeddedExecutor`. UnsupportedError for what tasks cannot run."""
-        check_supported(self._changed_nodes(plan))
         if self._options.durable:
             check_watermarks(cut_plan(plan))
         return super().prepare(plan)
@@ -208,6 +210,7 @@ class SparkExecutor(EmbeddedExecutor):
     def _count(self, counts: Counts) -> None:
         self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
         self._rows.update(counts.rows)
+        note_losses(counts.losses)
         for node, counters in counts.nodes.items():
             self.running[node].context.counters.update(counters)
         assert self._cut is not None
@@ -237,19 +240,27 @@ class SparkExecutor(EmbeddedExecutor):
         session, options, before = self._spark.session(), self._options, self._state.before()
         if self._tasks is None:
             self._tasks = task_plan(self._cut, options, self._name, self._version)
+        partitions = options.partitions or session.sparkContext.defaultParallelism
+        answers = present_answers() if self._tasks.functions.varying else None
+        partitions, answered = (
+            (partitions, False) if answers is None else answers.of_tasks(partitions)
+        )
         step = Step(
             record.epoch,
             self._version,
             record.proctime,
             record.seed,
-            options.partitions or session.sparkContext.defaultParallelism,
+            partitions,
             before,
             crc32(msgspec.json.encode(record)),
             self._version == self._last_version,
             options.deltas,
             options.whole_rows,
+            answered,
         )
         result = run_job(session, self._tasks, step, options.uri, splits)
+        if answers is not None and result.counts.answers:
+            answers.partitions = partitions
         self._last_version = self._version
         self._state.advance(step, len(self._cut.keyed), result.counts.oldest)
         self.state_files.update(result.counts.wrote)
@@ -306,11 +317,14 @@ def _nowhere(sink: str, batch: Batch) -> None: ...
 def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> SparkPlan:
     """Returns the plan that workers run."""
     rules, factory = options.rules(), options.factory
+    functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
+    answers_in = options.uri if functions.varying else None
     return SparkPlan(
         name,
         version,
-        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules),
+        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules, answers_in),
         cut.exchange,
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,
+        functions,
     )

@@ -30,6 +30,12 @@ class CutPlan:
     exchange: Mapping[int, Exchange]
     sinks: Mapping[int, str]
 
+    @property
+    def functions(self) -> frozenset[str]:
+        """The names of all functions that its operations call."""
+        nodes = (n for f in (*self.sources.values(), *self.keyed) for n in f.nodes)
+        return frozenset[str]().union(*(functions_of(node.plan) for node in nodes))
+
 
 def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
     """Starts a new stage at each operation that needs the rows of a key together. `created`: the

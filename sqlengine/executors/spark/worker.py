@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
+from sqlengine.executors.spark.task_functions import Losses, TaskFunctions
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.wire import encode_batch
@@ -70,7 +71,11 @@ def merged(parts: Iterable[Counts]) -> Counts:
     sizes: dict[str, tuple[int, int]] = {}
     wrote = Counter[str]()
     times: dict[str, dict[str, tuple[int, int]]] = {}
+    losses: list[Losses] = []
+    answers = 0
     for part in parts:
+        losses += part.losses
+        answers += part.answers
         timers += () if part.timer is None else (part.timer,)
         times |= part.times
         oldest += () if part.oldest is None else (part.oldest,)
@@ -84,7 +89,9 @@ def merged(parts: Iterable[Counts]) -> Counts:
             nodes.setdefault(node, Counter()).update(counters)
     counters_by_node = {node: dict(counters) for node, counters in nodes.items()}
     timer, first = min(timers, default=None), min(oldest, default=None)
-    return Counts(read, dict(rows), counters_by_node, timer, times, first, dict(wrote), sizes)
+    return Counts(
+        read, dict(rows), counters_by_node, timer, times, first, dict(wrote), sizes, losses, answers
+    )
 
 
 def bound_for(stage: int) -> int:
@@ -117,7 +124,8 @@ class Counts(msgspec.Struct, frozen=True):
     by node. `timer`: the processing time (ms) at which an operator wants a tick. `times`: what
     `ShardTimes` has behind an exchange, by its name; '' stands for all shards. `oldest`: the epoch
     of the first file that is needed for its state; `wrote`: files and rows of state, by kind;
-    `sizes`: rows and bytes of tables, by their full names."""
+    `sizes`: rows and bytes of tables, by their full names. `losses`: of users' functions;
+    `answers`: those of functions that are not deterministic, which it has written down."""
 
     read: int = 0
     rows: dict[str, int] = {}
@@ -127,6 +135,8 @@ class Counts(msgspec.Struct, frozen=True):
     oldest: int | None = None
     wrote: dict[str, int] = {}
     sizes: dict[str, tuple[int, int]] = {}
+    losses: list[Losses] = []
+    answers: int = 0
 
     def frame(self) -> pa.RecordBatch:
         """Returns the frame that tells the driver."""
@@ -181,7 +191,7 @@ class SparkPlan:
     `stateless` and `keyed` are factories, called in the workers, once for each `name` and `version`
     (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
     output ports that lead to the input port of the same number of a keyed stage. All other ports
-    are results. `rules`: what its tasks may do."""
+    are results. `rules`: what its tasks may do; `functions`: those of users that they call."""
 
     name: str
     version: int
@@ -189,6 +199,12 @@ class SparkPlan:
     exchange: Mapping[int, Exchange] = field(default_factory=dict)
     keyed: Sequence[Callable[[bool], Keyed]] = ()
     rules: TaskRules = field(default_factory=TaskRules)
+    functions: TaskFunctions = field(default_factory=TaskFunctions)
+
+    @property
+    def graph(self) -> str:
+        """The graph whose plan it is, of which there may be others."""
+        return self.name.partition("#")[0]
 
     def ports(self, stage: int) -> list[tuple[int, Exchange]]:
         """The input ports of a keyed stage, in order."""
@@ -201,7 +217,8 @@ class Step(msgspec.Struct, frozen=True):
     `proctime` in ms. `before`: the state with which it begins, and `continues` if that is of the
     same version. `digest`: of the epoch's record; a number may come again with another record,
     where a power loss took the first. At most so many files of changes (`deltas`) follow a whole
-    one, and a state of less than `whole_rows` is always written whole."""
+    one, and a state of less than `whole_rows` is always written whole. `answered`: an epoch before
+    has answered all that functions are asked in this one, which repeats it."""
 
     epoch: int
     version: int
@@ -213,6 +230,7 @@ class Step(msgspec.Struct, frozen=True):
     continues: bool = False
     deltas: int = 0
     whole_rows: int = 0
+    answered: bool = False
 
 
 @dataclass
