@@ -142,10 +142,9 @@ class EmbeddedRunner:
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
-        planned = self.planned(sinks, settings)
         runner = self._open(settings, emit)
         try:
-            change = runner.prepare(merge(Graph(), {SCRIPT: planned}), {SCRIPT: 1})
+            change = runner.prepare(merge(Graph(), {SCRIPT: sinks}), {SCRIPT: 1})
             if is_batch(settings):
                 require_bounded(change.sources.values())
             self.check(change)
@@ -163,14 +162,10 @@ class EmbeddedRunner:
         finally:
             runner.close()
 
-    def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> Sequence[Sink]:
-        """Returns the plans as they run here."""
-        return sinks
-
     def check(self, change: GraphChange) -> None:
         """Raises SqlError for a graph with open sources that cannot run here."""
 
-    def executor(self, number: int) -> EmbeddedExecutor:
+    def executor(self, number: int, settings: Mapping[str, str]) -> EmbeddedExecutor:
         """Returns the executor of another graph, which has this number."""
         return EmbeddedExecutor(self.factory, self.guard)
 
@@ -184,7 +179,7 @@ class EmbeddedRunner:
         number = next(self._runs)
         return GraphRunner(
             SCRIPT,
-            self.executor(number),
+            self.executor(number, settings),
             replace(self.environment, writer=f"{self.environment.writer}-{number}"),
             GraphStorage(dead_letters=self.dead_letters),
             options=RunnerOptions(

@@ -33,6 +33,7 @@ from sqlengine.executors.spark.boundary import TaskFailed
 from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
+from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.splits import (
@@ -74,7 +75,8 @@ class SparkOptions:
     number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
     kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
     has repeated tasks before. Behind a whole file of state come at most so many with the changes
-    (`deltas`, 0 for none), where that has at least `whole_rows`."""
+    (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
+    'table.optimizer.agg-phase-strategy' names them."""
 
     folder: Path
     rows_per_turn: int
@@ -85,6 +87,7 @@ class SparkOptions:
     attempts: int = 1
     deltas: int = 16
     whole_rows: int = 4096
+    phases: str = "AUTO"
 
     @property
     def uri(self) -> str:
@@ -134,7 +137,8 @@ class SparkExecutor(EmbeddedExecutor):
         names = {node: r.context.names for node, r in self.running.items()}
         none = {name: rows.slice(0, 0) for name, rows in state.tables.items()}
         super().switch(prepared, replace(state, tables=none))
-        self._cut = cut_plan(self.plan, self.created_at_version())
+        in_phases = with_local_phases(self.plan, self._options.phases)
+        self._cut = cut_plan(in_phases, self.created_at_version())
         self._tasks = self._sizes = None
         self._version += 1
         must_tick = self._state.switch(cut, self._cut, plan, self.plan, state.inherited)
@@ -212,7 +216,7 @@ class SparkExecutor(EmbeddedExecutor):
         self._rows.update(counts.rows)
         note_losses(counts.losses)
         for node, counters in counts.nodes.items():
-            self.running[node].context.counters.update(counters)
+            self.running[owner_of(node)].context.counters.update(counters)
         assert self._cut is not None
         for node, times in times_of(counts.times, self._cut, self.plan).items():
             # What shows it looks here.
