@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -34,7 +35,7 @@ from sqlengine.machine import THIS, Machine
 from sqlengine.session.environment import open_runner, script_library
 from sqlengine.session.session import EmbeddedRunner, Runner, Session
 from sqlengine.session.spark import script_runner
-from tests.functions.test_answers import VARYING, rolling
+from tests.functions.test_answers import VARYING, die, rolling
 from tests.functions.test_functions_sql import QUERIES, Recorder
 from tests.functions.test_functions_sql import run as rows_of
 from tests.functions.test_python_sinks import EVENTS, Life, functions, table
@@ -182,12 +183,64 @@ def test_what_dice_gave_is_what_they_gave(tmp_path: Path, cores: int) -> None:
     """In each attempt of a task, and behind a kill, also on another number of cores."""
     world = rolling(Life(tmp_path, "spark", machine(2)))
     before = world.tell()
-    assert sum(map(len, before.values())) > 3 * 9
+    assert len(before["scalar"]) == 6
+    assert len(before["table"]) >= 6
     world.die()
     world.life.machine = machine(cores)
     world.life.opened(world.callables)
     assert world.taken == before
     world.life.engine.close()
+
+
+KILLING = """
+import os, pathlib, random, signal
+from sqlengine import udf
+
+@udf(deterministic=False)
+def roll(rule: str, host: str) -> str:
+    mark = pathlib.Path("{mark}")
+    if rule == "kill" and not mark.exists():
+        mark.write_text(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+    return f"{os.getppid()} {os.getpid()} {random.random()} {__file__}"
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_dice_on_spark_whose_worker_dies(spark: Any, tmp_path: Path) -> None:
+    """Its task runs again. The others keep a process for each worker, whose sources are Spark's."""
+    taken: list[str] = []
+    callables = {"take": lambda rows: taken.extend(map(str, rows.to_pylist()))}
+    life, mark = Life(tmp_path, "spark"), tmp_path / "mark"
+    (tmp_path / "functions" / "killing.py").write_text(KILLING.replace("{mark}", str(mark)))
+    life.engine.close()
+    life.opened(callables)
+    life.engine.broker.create_topic("events", 2)
+    life.engine.submit("tables", EVENTS)
+    target = table("rule STRING, said STRING", "take", "callable")
+    create = "CREATE TEMPORARY FUNCTION roll AS 'killing.roll' LANGUAGE PYTHON;"
+    insert = "INSERT INTO target SELECT MAX(rule), roll(host, MAX(rule)) FROM events GROUP BY host"
+    dice = "INSERT INTO target SELECT rule, roll(rule, host) FROM events"
+    life.engine.submit("dice", create + target + dice)
+    life.engine.submit("counts", create + target + insert)
+    for number in range(4):
+        rule = "kill" if number == 1 else "live"
+        life.tell(*[(f"{rule}", f"{number}{n}") for n in range(5)])
+        eventually(lambda: len(taken) == 10 * (number + 1), lambda: str(taken))  # noqa: B023
+    words = [row.split("'said': '")[1].split() for row in taken]
+    workers = {tuple(said[:2]) for said in words}
+    assert (
+        len({pid for _, pid in workers}) == len({parent for parent, _ in workers}) == len(workers)
+    )
+    assert not any(said[3].startswith(str(tmp_path)) for said in words)
+    eventually(lambda: not psutil.pid_exists(int(mark.read_text())))
+    before = list(taken)
+    die(life)
+    taken.clear()
+    life.opened(callables)
+    assert taken == before
+    life.engine.close()
 
 
 @pytest.mark.parametrize("first", ["spark", "embedded"])
@@ -234,6 +287,9 @@ def test_a_function_that_crashes_too_often_ends_its_job_and_no_other(life: Life)
     module(CRASHING.format("!"))
     life.engine.submit("dying", job("dies(rule)"))
     life.engine.submit("other", job("rule || '?'"))
+    # Its graph is another one, and what went wrong is forgiven with it.
+    aside = job("dies(rule)").replace("FROM events", "FROM events WHERE rule = 'none'")
+    life.engine.submit("aside", "SET 'execution.target' = 'embedded';" + aside)
     life.tell(("a", "h1"), ("bad", "h2"))
     eventually(lambda: {"a! h1", "a? h1", "bad? h2"} == set(life.lines()))
     life.tell(*[(f"bad{n}", "h") for n in range(12)])

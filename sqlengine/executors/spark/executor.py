@@ -52,7 +52,7 @@ from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
-from sqlengine.functions.answers import present_answers
+from sqlengine.functions.answers import EpochAnswers, present_answers
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import write_times
@@ -244,33 +244,36 @@ class SparkExecutor(EmbeddedExecutor):
         session, options, before = self._spark.session(), self._options, self._state.before()
         if self._tasks is None:
             self._tasks = task_plan(self._cut, options, self._name, self._version)
-        partitions = options.partitions or session.sparkContext.defaultParallelism
-        answers = present_answers() if self._tasks.functions.varying else None
-        partitions, answered = (
-            (partitions, False) if answers is None else answers.of_tasks(partitions)
-        )
-        step = Step(
-            record.epoch,
-            self._version,
-            record.proctime,
-            record.seed,
-            partitions,
-            before,
-            crc32(msgspec.json.encode(record)),
-            self._version == self._last_version,
-            options.deltas,
-            options.whole_rows,
-            answered,
-        )
-        result = run_job(session, self._tasks, step, options.uri, splits)
+        tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
+        answers = present_answers() if tasks.functions.varying else None
+        step = self._step(record, session.sparkContext.defaultParallelism, answers)
+        result = run_job(session, tasks, step, options.uri, splits)
         if answers is not None and result.counts.answers:
-            answers.partitions = partitions
+            answers.partitions = step.partitions
         self._last_version = self._version
         self._state.advance(step, len(self._cut.keyed), result.counts.oldest)
         self.state_files.update(result.counts.wrote)
         if not options.durable:  # a task that is late may still read what was before
             self.discard_before(before)
         return result
+
+    def _step(self, record: EpochRecord, cores: int, answers: EpochAnswers | None) -> Step:
+        options, partitions, answered = self._options, self._options.partitions or cores, False
+        if answers is not None:
+            partitions, answered = answers.of_tasks(partitions)
+        return Step(
+            record.epoch,
+            self._version,
+            record.proctime,
+            record.seed,
+            partitions,
+            self._state.before(),
+            crc32(msgspec.json.encode(record)),
+            self._version == self._last_version,
+            options.deltas,
+            options.whole_rows,
+            answered,
+        )
 
     def end(self) -> int:
         """See `EmbeddedExecutor`: the rows of ranges."""

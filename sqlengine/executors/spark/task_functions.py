@@ -69,6 +69,13 @@ class TaskFunctions:
         }
         return cls(functions, modules)
 
+    def renewed(self) -> TaskFunctions:
+        """Returns the functions as they are in the driver now, where something may have been
+        forgiven for another graph."""
+        if all(POOL.host(c).forgiven == m.forgiven for c, m in self.modules.items()):
+            return self
+        return self.of_driver(f.identity for f in self.functions)
+
     @property
     def varying(self) -> bool:
         """True if a function is not deterministic."""
