@@ -19,7 +19,7 @@ from zlib import crc32
 
 import msgspec
 
-from parser.errors import ExecutionError
+from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
 from sqlengine.batch import Batch
@@ -29,7 +29,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, Prepare
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
-from sqlengine.executors.spark.boundary import TaskFailed
+from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
@@ -220,20 +220,27 @@ class SparkExecutor(EmbeddedExecutor):
             write_times(self.tables_here(node)[WATERMARKS], times)
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
-        """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
+        """Runs an epoch, and again where Spark itself has failed: nothing of it was written.
+
+        ExecutorUnavailable where that was so in each attempt."""
         self.guard.tell("runs a job on Spark", frozenset(self.plan.graph.jobs))
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
             try:
                 with self._spark.errors(), self._spark.group(self._name):
                     return self._run_job(record, splits)
-            except TaskFailed:
-                raise
-            except ExecutionError as error:
-                self.guard.check()  # it may have been ended
-                if not left:
+            except TaskFailed as error:
+                if error.jobs:
                     raise
-                log.warning("epoch %d is repeated: %s", record.epoch, error)
+                failure: SqlError = error
+            except ServiceError as error:  # it does not start
+                raise unavailable(error) from error
+            except ExecutionError as error:
+                failure = error
+            self.guard.check()  # it may have been ended
+            if not left:
+                raise unavailable(failure) from failure
+            log.warning("epoch %d is repeated: %s", record.epoch, failure)
         raise AssertionError("an epoch has an attempt at least")
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
@@ -274,7 +281,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def restore_tasks(self, state: TaskState | None) -> None:
         if state is not None:
-            self._state.restore(state)
+            self._state.restore(state, self.plan.nodes)
             self._timer = 0  # a tick tells
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
