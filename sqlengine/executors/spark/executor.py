@@ -31,6 +31,7 @@ from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.fragment import FragmentOperator
+from sqlengine.executors.spark.handed_over import discard_handed_over
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
 from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
@@ -73,7 +74,8 @@ class SparkOptions:
     kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
     has repeated tasks before. Behind a whole file of state come at most so many with the changes
     (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
-    'table.optimizer.agg-phase-strategy' names them."""
+    'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
+    go by files where they are more than `carried` bytes."""
 
     folder: Path
     rows_per_turn: int
@@ -85,6 +87,7 @@ class SparkOptions:
     deltas: int = 16
     whole_rows: int = 4096
     phases: str = "AUTO"
+    carried: int = 4 << 20
 
     @property
     def uri(self) -> str:
@@ -208,6 +211,8 @@ class SparkExecutor(EmbeddedExecutor):
                     self.errors.append((port, rows))
                 else:
                     write(self._cut.sinks[port], rows)
+            if result.by_files:
+                discard_handed_over(self._options.uri)
 
     def _count(self, counts: Counts) -> None:
         self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
@@ -246,6 +251,8 @@ class SparkExecutor(EmbeddedExecutor):
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
         session, options, before = self._spark.session(), self._options, self._state.before()
+        if not self._last_version:
+            discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
             self._tasks = task_plan(self._cut, options, self._name, self._version)
         step = Step(
@@ -260,7 +267,8 @@ class SparkExecutor(EmbeddedExecutor):
             options.deltas,
             options.whole_rows,
         )
-        result = run_job(session, self._tasks, step, options.uri, splits)
+        result = run_job(session, self._tasks, step, options.uri, splits, options.carried)
+        self.state_files["batches by files"] += result.by_files
         self._last_version = self._version
         self._state.advance(step, len(self._cut.keyed), result.counts.oldest)
         self.state_files.update(result.counts.wrote)

@@ -40,7 +40,8 @@ _PHASE: Final = _SPLIT << 10
 
 @dataclass(frozen=True)
 class InputSplit:
-    """Rows of one shard: the task reads offsets [`start`, `end`), or decodes a `batch` of records.
+    """Rows of one shard: the task reads offsets [`start`, `end`), or decodes a `batch` of records,
+    which may be in a file (`handed_over.py`).
 
     Splits are processed in the order of `turn`; rows `n * rows_per_turn` on have the turn `turn + n
     * TURN`. `log` names the shard's log over all sources of a graph."""
