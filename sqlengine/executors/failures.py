@@ -73,9 +73,9 @@ class RowsGivenUp(RowsFailed):
 
 
 class ExecutorUnavailable(ServiceError):
-    """What runs the operators of a graph is not there, in each attempt of an epoch, or nobody knows
-    which job was at fault. Nothing of the epoch was written: the graph is recovered once it is
-    back."""
+    """Raised where what runs the operators of a graph is not there, in each attempt of an epoch, or
+    where nobody knows which job was at fault. Nothing of the epoch was written: the graph is
+    recovered once it is back."""
 
 
 class GraphBroken(ServiceError):
