@@ -227,7 +227,7 @@ class SparkExecutor(EmbeddedExecutor):
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         """Runs an epoch, and again where Spark itself has failed: nothing of it was written.
 
-        ExecutorUnavailable where that was so in each attempt."""
+        See `_given_up` for where that was so in each attempt."""
         self.guard.tell("runs a job on Spark", frozenset(self.plan.graph.jobs))
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
@@ -239,14 +239,19 @@ class SparkExecutor(EmbeddedExecutor):
                     raise
                 failure: SqlError = error
             except ServiceError as error:  # it does not start
-                raise unavailable(error) from error
+                raise self._given_up(error) from error
             except ExecutionError as error:
                 failure = error
             self.guard.check()  # it may have been ended
             if not left:
-                raise unavailable(failure) from failure
+                raise self._given_up(failure) from failure
             log.warning("epoch %d is repeated: %s", record.epoch, failure)
         raise AssertionError("an epoch has an attempt at least")
+
+    def _given_up(self, failure: SqlError) -> SqlError:
+        """Returns the error of an epoch that Spark could not run. A script ends with what it is;
+        what goes on from a checkpoint waits for Spark."""
+        return unavailable(failure) if self._options.durable else failure
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
