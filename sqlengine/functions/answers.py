@@ -31,6 +31,10 @@ class Answer:
     failures: tuple[Failure, ...]
 
 
+class CannotRepeat(ServiceError):
+    """An epoch cannot be repeated here: what functions answered in it is elsewhere."""
+
+
 class EpochAnswers:
     """The answers of one epoch: `known` ones are given again, `fresh` ones were computed now.
 
@@ -57,10 +61,10 @@ class EpochAnswers:
         """Leaves the answers to tasks, of so many partitions where the epoch is new.
 
         Returns the number of partitions with which the epoch runs, which say what is asked at a
-        time, and True if tasks have all answers from before. ServiceError where they were given in
+        time, and True if tasks have all answers from before. CannotRepeat where they were given in
         this process."""
         if self._known:
-            raise ServiceError(
+            raise CannotRepeat(
                 "an epoch cannot be repeated on Spark: functions have answered in it elsewhere",
                 hint="start the server with --target embedded, and end it in order before that",
             )

@@ -73,6 +73,10 @@ class Staged:
         return self
 
     @contextmanager
+    def unstarted(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
     def errors(self) -> Iterator[None]:
         yield
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import ExecutionError, SqlError
-from sqlengine.executors.failures import JobsFailed, OperatorFailed
+from sqlengine.executors.failures import ExecutorUnavailable, JobsFailed, OperatorFailed
 from sqlengine.executors.memory_limits import megabytes
 from sqlengine.executors.spark.worker import (
     FAILED,
@@ -104,6 +104,11 @@ def failures_in(frames: pa.Table) -> list[Failure]:
     ran."""
     texts = failed(frames)["batch"].unique().to_pylist()
     return sorted((msgspec.json.decode(t, type=Failure) for t in texts), key=msgspec.json.encode)
+
+
+def unavailable(error: SqlError) -> ExecutorUnavailable:
+    """Returns the error of a graph for what Spark itself failed with."""
+    return ExecutorUnavailable(error.message, detail=error.detail, hint=error.hint)
 
 
 def lost_java() -> ExecutionError:

@@ -19,7 +19,7 @@ from zlib import crc32
 
 import msgspec
 
-from parser.errors import ExecutionError
+from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
 from sqlengine.batch import Batch
@@ -29,8 +29,9 @@ from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, Prepare
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
-from sqlengine.executors.spark.boundary import TaskFailed
+from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.fragment import FragmentOperator
+from sqlengine.executors.spark.handed_over import discard_handed_over
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
 from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
@@ -52,7 +53,7 @@ from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
-from sqlengine.functions.answers import EpochAnswers, present_answers
+from sqlengine.functions.answers import CannotRepeat, EpochAnswers, present_answers
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import write_times
@@ -76,7 +77,8 @@ class SparkOptions:
     kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
     has repeated tasks before. Behind a whole file of state come at most so many with the changes
     (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
-    'table.optimizer.agg-phase-strategy' names them."""
+    'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
+    go by files where they are more than `carried` bytes."""
 
     folder: Path
     rows_per_turn: int
@@ -88,6 +90,7 @@ class SparkOptions:
     deltas: int = 16
     whole_rows: int = 4096
     phases: str = "AUTO"
+    carried: int = 4 << 20
 
     @property
     def uri(self) -> str:
@@ -210,6 +213,8 @@ class SparkExecutor(EmbeddedExecutor):
                     self.errors.append((port, rows))
                 else:
                     write(self._cut.sinks[port], rows)
+            if result.by_files:
+                discard_handed_over(self._options.uri)
 
     def _count(self, counts: Counts) -> None:
         self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
@@ -223,31 +228,48 @@ class SparkExecutor(EmbeddedExecutor):
             write_times(self.tables_here(node)[WATERMARKS], times)
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
-        """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
+        """Runs an epoch, and again where Spark itself has failed: nothing of it was written.
+
+        See `_given_up` for where that was so in each attempt."""
         self.guard.tell("runs a job on Spark", frozenset(self.plan.graph.jobs))
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
             try:
                 with self._spark.errors(), self._spark.group(self._name):
                     return self._run_job(record, splits)
-            except TaskFailed:
-                raise
-            except ExecutionError as error:
-                self.guard.check()  # it may have been ended
-                if not left:
+            except TaskFailed as error:
+                if error.jobs:
                     raise
-                log.warning("epoch %d is repeated: %s", record.epoch, error)
+                failure: SqlError = error
+            except CannotRepeat:
+                raise
+            except ServiceError as error:  # it does not start
+                raise self._given_up(error) from error
+            except ExecutionError as error:
+                failure = error
+            self.guard.check()  # it may have been ended
+            if not left:
+                raise self._given_up(failure) from failure
+            log.warning("epoch %d is repeated: %s", record.epoch, failure)
         raise AssertionError("an epoch has an attempt at least")
+
+    def _given_up(self, failure: SqlError) -> SqlError:
+        """Returns the error of an epoch that Spark could not run. A script ends with what it is;
+        what goes on from a checkpoint waits for Spark."""
+        return unavailable(failure) if self._options.durable else failure
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
         session, options, before = self._spark.session(), self._options, self._state.before()
+        if not self._last_version:
+            discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
             self._tasks = task_plan(self._cut, options, self._name, self._version)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
         step = self._step(record, session.sparkContext.defaultParallelism, answers)
-        result = run_job(session, tasks, step, options.uri, splits)
+        result = run_job(session, tasks, step, options.uri, splits, options.carried)
+        self.state_files["batches by files"] += result.by_files
         if answers is not None and result.counts.answers:
             answers.partitions = step.partitions
         self._last_version = self._version
@@ -288,7 +310,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def restore_tasks(self, state: TaskState | None) -> None:
         if state is not None:
-            self._state.restore(state)
+            self._state.restore(state, self.plan.nodes)
             self._timer = 0  # a tick tells
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:

@@ -16,6 +16,7 @@ from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
+from sqlengine.executors.spark.handed_over import fetched
 from sqlengine.executors.spark.splits import TURN, InputSplit, failing
 from sqlengine.executors.spark.task_answers import of_split
 from sqlengine.executors.spark.task_rules import TaskRules
@@ -85,7 +86,9 @@ class SourceStage:
         if isinstance(plan, Values):
             yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
             return
-        batch = self._read(split, step) if split.batch is None else decode_batch(split.batch)
+        batch = (
+            self._read(split, step) if split.batch is None else decode_batch(fetched(split.batch))
+        )
         if not batch.num_rows:
             yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):
