@@ -217,11 +217,10 @@ class SparkExecutor(EmbeddedExecutor):
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
-        self.guard.tell("runs a job on Spark", frozenset(self.plan.graph.jobs))
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
             try:
-                with self._spark.errors(), self._spark.group(self._name):
+                with self._spark.errors(), self._spark.group(self._name, self._tell):
                     return self._run_job(record, splits)
             except TaskFailed:
                 raise
@@ -231,6 +230,11 @@ class SparkExecutor(EmbeddedExecutor):
                     raise
                 log.warning("epoch %d is repeated: %s", record.epoch, error)
         raise AssertionError("an epoch has an attempt at least")
+
+    def _tell(self, waits: str | None) -> None:
+        """Says what the step waits for. The time without executors is not that of a job."""
+        jobs = frozenset(self.plan.graph.jobs) if waits is None else frozenset[str]()
+        self.guard.tell(waits or "runs a job on Spark", jobs)
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
@@ -242,7 +246,7 @@ class SparkExecutor(EmbeddedExecutor):
             self._version,
             record.proctime,
             record.seed,
-            options.partitions or session.sparkContext.defaultParallelism,
+            options.partitions or self._spark.partitions(),
             before,
             crc32(msgspec.json.encode(record)),
             self._version == self._last_version,

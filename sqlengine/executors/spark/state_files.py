@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Final
 
 import pyarrow as pa
@@ -194,11 +195,13 @@ def _read(uri: str) -> bytes:
 
 
 def create(uri: str, data: bytes) -> None:
-    """Writes a file unless a whole one is there: an attempt that was killed may have left a part of
-    it."""
+    """Writes a file unless a whole one is there. Two attempts may do that at once, also one of a
+    server that was killed: the file is there with its end, or not at all."""
     system, path = fs.FileSystem.from_uri(uri)
     if system.get_file_info(path).type is fs.FileType.File and is_whole(_read(uri)):
         return
     system.create_dir(path.rsplit("/", 1)[0], recursive=True)
-    with system.open_output_stream(path) as stream:
+    part = f"{path}.{token_hex(4)}.part"
+    with system.open_output_stream(part) as stream:
         stream.write(data)
+    system.move(part, path)
