@@ -27,6 +27,8 @@ from tests.support import ROOT, eventually
 SHARDS = 4
 PER_SECOND = 20  # events, by their own time
 WINDOW_S = 10
+# A server starts, and goes on after several kills, in less.
+_PATIENCE_S = 600
 # Small, and patient with a machine that does much else.
 _SETTINGS = (
     "spark.executor.memory=512m",
@@ -132,7 +134,7 @@ class Server:
                 else None
             )
 
-        return eventually(found, self.said)
+        return eventually(found, self.said, _PATIENCE_S)
 
     def kill(self) -> None:
         """Kills the process; its Java process ends by itself."""
@@ -173,7 +175,11 @@ class Life:
         places: list[dict[str, object]] = [{"k": k, "place": p} for k, p in PLACES.items()]
         self.user.write("places", *places)
         wanted = len(self.load.rules) + len(JOBS)
-        eventually(lambda: list(self.user.states().values()).count("running") == wanted, self.said)
+        eventually(
+            lambda: list(self.user.states().values()).count("running") == wanted,
+            self.said,
+            _PATIENCE_S,
+        )
 
     def _serve(self) -> None:
         self.lives += 1
@@ -265,6 +271,7 @@ class Life:
         eventually(
             lambda: found() == wanted,
             lambda: f"{what}: {_difference(found(), wanted)}\n{self.said()}",
+            _PATIENCE_S,
         )
 
     def _rows(self, topic: str) -> list[dict[str, Any]]:

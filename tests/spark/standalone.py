@@ -49,13 +49,14 @@ class Standalone:
 
     def start_master(self) -> None:
         """Starts the master, at the address that it had, if it had one."""
-        port = self.url.rpartition(":")[2] or "0"
+        port, log = self.url.rpartition(":")[2] or "0", self._log("master")
+        started = len(_STARTED.findall(log.read_text())) if log.exists() else 0
         self.master = self._start("master", "master.Master", "--port", port)
 
         def url() -> str | None:
             assert self.master.poll() is None, self.said()
-            found = _STARTED.search(self._log("master").read_text())
-            return found and found[1]
+            found = _STARTED.findall(log.read_text())
+            return found[started] if len(found) > started else None
 
         self.url = eventually(url, self.said)
 
@@ -136,8 +137,15 @@ class Standalone:
         kill(self.workers.pop(number))
         self.start_worker()
 
-    def kill_master(self) -> None:
-        kill(self.master)
+    def start_again(self) -> None:
+        """Kills the master and all workers, and starts others: the master has forgotten all."""
+        self._below()
+        for process in (self.master, *self.workers):
+            kill(process)
+        self.workers.clear()
+        self.start_master()
+        for _ in range(2):
+            self.start_worker()
 
     def close(self) -> None:
         self._below()

@@ -207,13 +207,15 @@ def test_libraries_that_differ_are_logged(caplog: pytest.LogCaptureFixture) -> N
 @pytest.mark.parametrize(
     "said",
     [
-        'java.io.IOException: Cannot run program "/x/python": error=2, No such file or directory',
-        "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker: 3.9",
+        'Cannot run program "/x/python": error=2, No such file or directory',
+        "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than 3.11",
         "ModuleNotFoundError: No module named 'hyperscan'",
     ],
 )
 def test_executors_that_come_later_and_cannot(said: str) -> None:
-    error = lost_task(f"Job aborted:\n{said}\n\tat org.apache.spark.X\nDriver stacktrace:")
+    error = lost_task(
+        f"Job aborted:\nTask 1 failed: x.y.Error: {said}\n\tat org.apache.spark.X\nDriver stacktrace:"
+    )
     assert error.message == "the Python of Spark's executors cannot run the engine"
     assert error.detail == said
     assert "spark.pyspark.python" in str(error.hint)

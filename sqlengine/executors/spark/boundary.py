@@ -143,7 +143,7 @@ def lost_task(text: str) -> ExecutionError:
 
 def _no_python(lines: Sequence[str]) -> ExecutionError | None:
     """Returns the error for executors whose Python cannot run tasks; None for any other."""
-    found = next((line for line in lines if any(sign in line for sign in _NO_PYTHON)), None)
+    found = next((line[line.index(s) :] for s in _NO_PYTHON for line in lines if s in line), None)
     if found is None:
         return None
     return ExecutionError(

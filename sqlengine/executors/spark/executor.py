@@ -239,6 +239,7 @@ class SparkExecutor(EmbeddedExecutor):
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
         session, options, before = self._spark.session(), self._options, self._state.before()
+        options.folder.mkdir(parents=True, exist_ok=True)
         if self._tasks is None:
             self._tasks = task_plan(self._cut, options, self._name, self._version)
         step = Step(

@@ -18,7 +18,7 @@ _STDOUT: Final = 1
 _STDERR: Final = 2
 _NEEDED: Final = "install Java 17 or newer, or set JAVA_HOME to its folder"
 # Spark's own words for a master that does not answer as one.
-_NO_MASTER: Final = "All masters are unresponsive"
+_NO_MASTER: Final = ("All masters are unresponsive", "stopped SparkContext")
 
 
 def require_spark() -> None:
@@ -67,19 +67,19 @@ def forget_session() -> None:
 
 
 def does_not_start(error: Exception, printed: Path | None, master: str | None) -> ServiceError:
-    """Returns the error for a session that does not start, with the first words of Java."""
+    """Returns the error for a session that does not start, with the cause, or the first words, of
+    Java."""
     said = "" if printed is None else printed.read_text("utf-8", "replace")
-    if _NO_MASTER in said or _NO_MASTER in str(error):
+    java = getattr(error, "java_exception", None)
+    cause = "" if java is None else str(java.toString())
+    if any(sign in text for sign in _NO_MASTER for text in (said, cause)):
         return ServiceError(
             f"the master of Spark does not answer: {master}",
             detail="something else listens at that address, or another version of Spark",
             hint="give --master the address that the log and the page of the master say",
         )
-    words = [
-        line.strip()
-        for line in said.split("\n")
-        if line.strip() and not line.startswith("WARNING: Using")
-    ]
+    lines = [line.strip() for line in (cause or said).split("\n")]
+    words = [line for line in lines if line and "WARN" not in line]
     return ServiceError(
         "Spark does not start",
         detail=words[0][:300] if words else str(error),
@@ -95,7 +95,7 @@ def printing_to(printed: Path | None) -> Iterator[None]:
     sys.stderr.flush()
     kept = os.dup(_STDOUT), os.dup(_STDERR)
     if printed is not None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         file = os.open(printed, flags, 0o600)
         os.dup2(file, _STDERR)
         os.close(file)

@@ -76,6 +76,8 @@ def spark_session(
     from pyspark.errors import PySparkRuntimeError
 
     forget_ended()
+    if not is_local(master):
+        log.info("Spark asks %s for executors", master)
     try:
         with printing_to(printed):
             session = builder.getOrCreate()

@@ -3,6 +3,7 @@ jobs bring along. Does not import Spark."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
@@ -11,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import fs
 
+from parser.errors import ServiceError
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import TIMES, Step, bucket_range
 from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
@@ -148,7 +150,15 @@ def state_name(at: TaskState | Step, stage: int, partition: int) -> str:
 
 
 def save(folder: str, name: str, state: StateFile) -> None:
-    """Writes state, whole or what has changed; attempts may write both, which give the same."""
+    """Writes state, whole or what has changed; attempts may write both, which give the same.
+    ServiceError where the folder is not there: on a machine that does not have it nothing may begin
+    a second one."""
+    system, path = fs.FileSystem.from_uri(folder)
+    if system.get_file_info(path).type is not fs.FileType.Directory:
+        raise ServiceError(
+            f"the machine {socket.gethostname()} does not have the folder {path}",
+            hint="--data has to be in a folder that all machines of Spark have, at the same path",
+        )
     kind = _WHOLE if state.previous is None else _DELTA
     create(f"{folder}/state/{name}{kind}", encode_state(state))
 
