@@ -21,7 +21,7 @@ import psutil
 from sqlengine.client import Client
 from tests.rules import sigma
 from tests.service.harness import User
-from tests.spark.standalone import Standalone, kill
+from tests.spark.standalone import Standalone, end_with_parent, kill
 from tests.support import ROOT, eventually
 
 SHARDS = 4
@@ -116,6 +116,7 @@ class Server:
                 env=environment | {"PYTHONPATH": str(ROOT)},
                 stdout=log,
                 stderr=log,
+                preexec_fn=end_with_parent,
             )
 
     def said(self) -> str:

@@ -3,6 +3,7 @@ of pyspark's own jars, with ways to kill what runs there. Nothing but its own pr
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ from tests.support import eventually
 _SPARK = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+_PR_SET_PDEATHSIG = 1
 _STARTED = re.compile(r"Starting Spark master at (spark://\S+)")
 
 
@@ -96,6 +98,7 @@ class Standalone:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=end_with_parent,
             )
         self._all.append(process)
         return process
@@ -153,6 +156,11 @@ class Standalone:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
         psutil.wait_procs(self._all, timeout=30)
+
+
+def end_with_parent() -> None:
+    """Has the system kill this process when the one that started it ends, however that does."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def kill(process: psutil.Process) -> None:

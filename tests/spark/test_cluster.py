@@ -107,10 +107,21 @@ def test_the_cluster_starts_again(spark_is_there: Any, tmp_path: Path) -> None:
         assert "Spark starts again" in life.server.said()
 
 
+# Five lives, since none may take as long as fifty kills do on a busy machine.
 @pytest.mark.slow
-def test_fifty_kills(spark_is_there: Any, tmp_path: Path) -> None:
-    kinds = ["executor"] * 18 + ["python"] * 18 + ["worker"] * 6 + ["server"] * 8
-    with living(tmp_path, workload("process_creation"), 2) as life:
+@pytest.mark.parametrize(
+    ("seed", "table"),
+    [
+        (2, "process_creation"),
+        (3, "network_connection"),
+        (4, "file_event"),
+        (5, "pipe_created"),
+        (6, "process_creation"),
+    ],
+)
+def test_fifty_kills(spark_is_there: Any, tmp_path: Path, seed: int, table: str) -> None:
+    kinds = ["executor"] * 4 + ["python"] * 3 + ["worker"] + ["server"] * 2
+    with living(tmp_path, workload(table), seed) as life:
         life.chance.shuffle(kinds)
         live(life, kinds, between=5)
-        print(life.kills)
+        assert (life.kills.total(), life.lives) == (10, 3)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -25,11 +26,13 @@ from sqlengine.executors.spark.cluster.executors import ExecutorWatch, await_exe
 from sqlengine.executors.spark.cluster.master import address_to, is_local
 from sqlengine.executors.spark.cluster.settings import session_settings
 from sqlengine.executors.spark.cluster.shipping import write_engine
-from sqlengine.executors.spark.java import require_spark
+from sqlengine.executors.spark.java import does_not_start, require_spark
 from sqlengine.executors.spark.session import OwnSpark
 from sqlengine.executors.spark.state_files import create
 from sqlengine.executors.spark.task_rules import MachineShare
 from sqlengine.executors.wire import is_whole
+from sqlengine.state.keys import BUCKETS
+from tests.spark.staged import Staged
 
 
 def refused(work: Callable[[], object]) -> str:
@@ -140,6 +143,13 @@ except Exception as error:
     assert "Java 17 or newer" in done.stdout
 
 
+def test_something_else_listens_where_the_master_should(tmp_path: Path) -> None:
+    said = "ERROR StandaloneSchedulerBackend: … Reason: All masters are unresponsive! Giving up."
+    (tmp_path / "spark.log").write_text(f"WARNING: Using x\n{said}\n")
+    error = does_not_start(RuntimeError("4"), tmp_path / "spark.log", "spark://m:80")
+    assert error.message == "the master of Spark does not answer: spark://m:80"
+
+
 # ---- executors -----------------------------------------------------------------------------------
 
 
@@ -169,6 +179,19 @@ def test_executors_that_do_not_come() -> None:
     counts = iter([0, 1, 1, 2] + [3] * 20)
     await_executors(lambda: next(counts), "spark://m:1", 60)
     assert next(counts) == 3
+
+
+def test_executors_that_come_and_go_move_no_state() -> None:
+    class Changing(OwnSpark):
+        cores = 2
+
+        def session(self) -> Any:
+            return Staged(self.cores)
+
+    spark, seen = Changing(), list[int]()
+    for spark.cores in (2, 4, 3, 4, 500):
+        seen.append(spark.partitions())
+    assert seen == [2, 4, 4, 4, BUCKETS]
 
 
 FOUND = {
