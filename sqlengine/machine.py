@@ -26,7 +26,7 @@ Clock: TypeAlias = Callable[[], int]
 
 def own_spark(config: Config) -> Spark:
     """Returns Spark as the configuration wants it; it starts with its first session."""
-    return OwnSpark(config.data / "spark.log", config.cluster)
+    return OwnSpark(config.data / "spark.log", config.cluster, config.data / "tasks")
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,16 @@ T = TypeVar("T")
 
 
 def eventually(
-    condition: Callable[[], T | Literal[False] | None], what: str | Callable[[], object] = "it"
+    condition: Callable[[], T | Literal[False] | None],
+    what: str | Callable[[], object] = "it",
+    patience_s: float = PATIENCE_S,
 ) -> T:
     """What the condition gives once it is true. `what` tells the error what was waited for."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not (found := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(
-                f"{what() if callable(what) else what} did not come true in {PATIENCE_S} s"
+                f"{what() if callable(what) else what} did not come true in {patience_s} s"
             )
         time.sleep(0.01)
     return found

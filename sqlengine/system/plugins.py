@@ -57,16 +57,20 @@ class Plugins(Generic[T]):
 
 def points(group: str) -> Mapping[str, EntryPoint]:
     """Returns the entry points of a group by name, as they are installed now. Ours win over those
-    of other distributions.
+    of other distributions."""
+    return {p.name: p for p in (*entry_points(group=group), *own_points(group))}
 
-    In a checkout ours are read from pyproject.toml itself: the metadata of an editable install is
+
+def own_points(group: str) -> list[EntryPoint]:
+    """Returns our own entry points of a group.
+
+    In a checkout they are read from pyproject.toml itself: the metadata of an editable install is
     as old as the last `make setup`, and a checkout that was never installed has none. In the wheel,
     where there is no pyproject.toml, they come from its metadata."""
-    installed = entry_points(group=group)
-    ours = [p for p in installed if p.dist is not None and p.dist.name == _OWN]
     if _PROJECT.is_file():
         declared = tomllib.loads(_PROJECT.read_text("utf-8"))["project"]
         if declared["name"] == _OWN:
             values = declared.get("entry-points", {}).get(group, {})
-            ours = [EntryPoint(name, value, group) for name, value in values.items()]
-    return {p.name: p for p in (*installed, *ours)}
+            return [EntryPoint(name, value, group) for name, value in values.items()]
+    installed = entry_points(group=group)
+    return [p for p in installed if p.dist is not None and p.dist.name == _OWN]

@@ -81,8 +81,12 @@ class Staged:
         yield
 
     @contextmanager
-    def group(self, name: str) -> Iterator[None]:
+    def group(self, name: str, tell: Callable[[str | None], None]) -> Iterator[None]:
+        tell(None)
         yield
+
+    def partitions(self) -> int:
+        return self.defaultParallelism
 
     def cancel(self, name: str) -> None:
         """Its tasks run in the thread that waits for them."""

@@ -11,9 +11,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parser.errors import ServiceError
 from parser.types import BIGINT, STRING, Schema
 from sqlengine.executors.spark.saved_tables import DELTAS, ROWS, WHOLE, SavedTables
 from sqlengine.executors.spark.state_files import all_tables, discard_before, restored
@@ -133,3 +135,10 @@ def test_small_states_are_written_whole(tmp_path: Path) -> None:
         partition.end()
     assert partition.wrote == {WHOLE: 5, ROWS: 5}
     assert np.all(partition.table.live() == [0])
+
+
+def test_a_machine_without_the_folder_begins_no_other(tmp_path: Path) -> None:
+    partition = Partition((tmp_path / "tasks").as_uri(), deltas=16, whole_rows=4096)
+    with pytest.raises(ServiceError, match="does not have the folder"):
+        partition.end()
+    assert not (tmp_path / "tasks").exists()

@@ -12,7 +12,8 @@ This module does not import Spark."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -34,6 +35,14 @@ from sqlengine.executors.spark.worker import (
 log = logging.getLogger("sqlengine.spark")
 
 _SHOWN: Final = 300  # characters of an exception
+# The words of Spark and Python for an interpreter that is missing, another one, and a library that
+# is missing.
+_NO_PYTHON: Final = (
+    "Cannot run program",
+    "[PYTHON_VERSION_MISMATCH]",
+    "ModuleNotFoundError: ",
+    "ImportError: ",
+)
 _SMALLER: Final = "smaller reads ('sql run --batch-size'), narrower windows and keys take less"
 
 
@@ -68,7 +77,7 @@ def contained(
             yield Counts(losses=losses).frame()
     except Exception as error:
         log.info("a task on Spark failed", exc_info=error)
-        yield _to_all(failure_of(error, plan.rules.memory), step)
+        yield _to_all(failure_of(error, plan.rules.memory_here()), step)
         for _ in batches:  # Spark waits until all that it hands over is read
             pass
 
@@ -131,6 +140,8 @@ def lost_task(text: str) -> ExecutionError:
             detail="something ended the process: the system for want of memory, or a library",
             hint=f"'sql run --verbose' shows what Spark says; {_SMALLER}",
         )
+    if (cannot := _no_python(lines)) is not None:
+        return cannot
     if any("OutOfMemoryError" in line for line in lines):
         return ExecutionError(
             "Spark needs more memory",
@@ -141,6 +152,19 @@ def lost_task(text: str) -> ExecutionError:
     detail = cause if "parser.errors." in kind else _words(kind, cause)
     return ExecutionError(
         "a task on Spark failed", detail=detail, hint="'sql run --verbose' shows what Spark says"
+    )
+
+
+def _no_python(lines: Sequence[str]) -> ExecutionError | None:
+    """Returns the error for executors whose Python cannot run tasks; None for any other."""
+    found = next((line[line.index(s) :] for s in _NO_PYTHON for line in lines if s in line), None)
+    if found is None:
+        return None
+    return ExecutionError(
+        "the Python of Spark's executors cannot run the engine",
+        detail=found[:_SHOWN],
+        hint=f"each machine needs Python {sys.version_info.major}.{sys.version_info.minor} with"
+        " sqlengine[spark] at the same path, or at --spark-conf spark.pyspark.python=PATH",
     )
 
 

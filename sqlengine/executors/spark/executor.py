@@ -231,11 +231,10 @@ class SparkExecutor(EmbeddedExecutor):
         """Runs an epoch, and again where Spark itself has failed: nothing of it was written.
 
         See `_given_up` for where that was so in each attempt."""
-        self.guard.tell("runs a job on Spark", frozenset(self.plan.graph.jobs))
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
             try:
-                with self._spark.errors(), self._spark.group(self._name):
+                with self._spark.errors(), self._spark.group(self._name, self._tell):
                     return self._run_job(record, splits)
             except TaskFailed as error:
                 if error.jobs:
@@ -258,16 +257,22 @@ class SparkExecutor(EmbeddedExecutor):
         what goes on from a checkpoint waits for Spark."""
         return unavailable(failure) if self._options.durable else failure
 
+    def _tell(self, waits: str | None) -> None:
+        """Says what the step waits for. The time without executors is not that of a job."""
+        jobs = frozenset(self.plan.graph.jobs) if waits is None else frozenset[str]()
+        self.guard.tell(waits or "runs a job on Spark", jobs)
+
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
         session, options, before = self._spark.session(), self._options, self._state.before()
+        options.folder.mkdir(parents=True, exist_ok=True)
         if not self._last_version:
             discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
             self._tasks = task_plan(self._cut, options, self._name, self._version)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
-        step = self._step(record, session.sparkContext.defaultParallelism, answers)
+        step = self._step(record, self._spark.partitions(), answers)
         result = run_job(session, tasks, step, options.uri, splits, options.carried)
         self.state_files["batches by files"] += result.by_files
         if answers is not None and result.counts.answers:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from importlib.util import find_spec
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from subprocess import TimeoutExpired
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
 from sqlengine.config import LOCAL, Cluster
 from sqlengine.executors.spark.boundary import lost_java, lost_task
-from sqlengine.system.memory import usable_bytes
+from sqlengine.executors.spark.cluster.checks import check_executors
+from sqlengine.executors.spark.cluster.executors import ExecutorWatch, Tell, await_executors
+from sqlengine.executors.spark.cluster.master import address_to, is_local
+from sqlengine.executors.spark.cluster.settings import PYTHON, check_settings, session_settings
+from sqlengine.executors.spark.cluster.shipping import write_engine
+from sqlengine.executors.spark.java import (
+    does_not_start,
+    forget_ended,
+    forget_session,
+    has_ended,
+    printing_to,
+    require_spark,
+)
+from sqlengine.executors.spark.task_rules import MachineShare
+from sqlengine.state.keys import BUCKETS
 from sqlengine.system.sizes import size
 
 if TYPE_CHECKING:
@@ -25,26 +36,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sqlengine.spark")
 
-_STDOUT: Final = 1
-_STDERR: Final = 2
 _HEAP: Final = "1g"
 # A process that answers no more may take so many seconds to end.
 _ENDS_S: Final = 3.0
 # A task whose worker or executor dies is tried so often.
 _ATTEMPTS: Final = 4
-# No worker gets less memory than that, however many there are.
-_LEAST_MEMORY: Final = 256 << 20
-
-
-def require_spark() -> None:
-    """Raises ServiceError, with what to install, if Spark or Java is missing."""
-    if find_spec("pyspark") is None:
-        raise ServiceError("Spark is not installed", hint="install sqlengine[spark]")
-    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise ServiceError(
-            "Spark needs Java, which is not installed",
-            hint="install Java 17 or newer, or set JAVA_HOME",
-        )
+# Executors may take so many seconds to come, unless Spark's own setting of that says otherwise.
+_PATIENCE_S: Final = 60.0
+_PATIENCE: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 
 
 def spark_session(
@@ -56,7 +55,7 @@ def spark_session(
     **options: str,
 ) -> SparkSession:
     """Starts a session, a small local one if no `master` is named. Its Python workers can import
-    what this process can.
+    what this process can; those of executors on other machines get the engine.
 
     `printed`: the file that gets what Spark and its workers print; None for standard error.
     `options`: settings of Spark, with `__` for the dots. ServiceError where Spark does not
@@ -64,97 +63,51 @@ def spark_session(
     require_spark()
     from pyspark.sql import SparkSession
 
+    given = {name.replace("__", "."): value for name, value in options.items()}
+    check_settings(given)
+    address = address_to(master)
     # It logs kilobytes of JSON with what the exceptions say.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     logging.getLogger("py4j").setLevel(logging.WARNING)  # else each connection that it closes
-    root = str(Path(__file__).resolve().parents[3])
-    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    settings = {
-        "spark.driver.memory": memory,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        # A regular expression of Spark's own recurses deeply over long messages.
-        "spark.driver.extraJavaOptions": "-Xss4m",
-        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": str(cores),
-        **{name.replace("__", "."): value for name, value in options.items()},
-    }
+    _set_python(given)
     builder = SparkSession.builder.master(master or f"local[{cores},{_ATTEMPTS}]").appName(app)
-    for name, value in settings.items():
+    for name, value in session_settings(given, cores, memory, address).items():
         builder = builder.config(name, value)
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkRuntimeError
 
-    _forget_ended()
+    forget_ended()
+    if not is_local(master):
+        log.info("Spark asks %s for executors", master)
     try:
-        with _printing_to(printed):
-            return builder.getOrCreate()
+        with printing_to(printed):
+            session = builder.getOrCreate()
     except (PySparkRuntimeError, Py4JError, ConnectionError) as error:
-        raise _does_not_start(error, printed) from error
+        raise does_not_start(error, printed, master) from error
+    if not is_local(master):
+        _ship(session)
+    return session
 
 
-def _has_ended(within_s: float = 0.0) -> bool:
-    """True if Spark's Java process was started by this one, and has ended within a time."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is None:
-        return False
-    with suppress(TimeoutExpired):
-        process.wait(within_s)
-    return process.returncode is not None
+def _set_python(given: dict[str, str]) -> None:
+    """Sets which Python workers run, and where it finds what this process can import."""
+    root = str(Path(__file__).resolve().parents[3])
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    if PYTHON in given:
+        os.environ["PYSPARK_PYTHON"] = given[PYTHON]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
 
 
-def _forget_ended() -> None:
-    """Lets the next session start a Java process of its own, where the last one has ended."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+def _ship(session: SparkSession) -> None:
+    """Hands executors the engine. The zip is in a folder that Spark's Java process deletes."""
+    from pyspark import SparkFiles
 
-    if _has_ended():
-        SparkContext._gateway = SparkContext._jvm = None
-        SparkContext._active_spark_context = None
-        SparkSession._instantiatedSession = None
-
-
-def _does_not_start(error: Exception, printed: Path | None) -> ServiceError:
-    """Returns the error for a JVM that ended at once, with the first that it said."""
-    said = [] if printed is None else printed.read_text("utf-8", "replace").split("\n")
-    words = [
-        line.strip() for line in said if line.strip() and not line.startswith("WARNING: Using")
-    ]
-    return ServiceError(
-        "Spark does not start",
-        detail=words[0][:300] if words else str(error),
-        hint="Java 17 or newer is needed, at JAVA_HOME if that is set",
-    )
-
-
-@contextmanager
-def _printing_to(printed: Path | None) -> Iterator[None]:
-    """Redirects standard output and error to a file, or output to error. Processes that are started
-    meanwhile (the JVM and its workers) keep that."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = os.dup(_STDOUT), os.dup(_STDERR)
-    if printed is not None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        file = os.open(printed, flags, 0o600)
-        os.dup2(file, _STDERR)
-        os.close(file)
-    os.dup2(_STDERR, _STDOUT)
-    try:
-        yield
-    finally:
-        for old, number in zip(kept, (_STDOUT, _STDERR), strict=True):
-            os.dup2(old, number)
-            os.close(old)
+    folder = Path(SparkFiles.getRootDirectory()) / "engine"
+    folder.mkdir()
+    before = list(sys.path)
+    session.sparkContext.addPyFile(str(write_engine(folder)))
+    sys.path[:] = before  # this process has it already
 
 
 class Spark(Protocol):
@@ -169,13 +122,17 @@ class Spark(Protocol):
     def errors(self) -> AbstractContextManager[None]:
         """Turns what Spark raises in the body into SqlErrors."""
 
-    def group(self, name: str) -> AbstractContextManager[None]:
-        """Gives the jobs of this thread a name, by which `cancel` knows them."""
+    def group(self, name: str, tell: Tell) -> AbstractContextManager[None]:
+        """Gives the jobs of this thread a name, by which `cancel` knows them. `tell` is called, in
+        any thread, with what they wait for besides tasks; None for nothing."""
 
     def cancel(self, name: str) -> None:
         """Ends the jobs of that name: what waits for them raises. Any thread."""
 
-    def worker_memory(self) -> int | None:
+    def partitions(self) -> int:
+        """Returns the number of partitions that keep all cores busy."""
+
+    def worker_memory(self) -> int | MachineShare | None:
         """Returns the bytes that a Python worker may take; None for any."""
 
     def close(self) -> None: ...
@@ -183,23 +140,30 @@ class Spark(Protocol):
 
 class OwnSpark:
     """The active session, or else one of its own: it starts with the first statement and stops with
-    the script or server. `printed`: see `spark_session`."""
+    the script or server. `printed`: see `spark_session`. `folder`: below it tasks keep state, so
+    that all executors must see it."""
 
-    def __init__(self, printed: Path | None = None, cluster: Cluster = LOCAL) -> None:
+    def __init__(
+        self, printed: Path | None = None, cluster: Cluster = LOCAL, folder: Path | None = None
+    ) -> None:
+        check_settings(cluster.conf)
         self._own: SparkSession | None = None
         self._printed = printed
         self._master = cluster.master
         self._conf = cluster.conf
+        self._folder = folder
         self._starting = Lock()
         self._may_start = True
+        self._most_cores = 0
+        self._watch: ExecutorWatch | None = None
 
     def session(self) -> SparkSession:
         from pyspark.sql import SparkSession
 
         with self._starting:
-            if _has_ended():
+            if has_ended() or self._has_stopped():
                 self._own = None
-            _forget_ended()
+            forget_ended()
             if self._own is not None:
                 return self._own
             active = SparkSession.getActiveSession()
@@ -215,12 +179,48 @@ class OwnSpark:
         finally:
             self._may_start = True
 
+    def _has_stopped(self) -> bool:
+        """True if the cluster has ended the session; the Java process lives on."""
+        if self._watch is None or self._own is None:
+            return False
+        stopped: bool = self._own.sparkContext._jsc.sc().isStopped()
+        if stopped:
+            self._watch.stop()
+            forget_session()
+        return stopped
+
     def _start(self) -> SparkSession:
         cores = len(os.sched_getaffinity(0))
-        self._own = spark_session(
+        session = spark_session(
             "sqlengine", cores, printed=self._printed, master=self._master, **self._conf
         )
-        return self._own
+        if not is_local(self._master):
+            try:
+                self._join_cluster(session)
+            except BaseException:
+                session.stop()
+                raise
+        self._own = session
+        return session
+
+    def _join_cluster(self, session: SparkSession) -> None:
+        """Waits for executors that can run tasks, and watches them from then on."""
+        assert self._master is not None
+        context, java = session.sparkContext, session.sparkContext._jsc.sc()
+        patience = _PATIENCE_S
+        if _PATIENCE in self._conf:
+            utils = context._jvm.org.apache.spark.network.util.JavaUtils
+            patience = float(utils.timeStringAsSec(self._conf[_PATIENCE]))
+
+        def count() -> int:
+            return int(java.getExecutorMemoryStatus().size()) - 1  # one is the driver
+
+        await_executors(count, self._master, patience)
+        if self._folder is not None:
+            with self.errors():
+                check_executors(session, self._folder, context._python_includes[-1])
+        self._watch = ExecutorWatch(self._master, count, java.stop, patience)
+        self._watch.start()
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -233,28 +233,49 @@ class OwnSpark:
             log.info("Spark gave up a batch", exc_info=error)
             refused = not isinstance(error, PySparkException)
             raise (
-                lost_java() if _has_ended(_ENDS_S if refused else 0.0) else lost_task(str(error))
+                lost_java() if has_ended(_ENDS_S if refused else 0.0) else lost_task(str(error))
             ) from None
 
     @contextmanager
-    def group(self, name: str) -> Iterator[None]:
+    def group(self, name: str, tell: Tell) -> Iterator[None]:
+        tell("waits for Spark to start")
         context = self.session().sparkContext
         context.setJobGroup(name, "an epoch of a graph", interruptOnCancel=True)
-        yield
+        if self._watch is None:
+            tell(None)
+            yield
+            return
+        with self._watch.job(tell):
+            yield
 
     def cancel(self, name: str) -> None:
-        if not _has_ended():
+        if not has_ended() and not self._starting.locked():
             self.session().sparkContext.cancelJobGroup(name)
 
-    def worker_memory(self) -> int | None:
-        """See `Spark`. Four fifths of the memory, without what the JVM takes, for all workers of
-        this machine; None in a session of somebody else, who knows better."""
-        if self._own is None:
+    def partitions(self) -> int:
+        """See `Spark`. Executors come and go, and each other number moves all state: it only grows
+        while this process lives."""
+        now: int = self.session().sparkContext.defaultParallelism
+        self._most_cores = min(max(self._most_cores, now), BUCKETS)
+        return self._most_cores
+
+    def worker_memory(self) -> int | MachineShare | None:
+        """See `Spark`. Of a session of this process its workers' share of their machine; None in
+        one of somebody else, who knows better, and where Spark has a limit of its own."""
+        if self._own is None or "spark.executor.pyspark.memory" in self._conf:
             return None
+        if not is_local(self._master):
+            return MachineShare(_heap(self._conf.get("spark.executor.memory", _HEAP)))
         cores: int = self._own.sparkContext.defaultParallelism
-        left = usable_bytes() - size(_HEAP)
-        return max(left * 4 // 5 // cores, _LEAST_MEMORY)
+        return MachineShare(_heap(self._conf.get("spark.driver.memory", _HEAP)), cores).bytes()
 
     def close(self) -> None:
-        if self._own is not None and not _has_ended():
+        if self._watch is not None:
+            self._watch.stop()
+        if self._own is not None and not has_ended():
             self._own.stop()
+
+
+def _heap(text: str) -> int:
+    """Returns the bytes of a heap as Spark counts them: a bare number has megabytes."""
+    return size(f"{text}m" if text.isdigit() else text)

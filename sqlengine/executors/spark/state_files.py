@@ -3,13 +3,16 @@ jobs bring along. Does not import Spark."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs
 
+from parser.errors import ServiceError
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import TIMES, Step, bucket_range
 from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
@@ -156,7 +159,15 @@ def part_name(at: TaskState | Step, stage: int, partition: int) -> str:
 
 
 def save(folder: str, name: str, state: StateFile) -> None:
-    """Writes state, whole or what has changed; attempts may write both, which give the same."""
+    """Writes state, whole or what has changed; attempts may write both, which give the same.
+    ServiceError where the folder is not there: on a machine that does not have it nothing may begin
+    a second one."""
+    system, path = fs.FileSystem.from_uri(folder)
+    if system.get_file_info(path).type is not fs.FileType.Directory:
+        raise ServiceError(
+            f"the machine {socket.gethostname()} does not have the folder {path}",
+            hint="--data has to be in a folder that all machines of Spark have, at the same path",
+        )
     kind = _WHOLE if state.previous is None else _DELTA
     create(f"{folder}/state/{name}{kind}", encode_state(state))
 
@@ -203,11 +214,13 @@ def _read(uri: str) -> bytes:
 
 
 def create(uri: str, data: bytes) -> None:
-    """Writes a file unless a whole one is there: an attempt that was killed may have left a part of
-    it."""
+    """Writes a file unless a whole one is there. Two attempts may do that at once, also one of a
+    server that was killed: the file is there with its end, or not at all."""
     system, path = fs.FileSystem.from_uri(uri)
     if system.get_file_info(path).type is fs.FileType.File and is_whole(_read(uri)):
         return
     system.create_dir(path.rsplit("/", 1)[0], recursive=True)
-    with system.open_output_stream(path) as stream:
+    part = f"{path}.{token_hex(4)}.part"
+    with system.open_output_stream(part) as stream:
         stream.write(data)
+    system.move(part, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,10 +14,27 @@ from sqlengine.connectors.base import Environment
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
+from sqlengine.system.memory import usable_bytes
 from sqlengine.system.secrets import Secrets
 
 # One for a worker: what hangs in it counts, whichever statement has called it.
 _LANES: Final = ThreadLanes()
+# No worker gets less memory than that, however many there are.
+_LEAST_MEMORY: Final = 256 << 20
+
+
+@dataclass(frozen=True)
+class MachineShare:
+    """A worker's share of the memory of its machine: four fifths of what a `heap` of Java (bytes)
+    leaves, by `cores` of them; None for those of the machine on which it is asked."""
+
+    heap: int
+    cores: int | None = None
+
+    def bytes(self) -> int:
+        """Returns the share on this machine."""
+        cores = self.cores or len(os.sched_getaffinity(0))
+        return max((usable_bytes() - self.heap) * 4 // 5 // cores, _LEAST_MEMORY)
 
 
 @dataclass(frozen=True)
@@ -32,11 +50,15 @@ class TaskRules:
     secrets: Secrets = field(default_factory=Secrets)
     timeout_s: float = TIMEOUT_S
     command: str = "sql run"
-    memory: int | None = None
+    memory: int | MachineShare | None = None
 
     @classmethod
     def of_driver(
-        cls, files: FileAccess, secrets: Secrets, openings: Openings, memory: int | None
+        cls,
+        files: FileAccess,
+        secrets: Secrets,
+        openings: Openings,
+        memory: int | MachineShare | None,
     ) -> TaskRules:
         """Returns the rules that hold in this process, for its tasks."""
         return cls(present(), files, secrets, openings.timeout_s, openings.command, memory)
@@ -44,8 +66,12 @@ class TaskRules:
     def apply(self) -> None:
         """Makes the rules those of this process. A worker runs tasks of one plan at a time."""
         use(self.limits)
-        if self.memory is not None:
-            _limit_memory(self.memory)
+        if (limit := self.memory_here()) is not None:
+            _limit_memory(limit)
+
+    def memory_here(self) -> int | None:
+        """Returns the bytes that a worker may take on the machine on which it is asked."""
+        return self.memory.bytes() if isinstance(self.memory, MachineShare) else self.memory
 
     def environment(self, clock: Callable[[], int]) -> Environment:
         """Returns what connectors may use that a task opens."""
