@@ -70,7 +70,7 @@ class GraphHost:
             return EmbeddedExecutor(self.factory, guard)
         options = SparkOptions(
             self.tasks_folder(graph),
-            self.rows_per_epoch(graph),
+            config.rows_per_read,
             self.factory,
             self._rules_of_tasks,
             durable=True,

@@ -88,8 +88,8 @@ class SparkRunner(EmbeddedRunner):
     """Runs the graph of each statement, or statement set, on Spark. `folder` has the state of its
     tasks while it runs.
 
-    Gives the rows that the embedded executor gives, but where a result depends on how shards
-    interleave: turns are of more rows here. UnsupportedError for what
+    Gives the rows that the embedded executor gives. Where a result depends on how shards
+    interleave, they are read in turns of `rows_per_read` here as there. UnsupportedError for what
     Spark cannot run."""
 
     spark: Spark
@@ -98,7 +98,7 @@ class SparkRunner(EmbeddedRunner):
     def executor(self, number: int, settings: Mapping[str, str]) -> SparkExecutor:
         options = SparkOptions(
             self.folder / f"run-{number}",
-            self.rows_per_epoch,
+            self.rows_per_read,
             self.factory,
             self._rules,
             phases=one_of(settings, AGG_PHASES, AGG_STRATEGIES),
