@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import to_builtins
+
 from planner.explain import explain, explain_json
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
@@ -14,6 +16,9 @@ from planner.logical import LogicalPlan, Sink
 from planner.plan import Trace
 from planner.rewrite import nodes
 from planner.scalar import Call, Scalar, walk
+from sqlengine.executors.spark.explain import StageView, stages_of, stages_text
+from sqlengine.executors.spark.plan import cut_plan
+from sqlengine.executors.spark.supported import check_statements
 from sqlengine.jobs.deliveries import deliveries_of
 from udf.user import is_user
 
@@ -43,10 +48,12 @@ def explain_sinks(
     settings: Mapping[str, str] | None = None,
     *,
     once: bool = True,
+    stages: Sequence[StageView] = (),
 ) -> str:
     """The plan as text after every arrow: bound, after each step and pass that changed it, merged
-    into `graph`, with the guarantee of each sink, and as operators that run; then why rows may be
-    processed twice, where the server does not deliver them `once`."""
+    into `graph`, with the guarantee of each sink, and as operators that run, on Spark in these
+    `stages`; then why rows may be processed twice, where the server does not deliver them
+    `once`."""
     merged = merge(graph or Graph(), {job: sinks})
     sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace]
     sections.append(
@@ -55,6 +62,8 @@ def explain_sinks(
     if deliveries := deliveries_of(sinks, once=once):
         sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
     sections.append("== operators ==\n" + _physical_text(lower(merged), job))
+    if stages:
+        sections.append("== stages on Spark ==\n" + stages_text(stages))
     return "\n\n".join([*sections, *_phases(sinks, settings or {}), *_values(sinks, once=once)])
 
 
@@ -76,8 +85,20 @@ def _values(sinks: Sequence[Sink], *, once: bool) -> Iterator[str]:
         yield "== at least once ==\n" + "\n".join(reasons)
 
 
+def stages_on_spark(sinks: Sequence[Sink]) -> list[StageView]:
+    """Returns the stages in which statements would run on Spark by themselves. UnsupportedError
+    where they cannot."""
+    check_statements(sinks)
+    plan = lower(merge(Graph(), {"": sinks}))
+    return stages_of(plan, cut_plan(plan))
+
+
 def explain_sinks_json(
-    sinks: Sequence[Sink], traces: Sequence[Trace], graph: Graph | None = None, job: str = ""
+    sinks: Sequence[Sink],
+    traces: Sequence[Trace],
+    graph: Graph | None = None,
+    job: str = "",
+    stages: Sequence[StageView] = (),
 ) -> Json:
     """The arrows of `explain_sinks` as JSON."""
     merged = merge(graph or Graph(), {job: sinks})
@@ -100,6 +121,7 @@ def explain_sinks_json(
             }
             for n in nodes
         ],
+        "stages": to_builtins(stages),
     }
 
 

@@ -94,6 +94,7 @@ class SparkRunner(EmbeddedRunner):
 
     spark: Spark
     folder: Path
+    on_spark: bool = True
 
     def executor(self, number: int) -> SparkExecutor:
         folder, rows = self.folder / f"run-{number}", self.rows_per_read

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from parser.errors import ExecutionError, SqlError
 from sqlengine.executors.failures import JobsFailed, OperatorFailed
 from sqlengine.executors.memory_limits import megabytes
-from sqlengine.executors.spark.worker import FAILED, Batches, SparkPlan, Step, to_frames
+from sqlengine.executors.spark.task_work import TaskClock
+from sqlengine.executors.spark.worker import FAILED, Batches, Counts, SparkPlan, Step, to_frames
 
 log = logging.getLogger("sqlengine.spark")
 
@@ -53,10 +54,13 @@ class TaskFailed(JobsFailed):
 def contained(
     plan: SparkPlan, step: Step, run: Callable[[Batches], Batches], batches: Batches
 ) -> Batches:
-    """Runs a stage in a task, under the rules of its plan. What it raises becomes a failure."""
+    """Runs a stage in a task, under the rules of its plan. What it raises becomes a failure; behind
+    all else comes what the task has cost."""
+    clock = TaskClock()
     try:
         plan.rules.apply()
         yield from run(batches)
+        yield Counts(work=clock.work()).frame()
     except Exception as error:
         log.info("a task on Spark failed", exc_info=error)
         yield _to_all(failure_of(error, plan.rules.memory), step)

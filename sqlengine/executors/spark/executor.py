@@ -7,8 +7,6 @@ those of the embedded executor: the graph's runner polls sources, logs epochs an
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +32,7 @@ from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
+from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.splits import (
     Budget,
@@ -50,16 +49,16 @@ from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.executors.waiting import Waiting
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import write_times
 from sqlengine.state.table import KeyedTable
 
-log = logging.getLogger("sqlengine.spark")
-
 # An epoch reads so many turns of each shard that the driver reads.
 TURNS_PER_EPOCH: Final = 16
 NOTHING: Final = InitialState()
+_RUNS: Final = "runs a job on Spark"
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,8 @@ class SparkExecutor(EmbeddedExecutor):
         self._budget = Budget()
         self._version = self._last_version = 0
         self._rows_read = 0
-        self.state_files: Counter[str] = Counter()
+        self.progress = SparkProgress(options.folder.name, self.guard.now)
+        self.state_files = self.progress.state
         self._timer: int | None = None
         self._sizes: Mapping[str, tuple[int, int]] | None = None
 
@@ -198,14 +198,31 @@ class SparkExecutor(EmbeddedExecutor):
         if self._epoch.splits or self._cut.keyed:
             splits, self._epoch = self._epoch.splits, EpochSplits()
             result = self._run_again(self._record, splits)
-            self._count(result.counts)
+            self._count(result.counts, self._state.before().partitions)
             for port, rows in result.rows:
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
                     self.errors.append((port, rows))
                 else:
                     write(self._cut.sinks[port], rows)
 
-    def _count(self, counts: Counts) -> None:
+    @property
+    def cut(self) -> CutPlan:
+        """The stages of the plan."""
+        return self._cut or cut_plan(self.plan)
+
+    def node_seconds(self) -> dict[str, float]:
+        """See `EmbeddedExecutor`: the CPU time in tasks."""
+        return dict(self.progress.by_node)
+
+    def own_seconds(self) -> dict[str, float]:
+        return dict(self.progress.by_job)
+
+    def waiting(self) -> dict[str, Waiting]:
+        """See `EmbeddedExecutor`: as tasks told it in the last epoch."""
+        return {name: waits for name, waits in self.progress.waits.items() if name in self.running}
+
+    def _count(self, counts: Counts, partitions: int) -> None:
+        self.progress.count(counts, partitions)
         self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
         self._rows.update(counts.rows)
         for node, counters in counts.nodes.items():
@@ -217,11 +234,16 @@ class SparkExecutor(EmbeddedExecutor):
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
-        self.guard.tell("runs a job on Spark", frozenset(self.plan.graph.jobs))
+        self.guard.tell(_RUNS, frozenset(self.plan.graph.jobs))
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
             try:
-                with self._spark.errors(), self._spark.group(self._name):
+                what = f"graph {self.progress.name}, epoch {record.epoch}"
+                with (
+                    self.progress.epoch(),
+                    self._spark.errors(),
+                    self._spark.group(self._name, what, self._tell),
+                ):
                     return self._run_job(record, splits)
             except TaskFailed:
                 raise
@@ -229,8 +251,11 @@ class SparkExecutor(EmbeddedExecutor):
                 self.guard.check()  # it may have been ended
                 if not left:
                     raise
-                log.warning("epoch %d is repeated: %s", record.epoch, error)
+                self.progress.repeats(record.epoch, left, error)
         raise AssertionError("an epoch has an attempt at least")
+
+    def _tell(self, far: str) -> None:
+        self.guard.activity = f"{_RUNS} ({far})"
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
@@ -252,7 +277,6 @@ class SparkExecutor(EmbeddedExecutor):
         result = run_job(session, self._tasks, step, options.uri, splits)
         self._last_version = self._version
         self._state.advance(step, len(self._cut.keyed), result.counts.oldest)
-        self.state_files.update(result.counts.wrote)
         if not options.durable:  # a task that is late may still read what was before
             self.discard_before(before)
         return result

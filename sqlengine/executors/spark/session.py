@@ -6,17 +6,20 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import TimeoutExpired
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
 from sqlengine.config import LOCAL, Cluster
 from sqlengine.executors.spark.boundary import lost_java, lost_task
+from sqlengine.executors.spark.job_watch import watching
+from sqlengine.executors.spark.view import SparkView, view_of
 from sqlengine.system.memory import usable_bytes
 from sqlengine.system.sizes import size
 
@@ -79,6 +82,7 @@ def spark_session(
         "spark.driver.extraJavaOptions": "-Xss4m",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.ui.enabled": "false",
+        "spark.ui.killEnabled": "false",  # whoever sees it could end jobs
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
@@ -86,6 +90,9 @@ def spark_session(
         "spark.sql.shuffle.partitions": str(cores),
         **{name.replace("__", "."): value for name, value in options.items()},
     }
+    if settings["spark.ui.enabled"] == "true":
+        # It shows what runs to all who reach it: by default those on this machine.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master or f"local[{cores},{_ATTEMPTS}]").appName(app)
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -166,11 +173,17 @@ class Spark(Protocol):
     def errors(self) -> AbstractContextManager[None]:
         """Turns what Spark raises in the body into SqlErrors."""
 
-    def group(self, name: str) -> AbstractContextManager[None]:
-        """Gives the jobs of this thread a name, by which `cancel` knows them."""
+    def group(
+        self, name: str, what: str, tell: Callable[[str], None]
+    ) -> AbstractContextManager[None]:
+        """Gives the jobs of this thread a name, by which `cancel` knows them; Spark's UI shows
+        `what` they are. `tell` is called with how far they are, from any thread."""
 
     def cancel(self, name: str) -> None:
         """Ends the jobs of that name: what waits for them raises. Any thread."""
+
+    def view(self) -> SparkView | None:
+        """Returns how the session does; None before the first call of `session`."""
 
     def worker_memory(self) -> int | None:
         """Returns the bytes that a Python worker may take; None for any."""
@@ -188,6 +201,7 @@ class OwnSpark:
         self._master = cluster.master
         self._conf = cluster.conf
         self._starting = Lock()
+        self._view: SparkView | None = None
 
     def session(self) -> SparkSession:
         from pyspark.sql import SparkSession
@@ -202,11 +216,21 @@ class OwnSpark:
             return active or self._start()
 
     def _start(self) -> SparkSession:
-        cores = len(os.sched_getaffinity(0))
+        cores, began = len(os.sched_getaffinity(0)), monotonic()
+        if self._view is None:
+            log.info("Spark starts")
+        else:
+            log.warning("Spark starts again, its Java process has ended")
         self._own = spark_session(
             "sqlengine", cores, printed=self._printed, master=self._master, **self._conf
         )
+        starts = 1 if self._view is None else self._view.starts + 1
+        self._view = view_of(self._own, monotonic() - began, starts)
+        log.info("%s; it took %.1f s to start", self._view, self._view.seconds)
         return self._own
+
+    def view(self) -> SparkView | None:
+        return self._view
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -223,10 +247,13 @@ class OwnSpark:
             ) from None
 
     @contextmanager
-    def group(self, name: str) -> Iterator[None]:
+    def group(self, name: str, what: str, tell: Callable[[str], None]) -> Iterator[None]:
+        if self._own is not None and _has_ended():
+            tell("its Java process has ended, it starts again")
         context = self.session().sparkContext
-        context.setJobGroup(name, "an epoch of a graph", interruptOnCancel=True)
-        yield
+        context.setJobGroup(name, what, interruptOnCancel=True)
+        with watching(context, name, tell):
+            yield
 
     def cancel(self, name: str) -> None:
         if not _has_ended():

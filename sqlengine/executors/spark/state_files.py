@@ -146,10 +146,12 @@ def state_name(at: TaskState | Step, stage: int, partition: int) -> str:
     return f"{at.epoch:012}-{at.digest:08x}/{name}"
 
 
-def save(folder: str, name: str, state: StateFile) -> None:
-    """Writes state, whole or what has changed; attempts may write both, which give the same."""
-    kind = _WHOLE if state.previous is None else _DELTA
-    create(f"{folder}/state/{name}{kind}", encode_state(state))
+def save(folder: str, name: str, state: StateFile) -> int:
+    """Writes state, whole or what has changed; attempts may write both, which give the same.
+    Returns its size in bytes."""
+    kind, data = _WHOLE if state.previous is None else _DELTA, encode_state(state)
+    create(f"{folder}/state/{name}{kind}", data)
+    return len(data)
 
 
 def _read_state(folder: str, name: str) -> bytes:

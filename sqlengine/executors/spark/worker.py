@@ -21,6 +21,7 @@ from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.task_work import TaskWork
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
@@ -70,7 +71,9 @@ def merged(parts: Iterable[Counts]) -> Counts:
     sizes: dict[str, tuple[int, int]] = {}
     wrote = Counter[str]()
     times: dict[str, dict[str, tuple[int, int]]] = {}
+    work = TaskWork()
     for part in parts:
+        work = work.plus(part.work)
         timers += () if part.timer is None else (part.timer,)
         times |= part.times
         oldest += () if part.oldest is None else (part.oldest,)
@@ -84,7 +87,8 @@ def merged(parts: Iterable[Counts]) -> Counts:
             nodes.setdefault(node, Counter()).update(counters)
     counters_by_node = {node: dict(counters) for node, counters in nodes.items()}
     timer, first = min(timers, default=None), min(oldest, default=None)
-    return Counts(read, dict(rows), counters_by_node, timer, times, first, dict(wrote), sizes)
+    told = dict(wrote)
+    return Counts(read, dict(rows), counters_by_node, timer, times, first, told, sizes, work)
 
 
 def bound_for(stage: int) -> int:
@@ -117,7 +121,7 @@ class Counts(msgspec.Struct, frozen=True):
     by node. `timer`: the processing time (ms) at which an operator wants a tick. `times`: what
     `ShardTimes` has behind an exchange, by its name; '' stands for all shards. `oldest`: the epoch
     of the first file that is needed for its state; `wrote`: files and rows of state, by kind;
-    `sizes`: rows and bytes of tables, by their full names."""
+    `sizes`: rows and bytes of tables, by their full names; `work`: what it cost."""
 
     read: int = 0
     rows: dict[str, int] = {}
@@ -127,6 +131,7 @@ class Counts(msgspec.Struct, frozen=True):
     oldest: int | None = None
     wrote: dict[str, int] = {}
     sizes: dict[str, tuple[int, int]] = {}
+    work: TaskWork = TaskWork()
 
     def frame(self) -> pa.RecordBatch:
         """Returns the frame that tells the driver."""
