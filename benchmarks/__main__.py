@@ -25,6 +25,7 @@ from benchmarks import (
     rules_real,
     rules_real_flink,
     spark,
+    spark_changes,
     state,
 )
 from benchmarks.nexmark import compare as nexmark
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "moves": moves.run,
     "planning": planning.run,
     "spark": spark.run,
+    "spark_changes": spark_changes.run,
     "state": state.run,
     "kernels": kernels.run,
     "kernels_flink": kernels_flink.run,
@@ -54,7 +56,14 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 }
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
-    {"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink", "spark"}
+    {
+        "rules_gen_flink",
+        "rules_real_flink",
+        "kernels_flink",
+        "nexmark_flink",
+        "spark",
+        "spark_changes",
+    }
 )
 
 
