@@ -20,14 +20,17 @@ def spark_blueprint(engine: Engine) -> Blueprint:
         view, by_name = engine.spark(), dict(engine.graphs.by_name)
         session = None if view is None else vars(view)
         graphs = spark_graphs(by_name.values()).items()
-        listed = [_graph_json(by_name[name], progress) for name, progress in graphs]
+        steps = {step.graph: str(step) for step in engine.slow_steps()}
+        listed = [_graph_json(by_name[name], done, steps.get(name)) for name, done in graphs]
         return jsonify({"session": session, "graphs": listed})
 
     return blueprint
 
 
-def _graph_json(graph: ManagedGraph, progress: SparkProgress) -> dict[str, object]:
-    """Returns what a graph did since it was opened, as JSON."""
+def _graph_json(
+    graph: ManagedGraph, progress: SparkProgress, step: str | None
+) -> dict[str, object]:
+    """Returns what a graph did since it was opened, as JSON; `step`: the long one that it is in."""
     epochs, written = progress.epochs, progress.written
     return {
         "graph": graph.name,
@@ -42,5 +45,6 @@ def _graph_json(graph: ManagedGraph, progress: SparkProgress) -> dict[str, objec
         "cpu_s": round(progress.cpu_s, 3),
         "state_files": written["files"],
         "state_bytes": written["bytes"],
+        "step": step,
         "problem": graph.loop.problem,
     }

@@ -21,11 +21,11 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import EpochRecord, Resumption
+from sqlengine.executors.measures.waiting import Waiting, waiting_in
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.steps.guard import StepGuard
-from sqlengine.executors.waiting import Waiting, waiting_in
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,
@@ -270,7 +270,7 @@ class EmbeddedExecutor:
         return {name: table.layout for name, table in self.tables_here(node).items()}
 
     def waiting(self) -> dict[str, Waiting]:
-        """What operations keep until a later watermark, by node."""
+        """Returns what operations keep until a later watermark, by node."""
         found = {n: waiting_in(r.node, self.tables_here(n)) for n, r in self.running.items()}
         return {name: waits for name, waits in found.items() if waits is not None}
 

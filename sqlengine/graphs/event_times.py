@@ -9,7 +9,7 @@ import msgspec
 from parser.errors import ServiceError
 from sqlengine.batch import MIN_WATERMARK
 from sqlengine.executors.embedded import EmbeddedExecutor
-from sqlengine.executors.waiting import Waiting
+from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.graphs.loop import GraphLoop
 from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.watermark import WatermarkOperator

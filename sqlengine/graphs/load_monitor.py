@@ -10,7 +10,7 @@ from typing import TypeAlias
 from sqlengine.broker.errors import TopicFull
 from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.registry import declared_capabilities
-from sqlengine.executors.job_seconds import by_tests
+from sqlengine.executors.measures.job_seconds import by_tests
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause

@@ -20,7 +20,7 @@ from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange
 from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded, StepFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
-from sqlengine.executors.job_seconds import JobSeconds
+from sqlengine.executors.measures.job_seconds import JobSeconds
 from sqlengine.executors.memory_limits import MemoryGuard
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
 from sqlengine.executors.runner import GraphRunner

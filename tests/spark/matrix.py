@@ -3,12 +3,16 @@
     python -m tests.spark.matrix                      # all of them in stages, without a JVM
     python -m tests.spark.matrix --spark-minutes 30   # and as many as fit in that time on Spark
 
+`build/spark-matrix` (`--results`) has what was found of each script: another run goes on with the
+others, and several may run beside each other.
+
 Each script runs twice. A statement is the same if it leaves the same rows, or fails with the same
 words; it is refused if Spark alone refuses it."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import random
 import tempfile
@@ -91,21 +95,32 @@ def _first(words: str) -> str:
     return line.partition(": ")[2] or line
 
 
-def run(chosen: Iterable[Script], open_: Open, end: float | None = None) -> dict[str, Area]:
-    """Runs scripts, none begins after `end` (monotonic s)."""
-    areas: dict[str, Area] = {}
+def run(chosen: Iterable[Script], open_: Open, results: Path, end: float | None = None) -> None:
+    """Runs the scripts of which `results` has no file yet, and writes one for each; none begins
+    after `end` (monotonic s)."""
+    results.mkdir(parents=True, exist_ok=True)
     for script in chosen:
-        if end is not None and time.monotonic() > end:
-            break
-        name = script.path.parent.name
-        area = areas.setdefault(name, Area(name))
-        area.scripts += 1
+        file = results / f"{script.name.replace('/', '-')}.json"
+        if file.exists() or (end is not None and time.monotonic() > end):
+            continue
         with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
             here = given(script, Path(folder) / "embedded", open_runner)
             there = given(script, Path(folder) / "spark", open_)
-        for number, kind, reason in compared(script, here, there):
-            area.add(kind, reason, f"{script.name} {number}")
-        print(f"{script.name}: {dict(area.kinds)}", flush=True)
+        found = list(compared(script, here, there))
+        file.write_text(json.dumps(found), encoding="utf-8")
+        print(f"{script.name}: {dict(Counter(kind for _, kind, _ in found))}", flush=True)
+
+
+def read(chosen: Iterable[Script], results: Path) -> dict[str, Area]:
+    """Reads the outcomes of scripts that were run, by folder."""
+    areas: dict[str, Area] = {}
+    for script in chosen:
+        area = areas.setdefault(script.path.parent.name, Area(script.path.parent.name))
+        file = results / f"{script.name.replace('/', '-')}.json"
+        if file.exists():
+            area.scripts += 1
+            for number, kind, reason in json.loads(file.read_text(encoding="utf-8")):
+                area.add(kind, reason, f"{script.name} {number}")
     return areas
 
 
@@ -187,19 +202,20 @@ def _few(statements: Sequence[str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spark-minutes", type=float, default=0.0)
+    parser.add_argument("--results", type=Path, default=Path("build/spark-matrix"))
     options = parser.parse_args()
     logging.disable(logging.WARNING)
+    staged, on_spark = options.results / "staged", options.results / "spark"
     chosen = scripts()
-    staged = run(chosen, lambda data: script_runner(data, 4096, Staged()))
-    on_spark: dict[str, Area] = {}
-    PAGE.write_text(page(staged, on_spark), encoding="utf-8")
+    random.shuffle(chosen)  # of several processes each does its part; some of each folder on Spark
+    run(chosen, lambda data: script_runner(data, 4096, Staged()), staged)
     if options.spark_minutes:
         session = spark_session("matrix", cores=2)
-        random.Random(1).shuffle(chosen)  # some of each folder, wherever it ends
         end = time.monotonic() + options.spark_minutes * 60
-        on_spark = run(chosen, lambda data: open_runner(data, where="spark"), end)
+        run(chosen, lambda data: open_runner(data, where="spark"), on_spark, end)
         session.stop()
-    PAGE.write_text(page(staged, on_spark), encoding="utf-8")
+    known = scripts()
+    PAGE.write_text(page(read(known, staged), read(known, on_spark)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ _SPARK_GRAPH: Final = {
     "cpu_s": NUMBER,
     "state_files": WHOLE,
     "state_bytes": WHOLE,
+    "step": or_null(TEXT),
     "problem": or_null(TEXT),
 }
 _OUTCOME_STATES: Final = (

@@ -28,6 +28,7 @@ from sqlengine.executors.spark.worker import FAILED, Batches, Counts, SparkPlan,
 log = logging.getLogger("sqlengine.spark")
 
 _SHOWN: Final = 300  # characters of an exception
+_SAID: Final = "'sql run --verbose' shows what Spark says, spark.log in the data folder of a server"
 _SMALLER: Final = "smaller reads ('sql run --batch-size'), narrower windows and keys take less"
 
 
@@ -106,7 +107,7 @@ def lost_java() -> ExecutionError:
     return ExecutionError(
         "Spark's Java process ended in the midst of the statement",
         detail="something ended it: the system for want of memory, or somebody",
-        hint=f"'sql run --verbose' shows what Spark says; {_SMALLER}",
+        hint=f"{_SAID}; {_SMALLER}",
     )
 
 
@@ -119,7 +120,7 @@ def lost_task(text: str) -> ExecutionError:
         return ExecutionError(
             "a Python worker of Spark ended in the midst of a task, in each attempt",
             detail="something ended the process: the system for want of memory, or a library",
-            hint=f"'sql run --verbose' shows what Spark says; {_SMALLER}",
+            hint=f"{_SAID}; {_SMALLER}",
         )
     if any("OutOfMemoryError" in line for line in lines):
         return ExecutionError(
@@ -129,9 +130,7 @@ def lost_task(text: str) -> ExecutionError:
         )
     kind, _, cause = (lines or [""])[-1].partition(": ")
     detail = cause if "parser.errors." in kind else _words(kind, cause)
-    return ExecutionError(
-        "a task on Spark failed", detail=detail, hint="'sql run --verbose' shows what Spark says"
-    )
+    return ExecutionError("a task on Spark failed", detail=detail, hint=_SAID)
 
 
 def _words(kind: str, text: str) -> str:

@@ -14,10 +14,10 @@ from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
-from sqlengine.executors.job_seconds import by_tests
+from sqlengine.executors.measures.job_seconds import by_tests
+from sqlengine.executors.measures.waiting import waiting_in
 from sqlengine.executors.spark.task_work import TaskWork
 from sqlengine.executors.spark.worker import Counts
-from sqlengine.executors.waiting import waiting_in
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,

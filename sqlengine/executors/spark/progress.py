@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from parser.errors import ExecutionError
+from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.spark.saved_tables import BYTES, DELTAS, ROWS, WHOLE
 from sqlengine.executors.spark.task_work import sums
 from sqlengine.executors.spark.worker import Counts
-from sqlengine.executors.waiting import Waiting
 from sqlengine.system import words
 
 log = logging.getLogger("sqlengine.spark")

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from sqlengine.executors.waiting import Waiting
+from sqlengine.executors.measures.waiting import Waiting
 
 _CONTEXT: Final = "pyspark.taskcontext"
 
