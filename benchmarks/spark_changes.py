@@ -241,7 +241,7 @@ def _section(made: list[Change], sent: int, epochs: int, seconds: float) -> Sect
     ]
     columns = ["", "number", "answer, s (p50)", "p99", "first row, s (p50)", "p99"]
     notes = [
-        f"An epoch took {seconds / epochs:.2f} s in Spark, on average of {epochs:,}.",
+        f"An epoch took {seconds / epochs:.2f} s in Spark, on average of the last {epochs:,}.",
         (
             "Nothing lost or doubled: totals by key are those of what was sent, rules that stay found exactly their events, and"
             " one that changes every event between its first and its last of each shard, also where one text took over from another."

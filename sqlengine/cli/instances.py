@@ -104,9 +104,10 @@ def _draw_spark(body: Json) -> None:
         click.echo()
         draw_table(_OF_GRAPHS, [_graph_row(g) for g in graphs])
     for graph in graphs:
-        said = graph["problem"] or graph["step"]
-        if said:
-            click.echo(f"graph {graph['graph']}: {said}")
+        if graph["problem"]:
+            click.echo(f"graph {graph['graph']}: {graph['problem']}")
+        elif graph["step"]:
+            click.echo(graph["step"])
 
 
 def _graph_row(graph: Json) -> tuple[object, ...]:

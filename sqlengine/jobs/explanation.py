@@ -62,9 +62,11 @@ def explain_sinks(
     if deliveries := deliveries_of(sinks, once=once):
         sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
     sections.append("== operators ==\n" + _physical_text(lower(merged), job))
-    if stages:
+    if stages:  # they say which aggregates have two phases
         sections.append("== stages on Spark ==\n" + stages_text(stages))
-    return "\n\n".join([*sections, *_phases(sinks, settings or {}), *_values(sinks, once=once)])
+    else:
+        sections += _phases(sinks, settings or {})
+    return "\n\n".join([*sections, *_values(sinks, once=once)])
 
 
 def _phases(sinks: Sequence[Sink], settings: Mapping[str, str]) -> Iterator[str]:

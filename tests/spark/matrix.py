@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import math
 import random
 import tempfile
 import time
@@ -133,7 +134,7 @@ def page(staged: Mapping[str, Area], on_spark: Mapping[str, Area]) -> str:
     parts = [
         "# What runs on Spark",
         (
-            f"`python -m tests.spark.matrix` has run the {total.scripts} golden scripts, whose rows are recorded from Flink, in the"
+            f"`python -m tests.spark.matrix` has run {_of_all(total)} golden scripts, whose rows are recorded from Flink, in the"
             " embedded executor and in the tasks that Spark runs: without a JVM, with all that is between"
             f" them, and {there.scripts} scripts on Spark itself, in `local[2]`. Counted are statements that give rows or fail."
             " [Spark](spark.md) says more."
@@ -144,6 +145,11 @@ def page(staged: Mapping[str, Area], on_spark: Mapping[str, Area]) -> str:
         *_reasons("Different", DIFFERENT, staged, on_spark),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _of_all(total: Area) -> str:
+    all_of_them = len(scripts())
+    return f"{'the' if total.scripts == all_of_them else f'{total.scripts} of the'} {all_of_them}"
 
 
 def _total(areas: Mapping[str, Area]) -> Area:
@@ -201,6 +207,7 @@ def _few(statements: Sequence[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="for runs without a JVM")
     parser.add_argument("--spark-minutes", type=float, default=0.0)
     parser.add_argument("--results", type=Path, default=Path("build/spark-matrix"))
     options = parser.parse_args()
@@ -208,7 +215,8 @@ def main() -> None:
     staged, on_spark = options.results / "staged", options.results / "spark"
     chosen = scripts()
     random.shuffle(chosen)  # of several processes each does its part; some of each folder on Spark
-    run(chosen, lambda data: script_runner(data, 4096, Staged()), staged)
+    end = time.monotonic() + options.minutes * 60
+    run(chosen, lambda data: script_runner(data, 4096, Staged()), staged, end)
     if options.spark_minutes:
         session = spark_session("matrix", cores=2)
         end = time.monotonic() + options.spark_minutes * 60
