@@ -87,7 +87,7 @@ def compared(script: Script, here: Given, there: Given) -> Iterator[tuple[int, s
         elif words is not None and "on Spark" in words and number not in here.words:
             yield number, REFUSED, _first(words)
         else:
-            yield number, DIFFERENT, "" if words is None else _first(words)
+            yield number, DIFFERENT, "other rows" if words is None else _first(words)
 
 
 def _first(words: str) -> str:
