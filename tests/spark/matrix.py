@@ -29,7 +29,16 @@ from sqlengine.session.session import Session
 from sqlengine.session.spark import script_runner
 from tests.spark.staged import Staged
 from tests.spark.test_goldens_on_spark import NOT_COMPARED, Open
-from tests.sql.golden import Answer, Collected, Script, answers, left_in_the_end, scripts
+from tests.sql.golden import (
+    Answer,
+    Collected,
+    Script,
+    answers,
+    events_of,
+    left_in_the_end,
+    lines_of,
+    scripts,
+)
 from tests.support import ROOT
 
 PAGE = ROOT / "docs" / "spark-support.md"
@@ -67,7 +76,7 @@ def given(script: Script, folder: Path, open_: Open) -> Given:
     collected = Collected(script.text)
     with open_(folder / "topics") as runner:
         Session(runner, collected).run(script.with_folders(out))
-    found = answers(script, collected.events)
+    found = answers(script, events_of(script.portable(lines_of(collected.events), out)))
     words = (script.portable(m, out).partition(", ") for m in collected.messages)
     said = {int(number.removeprefix("statement ")): text for number, _, text in words}
     return Given({n: left_in_the_end(a) for n, a in found.items()}, said)
