@@ -26,6 +26,7 @@ from benchmarks import (
     rules_real_flink,
     spark,
     spark_changes,
+    spark_queries,
     state,
 )
 from benchmarks.nexmark import compare as nexmark
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "planning": planning.run,
     "spark": spark.run,
     "spark_changes": spark_changes.run,
+    "spark_queries": spark_queries.run,
     "state": state.run,
     "kernels": kernels.run,
     "kernels_flink": kernels_flink.run,
@@ -63,6 +65,7 @@ NOT_BY_DEFAULT = frozenset(
         "nexmark_flink",
         "spark",
         "spark_changes",
+        "spark_queries",
     }
 )
 

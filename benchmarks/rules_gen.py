@@ -124,8 +124,8 @@ def run_flink() -> Section:
     )
 
 
-def _generate(folder: Path, rules: int, rows: int) -> Path:
-    """Writes log.json and the rules' script, whose path it gives."""
+def generate(folder: Path, rules: int, rows: int) -> Path:
+    """Writes log.json and a script with the rules as one statement set. Returns its path."""
     command = [
         sys.executable,
         str(ORACLE / "rules_gen.py"),
@@ -142,7 +142,7 @@ def _generate(folder: Path, rules: int, rows: int) -> Path:
 def _ours(rules: int, rows: int) -> Ours:
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         folder = Path(name)
-        script = _generate(folder, rules, rows)
+        script = generate(folder, rules, rows)
         lines = (folder / "log.json").read_bytes().splitlines()
         inserts = [
             s for s in script.read_text(encoding="utf-8").splitlines() if s.startswith("INSERT")
@@ -189,7 +189,7 @@ def _feed(engine: Engine, lines: list[bytes]) -> float:
 def _flink(rules: int, rows: int) -> tuple[float, float]:
     """CPU µs a row of the second and of the first run."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
-        script = _generate(Path(name), rules, rows)
+        script = generate(Path(name), rules, rows)
         command = [
             sys.executable,
             str(ORACLE / "flink_oracle.py"),

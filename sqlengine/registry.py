@@ -418,15 +418,19 @@ class Registry:
         return needs
 
     def reconcile(
-        self, running: Mapping[str, tuple[str, int]], lost: Mapping[str, SqlError]
+        self,
+        running: Mapping[str, tuple[str, int]],
+        lost: Mapping[str, SqlError],
+        standing: Collection[str] = (),
     ) -> None:
         """Corrects the log by what the graphs run (job -> graph, version): a crash may have come
         between the switch of a graph and the entry of the log.
 
-        `lost`: jobs that ran and cannot run any more; they become failed.
+        `lost`: jobs that ran and cannot run any more; they become failed. Nothing is known of the
+        graphs that are `standing` still, before they were recovered.
         """
         changed = {}
-        for job in self.jobs():
+        for job in (j for j in self.jobs() if j.graph not in standing):
             if job.name in lost and job.name not in running and job.state is JobState.RUNNING:
                 reason = f"it cannot run any more: {lost[job.name]}"
                 changed[job.name] = with_state(job, JobState.FAILED, self.clock(), reason)

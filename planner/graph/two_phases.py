@@ -8,7 +8,8 @@ GroupAggregate by k: SUM(v)                     GlobalAggregate by k: SUM(v)
                                                     Scan t
 
 It is no pass of the optimiser: in one process nothing is exchanged, and a second phase would only
-cost. Spark and distributed graphs apply it before they cut a plan."""
+cost. Distributed graphs apply it to the plan of a job, where it is a part of the job's version. On
+Spark it is a part of the exchange (`phases_of`), and of no version: the state is the same."""
 
 from __future__ import annotations
 
@@ -17,12 +18,19 @@ from typing import Final, TypeVar
 
 from parser.types import Root
 from planner.analysis.sums import own_name
+from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
     AggregateCall,
+    AlignedWindow,
+    EmittingAggregate,
     GlobalAggregate,
+    GlobalWindowAggregate,
     GroupAggregate,
     LocalAggregate,
+    LocalWindowAggregate,
     LogicalPlan,
+    WindowAggregate,
+    windows_below,
 )
 from planner.rewrite import nodes, transform
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
@@ -42,12 +50,53 @@ def in_two_phases(plan: P, settings: Mapping[str, str]) -> P:
     def split(node: LogicalPlan) -> LogicalPlan:
         if not isinstance(node, GroupAggregate) or not splits(node, strategy):
             return node
-        local = LocalAggregate(node.input, node.keys, node.aggregates)
-        return GlobalAggregate(local, node.keys, node.aggregates, node.always, ttl_ms=node.ttl_ms)
+        return in_phases(node)
 
     changed = transform(plan, split)
     assert isinstance(changed, type(plan))
     return changed
+
+
+def phases_of(
+    plan: LogicalPlan | RulesPlan, strategy: str
+) -> tuple[LogicalPlan, LogicalPlan] | None:
+    """Returns what an aggregate does before an exchange, and what behind it, with the state that it
+    has in one phase; None where all of it is done behind it."""
+    if isinstance(plan, WindowAggregate) and _splits_windows(plan, strategy):
+        behind: LogicalPlan = GlobalWindowAggregate(
+            LocalWindowAggregate(plan.input, plan),
+            plan.keys,
+            plan.aggregates,
+            plan.window_columns,
+            plan.shared,
+            earliest_first=plan.earliest_first,
+            row_by_row=plan.row_by_row,
+            ttl_ms=plan.ttl_ms,
+        )
+    elif isinstance(plan, GroupAggregate) and splits(plan, strategy):
+        behind = in_phases(plan)
+    else:
+        return None
+    (before,) = behind.inputs
+    return before, behind
+
+
+def in_phases(node: GroupAggregate) -> GlobalAggregate:
+    """Returns an aggregate in two phases."""
+    local = LocalAggregate(node.input, node.keys, node.aggregates)
+    return GlobalAggregate(local, node.keys, node.aggregates, node.always, ttl_ms=node.ttl_ms)
+
+
+def _splits_windows(node: WindowAggregate, strategy: str) -> bool:
+    """True if rows of windows may meet before the exchange: by event time, and where nobody asks
+    for each late row."""
+    if isinstance(node, EmittingAggregate | GlobalWindowAggregate) or node.session is not None:
+        return False
+    window, time = windows_below(node.input)
+    told = node.tells_late or node.late is not None
+    if strategy == "ONE_PHASE" or told or node.input.changes or time.is_proctime:
+        return False
+    return isinstance(window, AlignedWindow) and all(_merges(c, strategy) for c in node.aggregates)
 
 
 def twins(plan: LogicalPlan, split: LogicalPlan) -> Iterator[tuple[LogicalPlan, LogicalPlan]]:

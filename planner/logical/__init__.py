@@ -28,7 +28,13 @@ from planner.logical.sets import SetOperation
 from planner.logical.shuffle import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
 from planner.logical.stateless import Filter, Project, TableFunction, Union
 from planner.logical.temporal_joins import LookupJoin, TemporalJoin
-from planner.logical.two_phases import ROWS, GlobalAggregate, LocalAggregate
+from planner.logical.two_phases import (
+    ROWS,
+    GlobalAggregate,
+    GlobalWindowAggregate,
+    LocalAggregate,
+    LocalWindowAggregate,
+)
 from planner.logical.window_kinds import Cumulate, Hop, Session, Tumble
 from planner.logical.window_properties import WindowBound, WindowProperties
 from planner.logical.window_rows import WindowJoin, WindowRank
@@ -64,6 +70,7 @@ __all__ = [
     "Frame",
     "FromChangelog",
     "GlobalAggregate",
+    "GlobalWindowAggregate",
     "GroupAggregate",
     "Hop",
     "IntervalJoin",
@@ -72,6 +79,7 @@ __all__ = [
     "LateRows",
     "LateTarget",
     "LocalAggregate",
+    "LocalWindowAggregate",
     "LogicalPlan",
     "LookupJoin",
     "MatchRecognize",

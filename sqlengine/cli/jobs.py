@@ -156,6 +156,7 @@ def _explain_file(path: str, where: Target | None, define: Sequence[str], output
 
     with importing():
         from planner.catalog import Catalog
+        from sqlengine.executors.spark.supported import check_statements
         from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json, stages_on_spark
         from sqlengine.jobs.planning import JobText, plan_job, with_entry_points
         from sqlengine.session.environment import script_library
@@ -174,7 +175,9 @@ def _explain_file(path: str, where: Target | None, define: Sequence[str], output
             traced=True,
         )
     on_spark = (where or target_in(planned.settings, "embedded")) == "spark"
-    stages = stages_on_spark(planned.sinks) if on_spark else []
+    if on_spark:
+        check_statements(planned.sinks)
+    stages = stages_on_spark(planned.sinks, planned.settings) if on_spark else []
     if output == "json":
         explained = explain_sinks_json(planned.sinks, planned.traces, None, name, stages)
         return json.dumps(explained, ensure_ascii=False)

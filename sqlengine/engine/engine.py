@@ -58,6 +58,7 @@ from sqlengine.executors.steps.limits import Steps
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
+from sqlengine.graphs.reopening import Reopening
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.jobs.job import MAIN, Job, JobState, JobVersion, Origin
@@ -124,7 +125,7 @@ class Engine:
         steps: Steps | None,
         on_jobs_known: Callable[[Engine], None],
     ) -> None:
-        self._clock, self._threads = machine.clock, machine.threads
+        self._clock, self._threads, self._settled = machine.clock, machine.threads, False
         self._thread = machine.threads.serial_executor("changes")
         self._registry = Registry(self.broker, config, machine, steps, self.access)
         self._steps = self._registry.steps
@@ -163,6 +164,7 @@ class Engine:
         self._lifecycle = self._changes.lifecycle
         self._failures.open(self.graphs, self._lifecycle)
         self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
+        self._reopening = Reopening(self.graphs.unavailable, self._spark.session, self._reopen)
         self._isolation = Isolation(
             self._registry, self.graphs, self._migrations, self._lifecycle, machine.threads.now
         )
@@ -191,6 +193,7 @@ class Engine:
         gc.freeze()
         self.graphs.start()
         self._restarts.start(self._threads, self._thread.submit)
+        self._reopening.start(self._threads, self._thread.submit)
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -201,6 +204,7 @@ class Engine:
         self._failures.closed.set()
         self._isolation.stop()
         self._restarts.stop()
+        self._reopening.stop()
         self._openings.stop()
         # A running step may end, but not for long: the next start repeats what is cut short.
         ending = self._threads.later(_STOP_GRACE_S, self._steps.stop)
@@ -492,22 +496,38 @@ class Engine:
 
     def _recover(self) -> None:
         self._registry.recover()
-        self.graphs.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
+        # Nobody waits here for Spark: graphs that need it stand still until it has started.
+        with self._spark.unstarted():
+            self.graphs.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
         if not self.graphs.broken:
+            self._settle()
+        self._registry.recovered()
+
+    def _settle(self) -> None:
+        """Brings the job log to what the graphs have recovered; once more when all have."""
+        standing = self.graphs.unavailable()
+        if not standing:
             try:
                 self._changes.pending.finish()
             except SqlError as error:
                 log.error("a change that was interrupted cannot be made any more: %s", error)
                 self.log.drop_pending(self._clock())
-            kept = self._migrations.departed() | self.graphs.taken_out()
-            self._registry.reconcile(self.graphs.running(), self.graphs.lost())
-            lost = self.graphs.lost().items()
-            lasting = {name for name, error in lost if isinstance(error, LastingFailure)}
-            self._lifecycle.keep_departed(kept, lasting)
-            self.graphs.retire_idle()
+        kept = self._migrations.departed() | self.graphs.taken_out()
+        self._registry.reconcile(self.graphs.running(), self.graphs.lost(), standing)
+        lost = self.graphs.lost().items()
+        lasting = {name for name, error in lost if isinstance(error, LastingFailure)}
+        self._lifecycle.keep_departed(kept, lasting)
+        self.graphs.retire_idle()
+        self._settled = not standing
+        if self._settled:
             self._migrations.remove_obsolete()
             self.savepoints.remove_unfinished()
-        self._registry.recovered()
+
+    def _reopen(self) -> None:
+        """Recovers the graphs that stood still while Spark was away (the thread of changes)."""
+        self.graphs.reopen_unavailable()
+        if not self._settled and not self.graphs.unavailable():
+            self._settle()
 
     def _traced(self, name: str) -> PlannedJob:
         job = self.job(name)

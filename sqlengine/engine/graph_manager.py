@@ -465,7 +465,19 @@ class GraphManager:
 
     @property
     def broken(self) -> bool:
-        return any(g.loop.broken for g in list(self.by_name.values()))
+        """True if a graph stands still after an internal error."""
+        graphs = list(self.by_name.values())
+        return any(g.loop.broken and not g.loop.unavailable for g in graphs)
+
+    def unavailable(self) -> list[str]:
+        """Returns the graphs that stand still until what runs their operators is there. Any
+        thread."""
+        return [g.name for g in list(self.by_name.values()) if g.loop.unavailable]
+
+    def reopen_unavailable(self) -> None:
+        """Recovers these graphs, whose operators can run again, or stand still again."""
+        for name in self.unavailable():
+            self.reopen(self.by_name[name], {})
 
     @property
     def alive(self) -> bool:

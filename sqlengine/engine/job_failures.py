@@ -185,7 +185,9 @@ class JobFailures:
                 keeps = not any(n in leaving and not self._stopping[n] for n in names)
                 self._graphs.reopen(graph, faulty, keeps=keeps)
                 kept |= self._graphs.taken_out()
-                self._registry.reconcile(self._graphs.running(), self._graphs.lost())
+                self._registry.reconcile(
+                    self._graphs.running(), self._graphs.lost(), self._graphs.unavailable()
+                )
                 give_back()  # the output of the step that failed may have been gigabytes
         return kept
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from planner.logical import (
     EmittingAggregate,
+    LocalWindowAggregate,
     LogicalPlan,
     SessionAssign,
     WindowAggregate,
@@ -25,8 +26,11 @@ from sqlengine.operators.windows.session_windows import (
     SessionAssignOperator,
 )
 from sqlengine.operators.windows.slices import SlicedAggregateOperator
+from sqlengine.operators.windows.two_phases import LocalWindowAggregateOperator
 
-Windowed: TypeAlias = WindowAssign | SessionAssign | WindowAggregate | WindowRank | WindowJoin
+Windowed: TypeAlias = (
+    WindowAssign | SessionAssign | WindowAggregate | LocalWindowAggregate | WindowRank | WindowJoin
+)
 
 
 def window_operator(plan: Windowed) -> Operator:
@@ -40,6 +44,8 @@ def window_operator(plan: Windowed) -> Operator:
             return WindowRankOperator(plan)
         case WindowJoin():
             return WindowJoinOperator(plan, aligned=_take_turns(plan))
+        case LocalWindowAggregate():
+            return LocalWindowAggregateOperator(plan)
         case EmittingAggregate():
             return EmittingAggregateOperator(plan)
     if plan.session is not None:

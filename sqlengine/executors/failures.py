@@ -72,6 +72,12 @@ class RowsGivenUp(RowsFailed):
     advice = "its rows without an answer are dead letters; start the job again when it is cheaper"
 
 
+class ExecutorUnavailable(ServiceError):
+    """Raised where what runs the operators of a graph is not there, in each attempt of an epoch, or
+    where nobody knows which job was at fault. Nothing of the epoch was written: the graph is
+    recovered once it is back."""
+
+
 class GraphBroken(ServiceError):
     """An epoch or a change of this graph ended half-way. State in memory is inconsistent; what is
     on disk is consistent."""

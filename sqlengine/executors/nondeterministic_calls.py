@@ -23,10 +23,13 @@ FORMAT: Final = 1
 
 
 class _Record(msgspec.Struct):
+    """The answers of an epoch; those of tasks, of so many `partitions`, are in their files."""
+
     graph: str
     epoch: int
     answers: tuple[Answer, ...]
     format: int = FORMAT
+    partitions: int = 0
 
 
 class NondeterministicCallLog:
@@ -40,6 +43,7 @@ class NondeterministicCallLog:
         self._broker = broker
         self._graph = graph
         self._known: dict[int, list[Answer]] = {}
+        self._partitions: dict[int, int] = {}
         self._complete = True
         self._unwritten: list[_Record] = []
 
@@ -61,29 +65,41 @@ class NondeterministicCallLog:
                     if key == self._graph.encode():
                         record = _decoded(value)
                         self._known.setdefault(record.epoch, []).extend(record.answers)
+                        self._partitions[record.epoch] = record.partitions
                 offset = records.next_offset
 
     def forget(self) -> None:
         """Drops what was loaded: no epoch is repeated any more."""
         self._known.clear()
+        self._partitions.clear()
         self._complete = True
 
     @contextmanager
     def recording(self, epoch: int) -> Iterator[None]:
         """Runs the body as this epoch: gives it the answers that it had before, or records new
-        ones. ServiceError where it is repeated and retention has removed its answers."""
-        answers = EpochAnswers(self._known.pop(epoch, ()), whole=self._complete)
+        ones. ServiceError where it is repeated and its answers are not here any more."""
+        known, partitions = self._known.pop(epoch, ()), self._partitions.pop(epoch, 0)
+        answers = EpochAnswers(known, whole=self._complete, partitions=partitions)
         with answering(answers):
             yield
         if answers.missing:
-            raise ServiceError(
-                f"epoch {epoch} of graph '{self._graph}' cannot be repeated: retention has taken"
-                " what functions answered in it",
-                detail=f"topic {ANSWERS} is shorter than what the last checkpoint needs",
-                hint="to begin anew without the state of these jobs, remove the graph's checkpoint",
+            raise self._missing(epoch, partitions)
+        if answers.fresh or answers.partitions != partitions:
+            fresh, told = tuple(answers.fresh), answers.partitions
+            self._unwritten.append(_Record(self._graph, epoch, fresh, partitions=told))
+
+    def _missing(self, epoch: int, partitions: int) -> ServiceError:
+        what = f"epoch {epoch} of graph '{self._graph}' cannot be repeated"
+        if partitions:
+            return ServiceError(
+                f"{what} here: tasks of Spark have what functions answered in it",
+                hint="start the server with --target spark, and end it in order before that",
             )
-        if answers.fresh:
-            self._unwritten.append(_Record(self._graph, epoch, tuple(answers.fresh)))
+        return ServiceError(
+            f"{what}: retention has taken what functions answered in it",
+            detail=f"topic {ANSWERS} is shorter than what the last checkpoint needs",
+            hint="to begin anew without the state of these jobs, remove the graph's checkpoint",
+        )
 
     def flush(self) -> None:
         """Writes new answers. BrokerFull where there is no space: no output that depends on them

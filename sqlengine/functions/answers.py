@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
+from parser.errors import ServiceError
 from sqlengine.functions.host import Ask, Binding, Failure, Take
 from sqlengine.functions.pool import POOL
 from udf.user import UserFunction
@@ -30,14 +31,20 @@ class Answer:
     failures: tuple[Failure, ...]
 
 
+class CannotRepeat(ServiceError):
+    """An epoch cannot be repeated here: what functions answered in it is elsewhere."""
+
+
 class EpochAnswers:
     """The answers of one epoch: `known` ones are given again, `fresh` ones were computed now.
 
     Where `known` is incomplete (not `whole`), nothing is computed anew, and `missing` is set once a
-    request has no answer."""
+    request has no answer. `partitions`: the number of partitions of tasks that keep the answers
+    themselves, 0 where none do."""
 
-    def __init__(self, known: Sequence[Answer], *, whole: bool = True) -> None:
-        self.whole, self.missing = whole, False
+    def __init__(self, known: Sequence[Answer], *, whole: bool = True, partitions: int = 0) -> None:
+        self.whole, self.missing = whole and not partitions, False
+        self.partitions = partitions
         self._known: dict[str, list[Answer]] = {}
         for answer in known:
             self._known.setdefault(answer.request, []).append(answer)
@@ -50,8 +57,26 @@ class EpochAnswers:
         self._asked[request] += 1
         return known[place] if place < len(known) else None
 
+    def of_tasks(self, partitions: int) -> tuple[int, bool]:
+        """Leaves the answers to tasks, of so many partitions where the epoch is new.
+
+        Returns the number of partitions with which the epoch runs, which say what is asked at a
+        time, and True if tasks have all answers from before. CannotRepeat where they were given in
+        this process."""
+        if self._known:
+            raise CannotRepeat(
+                "an epoch cannot be repeated on Spark: functions have answered in it elsewhere",
+                hint="start the server with --target embedded, and end it in order before that",
+            )
+        return self.partitions or partitions, not self.whole
+
 
 _now: ContextVar[EpochAnswers | None] = ContextVar("answers", default=None)
+
+
+def present_answers() -> EpochAnswers | None:
+    """Returns the answers of the epoch to which the requests of this thread belong."""
+    return _now.get()
 
 
 @contextmanager

@@ -7,9 +7,10 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 
 import pyarrow as pa
 
@@ -39,7 +40,11 @@ class Binding:
 
 
 class ModuleHost:
-    """The functions of one content. Any thread may call; calls wait for one another."""
+    """The functions of one content. Any thread may call; calls wait for one another.
+
+    `losses`: the last crashes, hangs and lacks of memory, each with the place of the function and
+    the reason, for who takes them out; no more than switch a function off. `forgiven` is another
+    word each time that what went wrong is forgotten."""
 
     def __init__(
         self,
@@ -56,6 +61,8 @@ class ModuleHost:
         self._worker: WorkerProcess | None = None
         self._failures: dict[str, deque[float]] = {}
         self._broken: dict[str, str] = {}
+        self.losses: deque[tuple[str, str]] = deque(maxlen=limits.failures)
+        self.forgiven = ""
         self.restarts = 0
 
     @property
@@ -77,9 +84,15 @@ class ModuleHost:
         """Makes the process ready before the first row comes, and forgets what went wrong
         before."""
         with self._lock:
+            self.forgive()
+            self._started()
+
+    def forgive(self) -> None:
+        """Forgets what went wrong before."""
+        with self._lock:
             self._broken.clear()
             self._failures.clear()
-            self._started()
+            self.forgiven = token_hex(4)
 
     def stop(self) -> None:
         with self._lock:
@@ -103,7 +116,7 @@ class ModuleHost:
                 try:
                     done = self._once(binding, start, end, rows, ask, take, failures)
                     if done < end - start:  # memory was short: the rest gets a new process
-                        self._note(binding.place, "it needs more memory than it may have")
+                        self.note(binding.place, "it needs more memory than it may have")
                         worker, self._worker = self._worker, None
                         _kill(worker)
                         waiting.append((start + done, end))
@@ -172,25 +185,37 @@ class ModuleHost:
                 middle = (first + last) // 2
                 parts = [(start, first), (first, middle), (middle, last), (last, end)]
                 return [p for p in reversed(parts) if p[0] < p[1]]
-        self._note(binding.place, lost.reason)
+        self.note(binding.place, lost.reason)
         failures.append((row, f"{binding.place}: {lost.reason}"))
         return [p for p in ((row + 1, end), (start, row)) if p[0] < p[1]]
 
     @uninterrupted()
-    def _note(self, place: str, reason: str) -> None:
-        """Counts a loss; after too many the function is switched off, which is told to whom it
-        concerns."""
+    def note(self, place: str, reason: str) -> None:
+        """Counts a loss, here or in another process that calls the function for this one; after too
+        many the function is switched off, which is told to whom it concerns."""
+        self.losses.append((place, reason))
         now = time.monotonic()
         times = self._failures.setdefault(place, deque())
         times.append(now)
         while times[0] < now - self.limits.failures_s:
             times.popleft()
-        if len(times) >= self.limits.failures and place not in self._broken:
-            why = (
-                f"function {place} is switched off after {len(times)} failures, the last: {reason}"
+        if len(times) >= self.limits.failures:
+            self.switch_off(
+                place,
+                f"function {place} is switched off after {len(times)} failures, the last: {reason}",
             )
+
+    @uninterrupted()
+    def switch_off(self, place: str, why: str) -> None:
+        """Lets a function be called no more, and tells those whom it concerns, once."""
+        if place not in self._broken:
             self._broken[place] = why
             self._on_broken(f"{place}@{self.content[:16]}", why)
+
+    @property
+    def switched_off(self) -> Mapping[str, str]:
+        """The functions that are called no more, by place, with the reasons."""
+        return self._broken
 
     def _started(self) -> WorkerProcess:
         if self._worker is None:

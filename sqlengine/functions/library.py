@@ -5,24 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from parser.errors import JobError, PlanError, SqlError, UnsupportedError
 from parser.statements import CreateFunction
-from sqlengine.functions.aggregates import UserAggregate
-from sqlengine.functions.kernels import TableKernel, kernel_of
+from sqlengine.functions.callable_here import make_callable
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
-from sqlengine.functions.sinks import register_sink
 from sqlengine.functions.store import ModuleStore, Sources, collect, inside, installed
 from sqlengine.system.plugins import FUNCTIONS, points
-from udf.aggregates.registry import register_aggregate
-from udf.registry import register_user
-from udf.tables import register_table
-from udf.user import Kind, UserFunction, definition_of, type_named
+from udf.user import UserFunction, type_named
 
 NO_UPLOADS: Mapping[str, str] = {}
 # A version of a job knows a function of a package as `entry point NAME=MODULE.FUNCTION`.
@@ -110,14 +104,7 @@ class Library:
             host = POOL.add(
                 function.content, ModuleStore(self.store).sources(function.content), self.limits
             )
-            if function.kind is Kind.SCALAR:
-                register_user(definition_of(function, kernel_of(function)))
-            elif function.kind is Kind.TABLE:
-                register_table(function.identity, partial(TableKernel, function))
-            elif function.kind is Kind.SINK:
-                register_sink(function)
-            else:
-                register_aggregate(function.identity, partial(UserAggregate, function))
+            make_callable(function)
             host.start()
 
     def _keep(self, sources: Sources) -> str:

@@ -33,44 +33,53 @@ class Pool:
     the workers of others stop.
 
     Jobs and scripts call those of the group ''. A thread within `apart` calls others, so that its
-    rows neither make a job wait for a worker nor switch off a function of a job."""
+    rows neither make a job wait for a worker nor switch off a function of a job; so does one within
+    `group`, whose workers stay from one time to the next."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._hosts: dict[tuple[str, str], ModuleHost] = {}
         self._group = _Group()
         self._within: Counter[str] = Counter()
-        self._kept: dict[object, frozenset[str]] = {}
+        self._kept: dict[tuple[str, object], frozenset[str]] = {}
         self._listeners: dict[object, OnBroken] = {}
 
     def join(self, user: object, on_broken: OnBroken) -> None:
         with self._lock:
-            self._kept[user] = frozenset()
+            self._kept["", user] = frozenset()
             self._listeners[user] = on_broken
 
     def leave(self, user: object) -> None:
         self.keep(user, ())
         with self._lock:
-            self._kept.pop(user, None)
+            self._kept.pop((self._group.name, user), None)
             self._listeners.pop(user, None)
 
     @contextmanager
     def apart(self, group: str) -> Iterator[None]:
         """Lets this thread call workers of another group meanwhile; they stop when no thread is
         within the group any more."""
-        before, self._group.name = self._group.name, group
         with self._lock:
             self._within[group] += 1
         try:
-            yield
+            with self.group(group):
+                yield
         finally:
-            self._group.name = before
             with self._lock:
                 self._within[group] -= 1
                 idle = [] if self._within[group] else [k for k in self._hosts if k[0] == group]
                 hosts = [self._hosts.pop(key) for key in idle]
             for host in hosts:
                 host.stop()
+
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        """Lets this thread call workers of another group meanwhile."""
+        before, self._group.name = self._group.name, name
+        try:
+            yield
+        finally:
+            self._group.name = before
 
     def add(self, content: str, folder: Path, limits: FunctionLimits) -> ModuleHost:
         """The host of a content whose sources are in `folder`; the one there is, if it has sources
@@ -87,12 +96,14 @@ class Pool:
         return fresh
 
     def keep(self, user: object, contents: Collection[str]) -> None:
-        """`user` needs these contents and no others: workers that nobody needs are stopped. A later
-        call starts them again."""
+        """`user` needs these contents and no others, of the group that this thread calls: workers
+        that nobody needs are stopped. A later call starts them again."""
+        mine = self._group.name
         with self._lock:
-            self._kept[user] = frozenset(contents)
-            needed = frozenset[str]().union(*self._kept.values())
-            idle = [h for (group, c), h in self._hosts.items() if not group and c not in needed]
+            self._kept[mine, user] = frozenset(contents)
+            kept = (contents for (group, _), contents in self._kept.items() if group == mine)
+            needed = frozenset[str]().union(*kept)
+            idle = [h for (g, c), h in self._hosts.items() if g == mine and c not in needed]
         for host in idle:
             host.stop()
 

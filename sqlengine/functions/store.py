@@ -125,12 +125,16 @@ class ModuleStore:
 
     def put(self, sources: Sources) -> Path:
         """Keeps the files, if they are not kept yet."""
-        target = self.folder / sources.content
+        return self.put_as(sources.content, sources.files)
+
+    def put_as(self, content: str, files: Mapping[str, bytes]) -> Path:
+        """Keeps the files of a content, if they are not kept yet; returns their folder."""
+        target = self.folder / content
         if not target.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
             scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
             try:
-                for name, data in sources.files.items():
+                for name, data in files.items():
                     path = scratch / "sources" / name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(data)

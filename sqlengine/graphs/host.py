@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from parser.errors import ServiceError, SqlError
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config, Target
 from sqlengine.connectors.base import NO_CALLABLES, Callables
@@ -69,11 +70,12 @@ class GraphHost:
             return EmbeddedExecutor(self.factory, guard)
         options = SparkOptions(
             self.tasks_folder(graph),
-            config.rows_per_read,
+            self.rows_per_epoch(graph),
             self.factory,
             self._rules_of_tasks,
             durable=True,
             attempts=3,
+            phases=one_of(config.settings, AGG_PHASES, AGG_STRATEGIES),
         )
         return SparkExecutor(self._spark, options, guard)
 

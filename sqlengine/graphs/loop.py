@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.executors.failures import (
+    ExecutorUnavailable,
     FailureHandler,
     JobsFailed,
     OperatorFailed,
@@ -79,7 +80,8 @@ class GraphLoop:
 
     `on_failure` is called with jobs that fail and the reason (loop thread; it must not block).
     `problem`: why the graph does not run, for people; `broken`: it does not run until it is
-    reopened; `scheduler`: set while the graph catches up with others."""
+    reopened; `unavailable`: which waits for what runs its operators; `scheduler`: set while the
+    graph catches up with others."""
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class GraphLoop:
     ) -> None:
         self.runner = runner
         self.problem: str | None = None
-        self.broken = False
+        self.broken = self.unavailable = False
         self.scheduler: CatchUpScheduler | None = None
         self._broker = broker
         self._on_failure = on_failure
@@ -210,14 +212,14 @@ class GraphLoop:
             busy = self.runner.step()
             self.problem, self.broken = None, False
             return busy
+        except ExecutorUnavailable as error:
+            self.stands(error)
         except ServiceError as error:  # a full disk, as a rule: no space for output or checkpoint
             self.broken = self.runner.broken
             self._pause(str(error), FULL_DISK_PAUSE_S)
         except JobsFailed as error:
             self.broken = self.runner.broken  # by a task, which has left its epoch incomplete
-            if not error.jobs:  # a fault of the engine in a task: nobody knows whose
-                self._pause(str(error), 1.0)
-            elif error.jobs != frozenset({""}):
+            if error.jobs != frozenset({""}):
                 self._on_failure(error.jobs, error.with_hint, lasting=error.lasting)
             return False
         except (OperatorFailed, StepEnded) as error:
@@ -237,6 +239,12 @@ class GraphLoop:
             self.broken = True
             self._pause(f"internal error: {error!r}", 1.0, fault=True)
         return False
+
+    def stands(self, error: ExecutorUnavailable) -> None:
+        """Makes the graph stand still until it is reopened, when what runs its operators is
+        back."""
+        self.runner.broken = self.broken = self.unavailable = True
+        self._pause(str(error), 0.0)
 
     def _report(self, error: OperatorFailed | StepEnded, *, lasting: bool) -> None:
         """Reports the jobs behind an operator. The failure of a thread that was given up is known,

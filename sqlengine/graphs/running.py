@@ -17,7 +17,13 @@ from sqlengine.connectors.base import Busy, Environment, Source
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
-from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded, StepFailed
+from sqlengine.executors.failures import (
+    ExecutorUnavailable,
+    LastingFailure,
+    OperatorFailed,
+    StepEnded,
+    StepFailed,
+)
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.measures.job_seconds import JobSeconds
@@ -173,8 +179,8 @@ class RunningGraph:
     # ---- recovery --------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Restores the checkpoint and repeats the epochs since. An internal error leaves the graph
-        broken, but open: it is shown, and other graphs run."""
+        """Restores the checkpoint and repeats the epochs since. An internal error, or an executor
+        that is not there, leaves the graph broken, but open: it is shown, and other graphs run."""
         try:
             position = self.checkpoints.position
             if position is not None:
@@ -198,6 +204,8 @@ class RunningGraph:
                 (n, v) for n, v in self.runner.jobs.items() if n in error.jobs
             )
             raise
+        except ExecutorUnavailable as error:
+            self.loop.stands(error)
         except BaseException as error:
             if isinstance(error, SqlError) or not isinstance(error, Exception):
                 self._shut()

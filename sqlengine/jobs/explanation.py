@@ -16,9 +16,10 @@ from planner.logical import LogicalPlan, Sink
 from planner.plan import Trace
 from planner.rewrite import nodes
 from planner.scalar import Call, Scalar, walk
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
 from sqlengine.executors.spark.explain import StageView, stages_of, stages_text
+from sqlengine.executors.spark.local_phases import with_local_phases
 from sqlengine.executors.spark.plan import cut_plan
-from sqlengine.executors.spark.supported import check_statements
 from sqlengine.jobs.deliveries import deliveries_of
 from udf.user import is_user
 
@@ -87,11 +88,10 @@ def _values(sinks: Sequence[Sink], *, once: bool) -> Iterator[str]:
         yield "== at least once ==\n" + "\n".join(reasons)
 
 
-def stages_on_spark(sinks: Sequence[Sink]) -> list[StageView]:
-    """Returns the stages in which statements would run on Spark by themselves. UnsupportedError
-    where they cannot."""
-    check_statements(sinks)
-    plan = lower(merge(Graph(), {"": sinks}))
+def stages_on_spark(sinks: Sequence[Sink], settings: Mapping[str, str]) -> list[StageView]:
+    """Returns the stages in which statements would run on Spark by themselves."""
+    strategy = one_of(settings, AGG_PHASES, AGG_STRATEGIES)
+    plan = with_local_phases(lower(merge(Graph(), {"": sinks})), strategy)
     return stages_of(plan, cut_plan(plan))
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from planner.graph.physical import late_port
-from planner.logical import LATE_COLUMNS, LateRows, Stateful
+from planner.logical import LATE_COLUMNS, ROWS, LateRows, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.state.columns import to_numpy
 
 LATE_ROWS = "late_rows"  # the counter
 REASON = "late: its window was over"
@@ -36,9 +37,8 @@ class LateGate:
 
     def drop(self, batch: Batch, rows: IntArray, output: Output) -> None:
         """Drops these rows of the batch; appends what is to be emitted of them to `output`."""
-        count = len(rows)
-        self._counters[LATE_ROWS] += count
-        if not count:
+        self._counters[LATE_ROWS] += _count(batch, rows)
+        if not len(rows):
             return
         if self._port is not None:
             output.append((self._port, batch.take(rows)))
@@ -50,6 +50,13 @@ class LateGate:
                 reason=self._reason,
             )
             output.append((ERROR_PORT, letters))
+
+
+def _count(batch: Batch, rows: IntArray) -> int:
+    """Returns how many rows these are, of which each may stand for several (`LocalAggregate`)."""
+    if ROWS not in batch.schema.names:
+        return len(rows)
+    return int(to_numpy(batch.schema.type(ROWS), batch.column(ROWS))[0][rows].sum())
 
 
 class LateRowsOperator:

@@ -144,10 +144,9 @@ class EmbeddedRunner:
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
-        planned = self.planned(sinks, settings)
         runner = self._open(settings, emit)
         try:
-            change = runner.prepare(merge(Graph(), {SCRIPT: planned}), {SCRIPT: 1})
+            change = runner.prepare(merge(Graph(), {SCRIPT: sinks}), {SCRIPT: 1})
             if is_batch(settings):
                 require_bounded(change.sources.values())
             self.check(change)
@@ -165,14 +164,10 @@ class EmbeddedRunner:
         finally:
             runner.close()
 
-    def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> Sequence[Sink]:
-        """Returns the plans as they run here."""
-        return sinks
-
     def check(self, change: GraphChange) -> None:
         """Raises SqlError for a graph with open sources that cannot run here."""
 
-    def executor(self, number: int) -> EmbeddedExecutor:
+    def executor(self, number: int, settings: Mapping[str, str]) -> EmbeddedExecutor:
         """Returns the executor of another graph, which has this number."""
         return EmbeddedExecutor(self.factory, self.guard)
 
@@ -186,7 +181,7 @@ class EmbeddedRunner:
         number = next(self._runs)
         return GraphRunner(
             SCRIPT,
-            self.executor(number),
+            self.executor(number, settings),
             replace(self.environment, writer=f"{self.environment.writer}-{number}"),
             GraphStorage(dead_letters=self.dead_letters),
             options=RunnerOptions(
@@ -412,10 +407,9 @@ class Session:
             self.catalog = catalog  # EXPLAIN CREATE TABLE … AS creates no table
         settings, sinks = self._plan_settings(), planned.sinks
         stages = []
-        if isinstance(self.runner, EmbeddedRunner) and self.runner.on_spark:
-            stages = stages_on_spark(self.runner.planned(sinks, settings))
-        elif target_in(settings, "embedded") == "spark":
-            stages = stages_on_spark(sinks)
+        on_spark = isinstance(self.runner, EmbeddedRunner) and self.runner.on_spark
+        if on_spark or target_in(settings, "embedded") == "spark":
+            stages = stages_on_spark(sinks, settings)
         text = explain_sinks(sinks, planned.traces, job=SCRIPT, settings=settings, stages=stages)
         self._table(number, one_column("result", [text]))
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.graph.two_phases import in_two_phases
-from planner.logical import Sink
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
 from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.config import LOCAL, Cluster
@@ -88,17 +87,22 @@ class SparkRunner(EmbeddedRunner):
     """Runs the graph of each statement, or statement set, on Spark. `folder` has the state of its
     tasks while it runs.
 
-    Gives the rows that the embedded executor gives. Where a result depends on how shards
-    interleave, they are read in turns of `rows_per_read` here as there. UnsupportedError for what
+    Gives the rows that the embedded executor gives, but where a result depends on how shards
+    interleave: turns are of more rows here. UnsupportedError for what
     Spark cannot run."""
 
     spark: Spark
     folder: Path
     on_spark: bool = True
 
-    def executor(self, number: int) -> SparkExecutor:
-        folder, rows = self.folder / f"run-{number}", self.rows_per_read
-        options = SparkOptions(folder, rows, self.factory, self._rules)
+    def executor(self, number: int, settings: Mapping[str, str]) -> SparkExecutor:
+        options = SparkOptions(
+            self.folder / f"run-{number}",
+            self.rows_per_epoch,
+            self.factory,
+            self._rules,
+            phases=one_of(settings, AGG_PHASES, AGG_STRATEGIES),
+        )
         return SparkExecutor(self.spark, options, self.guard)
 
     @property
@@ -108,9 +112,6 @@ class SparkRunner(EmbeddedRunner):
     def _rules(self) -> TaskRules:
         of = self.environment
         return TaskRules.of_driver(of.files, of.secrets, of.openings, self.spark.worker_memory())
-
-    def planned(self, sinks: Sequence[Sink], settings: Mapping[str, str]) -> list[Sink]:
-        return [in_two_phases(sink, settings) for sink in sinks]
 
     def check(self, change: GraphChange) -> None:
         if not all(source.source.bounded for source in change.sources.values()):

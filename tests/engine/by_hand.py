@@ -74,6 +74,7 @@ def die(engine: Engine) -> None:
     engine._failures.closed.set()
     engine._isolation.stop()
     engine._restarts.stop()
+    engine._reopening.stop()
     engine._thread.shutdown(wait=True, cancel_futures=True)
     for managed in list(engine.graphs.by_name.values()):
         graph = managed._replica if isinstance(managed, DistributedGraph) else managed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,9 +69,30 @@ def die(life: Life) -> None:
     life.engine.close()
 
 
-def test_a_repetition_gives_the_same(tmp_path: Path) -> None:
-    life = Life(tmp_path)
-    (tmp_path / "functions" / "varying.py").write_text(VARYING)
+@dataclass
+class Rolling:
+    """An engine with jobs whose functions roll dice, and what their tables have taken."""
+
+    life: Life
+    taken: dict[str, list[object]]
+    callables: Callables
+
+    def tell(self) -> dict[str, list[object]]:
+        """Returns what came of nine rows."""
+        for first in "abc":
+            self.life.tell((first, "h1"), ("b", "never"), (first, None))
+        eventually(lambda: self.life.engine.graph.runner.progress.rows_in >= 9)
+        self.life.engine.graph.loop.call(lambda: None)
+        assert self.taken.keys() == QUERIES.keys()
+        return {name: list(rows) for name, rows in self.taken.items()}
+
+    def die(self) -> None:
+        die(self.life)
+        self.taken.clear()
+
+
+def rolling(life: Life) -> Rolling:
+    (life.folder / "functions" / "varying.py").write_text(VARYING)
     life.engine.close()
     taken: dict[str, list[object]] = {}
 
@@ -90,19 +112,18 @@ def test_a_repetition_gives_the_same(tmp_path: Path) -> None:
     for name, query in QUERIES.items():
         target = table("x DOUBLE, y STRING", name, "callable")
         life.engine.submit(name, f"{creates}{target}INSERT INTO target {query}")
-    for first in "abc":
-        life.tell((first, "h1"), ("b", "never"), (first, None))
-    eventually(lambda: life.engine.graph.runner.progress.rows_in >= 9)
-    life.engine.graph.loop.call(lambda: None)
-    before = {name: list(rows) for name, rows in taken.items()}
-    assert before.keys() == QUERIES.keys()
-    die(life)
-    taken.clear()
-    life.opened(callables)
+    return Rolling(life, taken, callables)
+
+
+def test_a_repetition_gives_the_same(tmp_path: Path) -> None:
+    world = rolling(Life(tmp_path))
+    before = world.tell()
+    world.die()
+    world.life.opened(world.callables)
     try:
-        assert taken == before
+        assert world.taken == before
     finally:
-        life.engine.close()
+        world.life.engine.close()
 
 
 def test_answers_that_retention_has_taken_are_missed_by_a_repetition_that_needs_them(

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from parser.errors import SqlError
-from sqlengine.config import Config
+from sqlengine.config import Config, Target
 from sqlengine.connectors.base import Callables
 from sqlengine.engine import Engine
 from sqlengine.jobs.job import JobState
+from sqlengine.machine import THIS, Machine
 from tests.support import eventually
 
 MODULE = '''
@@ -72,8 +73,10 @@ def table(columns: str, name: str, what: str = "function") -> str:
 class Life:
     """An engine that a test may kill."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, target: Target = "embedded", machine: Machine = THIS) -> None:
         self.folder = folder
+        self.target = target
+        self.machine = machine
         self.out = folder / "out.txt"
         (folder / "functions").mkdir()
         (folder / "functions" / "pager.py").write_text(MODULE.replace("FOLDER", str(folder)))
@@ -81,9 +84,12 @@ class Life:
 
     def opened(self, callables: Callables | None = None) -> Engine:
         config = Config(
-            data=self.folder / "data", functions=self.folder / "functions", checkpoint_ms=1 << 40
+            data=self.folder / "data",
+            functions=self.folder / "functions",
+            checkpoint_ms=1 << 40,
+            target=self.target,
         )
-        self.engine = Engine(config, callables=callables or {})
+        self.engine = Engine(config, self.machine, callables=callables or {})
         self.engine.start()
         return self.engine
 

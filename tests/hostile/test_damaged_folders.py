@@ -68,7 +68,10 @@ def to_file(path: Path) -> None:
     path.write_text("x")
 
 
-@pytest.mark.parametrize("topic", ["_jobs", "_epochs", "_dead_letters"])
+@pytest.mark.parametrize(
+    "topic",
+    ["_jobs", *(pytest.param(t, marks=pytest.mark.slow) for t in ("_epochs", "_dead_letters"))],
+)
 def test_a_damaged_topic_of_the_system_is_repaired_by_the_command_that_is_named(
     data: Path, topic: str
 ) -> None:

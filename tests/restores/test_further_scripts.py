@@ -11,10 +11,14 @@ import pytest
 from tests.restores.running import thorough
 from tests.sql.golden import Script
 
-SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.sql"))
+QUICK = {"letters", "silence"}
+SCRIPTS = [
+    pytest.param(p, id=p.stem, marks=[] if p.stem in QUICK else [pytest.mark.slow])
+    for p in sorted((Path(__file__).parent / "scripts").glob("*.sql"))
+]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", SCRIPTS)
 def test_the_same_rows_again(path: Path, tmp_path: Path) -> None:
     report = thorough(Script(path), tmp_path / "run")
     assert not report.failures, "\n".join(report.failures)

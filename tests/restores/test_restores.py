@@ -14,8 +14,7 @@ from tests.restores.running import thorough
 from tests.sql.golden import Script
 
 QUICK = {
-    *("changelog/functions", "groups/set_operations", "insert/statement_sets", "match/time"),
-    *("windows/cascade", "windows/cascade_gap", "windows/proctime"),
+    *("changelog/functions", "insert/statement_sets", "windows/cascade", "windows/proctime"),
 }
 EACH = [
     pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow])

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlengine.executors.spark.view import SparkView
-from sqlengine.executors.spark.worker import FRAME
+from sqlengine.executors.spark.worker import COUNTED, FRAME
 
 Map = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -24,20 +24,34 @@ class Frames:
 
     def mapInArrow(self, run: Map, schema: str) -> Frames:  # noqa: N802
         assert [c.split()[0] for c in schema.split(", ")] == FRAME.names
-        return Frames(
-            tuple(pa.Table.from_batches(run(iter(p.to_batches())), FRAME) for p in self.parts)
-        )
+        return replace(self, parts=tuple(self.task(run, part) for part in self.parts))
+
+    def task(self, run: Map, part: pa.Table) -> pa.Table:
+        return pa.Table.from_batches(run(iter(part.to_batches())), FRAME)
 
     def unionByName(self, other: Frames) -> Frames:  # noqa: N802
-        return Frames((*self.parts, *other.parts))
+        return replace(self, parts=(*self.parts, *other.parts))
 
     def repartitionById(self, count: int, column: str) -> Frames:  # noqa: N802
         """Blocks come in no order: here those of the last partition first."""
         whole = pa.concat_tables(reversed(self.parts))
-        return Frames(tuple(whole.filter(pc.equal(whole[column], p)) for p in range(count)))
+        parts = tuple(whole.filter(pc.equal(whole[column], p)) for p in range(count))
+        return replace(self, parts=parts)
 
     def toArrow(self) -> pa.Table:  # noqa: N802
         return pa.concat_tables(self.parts)
+
+
+class RepeatedFrames(Frames):
+    """Every task has three attempts: one dies at its first output, one behind its end, and what
+    the last one gives is what the second one has given."""
+
+    def task(self, run: Map, part: pa.Table) -> pa.Table:
+        next(run(iter(part.to_batches())), None)
+        first, last = super().task(run, part), super().task(run, part)
+        given = [t.filter(pc.not_equal(t["stage"], COUNTED)).to_pylist() for t in (first, last)]
+        assert given[0] == given[1]
+        return last
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,7 @@ class Staged:
     """A session of Spark whose frames have so many parts."""
 
     defaultParallelism: int = 3  # noqa: N815
+    frames: type[Frames] = Frames
 
     @property
     def sparkContext(self) -> Staged:  # noqa: N802
@@ -52,10 +67,15 @@ class Staged:
 
     def createDataFrame(self, table: pa.Table) -> Frames:  # noqa: N802
         size = -(-table.num_rows // self.defaultParallelism)
-        return Frames(tuple(table.slice(n * size, size) for n in range(self.defaultParallelism)))
+        parts = (table.slice(n * size, size) for n in range(self.defaultParallelism))
+        return self.frames(tuple(parts))
 
     def session(self) -> Staged:
         return self
+
+    @contextmanager
+    def unstarted(self) -> Iterator[None]:
+        yield
 
     @contextmanager
     def errors(self) -> Iterator[None]:

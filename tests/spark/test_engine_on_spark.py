@@ -258,7 +258,8 @@ def test_a_silent_shard_holds_windows_back_for_its_timeout_alone(tmp_path: Path)
 def test_a_fault_in_a_task_is_seen_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody knows whose it is: the graph stands still and says so, and goes on after a restart."""
+    """Nobody knows whose it is: the graph stands still and says so, and goes on once it can, or after
+    a restart."""
     world = World(tmp_path, replace(THIS, spark=lambda config: Staged(2)))
     engine = world.open()
     for name, text in {"tables": TABLES, "totals": TOTALS.format("TRUE")}.items():

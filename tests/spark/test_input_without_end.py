@@ -3,6 +3,7 @@ batch."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -135,3 +136,15 @@ def test_windows_of_the_clock_end_without_rows(tmp_path: Path) -> None:
     )
     (row,) = grown(tmp_path, Staged(), query, [], 1)
     assert row == ["+I", 2]
+
+
+def test_rows_that_come_one_after_the_other(tmp_path: Path) -> None:
+    """With a rate of its own `datagen` has an end, and takes its time."""
+    text = """CREATE TABLE t (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '500',
+        'number-of-rows' = '200', 'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '200');
+        SELECT n FROM t;"""
+    began, collected = time.monotonic(), Collected(text)
+    with script_runner(tmp_path, 4096, Staged(2)) as runner:
+        Session(runner, collected).run(text)
+    assert time.monotonic() - began > 0.35
+    assert sum(collected.finish().rows.values()) >= 200

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.session.environment import script_library
 from sqlengine.session.session import Session
 from sqlengine.session.spark import script_runner
 from tests.spark.scripting import Collected
@@ -35,31 +34,15 @@ REFUSED = {
         "rows of tables with different idle timeouts cannot come together on Spark yet",
         "write the same 'scan.watermark.idle-timeout' for each",
     ),
-    "a user's function": (
-        "CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON; SELECT twice(1);",
-        "the function mine.twice of a user cannot be called on Spark yet",
-        "the embedded executor runs it",
-    ),
 }
-MODULE = """
-from sqlengine import udf
-
-@udf
-def twice(x: int) -> int:
-    return 2 * x
-"""
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(tmp_path: Path, name: str) -> None:
     text, message, hint = REFUSED[name]
-    (tmp_path / "mine.py").write_text(MODULE)
     collected = Collected(text)
-    with (
-        script_runner(tmp_path / "data", 100, Staged()) as runner,
-        script_library(tmp_path / "data", str(tmp_path / "s.sql")) as library,
-    ):
-        Session(runner, collected, library=library).run(text)
+    with script_runner(tmp_path / "data", 100, Staged()) as runner:
+        Session(runner, collected).run(text)
     (error,) = collected.outcome.errors.values()
     assert message in error
     assert hint in error

@@ -19,8 +19,8 @@ def stages_of_job(graph: ManagedGraph, job: str) -> list[StageView]:
     sources = graph.runner.inputs.running.items()
     in_tasks = frozenset(n for n, s in sources if isinstance(s.source, RangeSource))
     partitions = executor.progress.partitions or None  # none before the first epoch
-    running = Running(partitions, executor.node_seconds(), in_tasks)
-    return stages_of(executor.plan, executor.cut, job, running)
+    running = Running(partitions, executor.progress.by_node, in_tasks)
+    return stages_of(executor.phased, executor.cut, job, running)
 
 
 def spark_graphs(graphs: Iterable[ManagedGraph]) -> dict[str, SparkProgress]:

@@ -20,10 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import ExecutionError, SqlError
-from sqlengine.executors.failures import JobsFailed, OperatorFailed
+from sqlengine.executors.failures import ExecutorUnavailable, JobsFailed, OperatorFailed
 from sqlengine.executors.memory_limits import megabytes
 from sqlengine.executors.spark.task_work import TaskClock
-from sqlengine.executors.spark.worker import FAILED, Batches, Counts, SparkPlan, Step, to_frames
+from sqlengine.executors.spark.worker import (
+    FAILED,
+    Batches,
+    Counts,
+    SparkPlan,
+    Step,
+    to_frames,
+)
 
 log = logging.getLogger("sqlengine.spark")
 
@@ -60,8 +67,8 @@ def contained(
     clock = TaskClock()
     try:
         plan.rules.apply()
-        yield from run(batches)
-        yield Counts(work=clock.work()).frame()
+        yield from plan.functions.around(plan.graph, run(batches))
+        yield Counts(losses=plan.functions.take_losses(), work=clock.work()).frame()
     except Exception as error:
         log.info("a task on Spark failed", exc_info=error)
         yield _to_all(failure_of(error, plan.rules.memory), step)
@@ -100,6 +107,11 @@ def failures_in(frames: pa.Table) -> list[Failure]:
     ran."""
     texts = failed(frames)["batch"].unique().to_pylist()
     return sorted((msgspec.json.decode(t, type=Failure) for t in texts), key=msgspec.json.encode)
+
+
+def unavailable(error: SqlError) -> ExecutorUnavailable:
+    """Returns the error of a graph for what Spark itself failed with."""
+    return ExecutorUnavailable(error.message, detail=error.detail, hint=error.hint)
 
 
 def lost_java() -> ExecutionError:

@@ -17,7 +17,7 @@ from zlib import crc32
 
 import msgspec
 
-from parser.errors import ExecutionError
+from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
 from sqlengine.batch import Batch
@@ -28,10 +28,12 @@ from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
-from sqlengine.executors.spark.boundary import TaskFailed
+from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.fragment import FragmentOperator
+from sqlengine.executors.spark.handed_over import discard_handed_over
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
+from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.executors.spark.session import Spark
@@ -45,15 +47,18 @@ from sqlengine.executors.spark.splits import (
 )
 from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
-from sqlengine.executors.spark.supported import check_supported, check_watermarks
+from sqlengine.executors.spark.supported import check_watermarks
+from sqlengine.executors.spark.task_functions import TaskFunctions, note_losses
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.functions.answers import CannotRepeat, EpochAnswers, present_answers
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import write_times
 from sqlengine.state.table import KeyedTable
+from udf.user import is_user
 
 # An epoch reads so many turns of each shard that the driver reads.
 TURNS_PER_EPOCH: Final = 16
@@ -70,7 +75,9 @@ class SparkOptions:
     number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
     kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
     has repeated tasks before. Behind a whole file of state come at most so many with the changes
-    (`deltas`, 0 for none), where that has at least `whole_rows`."""
+    (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
+    'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
+    go by files where they are more than `carried` bytes."""
 
     folder: Path
     rows_per_turn: int
@@ -81,6 +88,8 @@ class SparkOptions:
     attempts: int = 1
     deltas: int = 16
     whole_rows: int = 4096
+    phases: str = "AUTO"
+    carried: int = 4 << 20
 
     @property
     def uri(self) -> str:
@@ -111,6 +120,7 @@ class SparkExecutor(EmbeddedExecutor):
         self._budget = Budget()
         self._version = self._last_version = 0
         self._rows_read = 0
+        self.phased = self.plan  # with the aggregates before an exchange
         self.progress = SparkProgress(options.folder.name, self.guard.now)
         self.state_files = self.progress.state
         self._timer: int | None = None
@@ -120,7 +130,6 @@ class SparkExecutor(EmbeddedExecutor):
 
     def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
         """See `EmbeddedExecutor`. UnsupportedError for what tasks cannot run."""
-        check_supported(self._changed_nodes(plan))
         if self._options.durable:
             check_watermarks(cut_plan(plan))
         return super().prepare(plan)
@@ -132,7 +141,8 @@ class SparkExecutor(EmbeddedExecutor):
         names = {node: r.context.names for node, r in self.running.items()}
         none = {name: rows.slice(0, 0) for name, rows in state.tables.items()}
         super().switch(prepared, replace(state, tables=none))
-        self._cut = cut_plan(self.plan, self.created_at_version())
+        self.phased = in_phases = with_local_phases(self.plan, self._options.phases)
+        self._cut = cut_plan(in_phases, self.created_at_version())
         self._tasks = self._sizes = None
         self._version += 1
         must_tick = self._state.switch(cut, self._cut, plan, self.plan, state.inherited)
@@ -204,15 +214,20 @@ class SparkExecutor(EmbeddedExecutor):
                     self.errors.append((port, rows))
                 else:
                     write(self._cut.sinks[port], rows)
+            if result.by_files:
+                discard_handed_over(self._options.uri)
 
     @property
     def cut(self) -> CutPlan:
         """The stages of the plan."""
-        return self._cut or cut_plan(self.plan)
+        return self._cut or cut_plan(self.phased)
 
     def node_seconds(self) -> dict[str, float]:
         """See `EmbeddedExecutor`: the CPU time in tasks."""
-        return dict(self.progress.by_node)
+        seconds: dict[str, float] = {}
+        for node, spent in self.progress.by_node.items():
+            seconds[owner_of(node)] = seconds.get(owner_of(node), 0.0) + spent
+        return seconds
 
     def own_seconds(self) -> dict[str, float]:
         return dict(self.progress.by_job)
@@ -225,15 +240,18 @@ class SparkExecutor(EmbeddedExecutor):
         self.progress.count(counts, partitions)
         self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
         self._rows.update(counts.rows)
+        note_losses(counts.losses)
         for node, counters in counts.nodes.items():
-            self.running[node].context.counters.update(counters)
+            self.running[owner_of(node)].context.counters.update(counters)
         assert self._cut is not None
         for node, times in times_of(counts.times, self._cut, self.plan).items():
             # What shows it looks here.
             write_times(self.tables_here(node)[WATERMARKS], times)
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
-        """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
+        """Runs an epoch, and again where Spark itself has failed: nothing of it was written.
+
+        See `_given_up` for where that was so in each attempt."""
         self.guard.tell(_RUNS, frozenset(self.plan.graph.jobs))
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
@@ -245,41 +263,67 @@ class SparkExecutor(EmbeddedExecutor):
                     self._spark.group(self._name, what, self._tell),
                 ):
                     return self._run_job(record, splits)
-            except TaskFailed:
-                raise
-            except ExecutionError as error:
-                self.guard.check()  # it may have been ended
-                if not left:
+            except TaskFailed as error:
+                if error.jobs:
                     raise
-                self.progress.repeats(record.epoch, left, error)
+                failure: SqlError = error
+            except CannotRepeat:
+                raise
+            except ServiceError as error:  # it does not start
+                raise self._given_up(error) from error
+            except ExecutionError as error:
+                failure = error
+            self.guard.check()  # it may have been ended
+            if not left:
+                raise self._given_up(failure) from failure
+            self.progress.repeats(record.epoch, left, failure)
         raise AssertionError("an epoch has an attempt at least")
 
     def _tell(self, far: str) -> None:
         self.guard.activity = f"{_RUNS} ({far})"
 
+    def _given_up(self, failure: SqlError) -> SqlError:
+        """Returns the error of an epoch that Spark could not run. A script ends with what it is;
+        what goes on from a checkpoint waits for Spark."""
+        return unavailable(failure) if self._options.durable else failure
+
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
         session, options, before = self._spark.session(), self._options, self._state.before()
+        if not self._last_version:
+            discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
             self._tasks = task_plan(self._cut, options, self._name, self._version)
-        step = Step(
-            record.epoch,
-            self._version,
-            record.proctime,
-            record.seed,
-            options.partitions or session.sparkContext.defaultParallelism,
-            before,
-            crc32(msgspec.json.encode(record)),
-            self._version == self._last_version,
-            options.deltas,
-            options.whole_rows,
-        )
-        result = run_job(session, self._tasks, step, options.uri, splits)
+        tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
+        answers = present_answers() if tasks.functions.varying else None
+        step = self._step(record, session.sparkContext.defaultParallelism, answers)
+        result = run_job(session, tasks, step, options.uri, splits, options.carried)
+        self.state_files["batches by files"] += result.by_files
+        if answers is not None and result.counts.answers:
+            answers.partitions = step.partitions
         self._last_version = self._version
         self._state.advance(step, len(self._cut.keyed), result.counts.oldest)
         if not options.durable:  # a task that is late may still read what was before
             self.discard_before(before)
         return result
+
+    def _step(self, record: EpochRecord, cores: int, answers: EpochAnswers | None) -> Step:
+        options, partitions, answered = self._options, self._options.partitions or cores, False
+        if answers is not None:
+            partitions, answered = answers.of_tasks(partitions)
+        return Step(
+            record.epoch,
+            self._version,
+            record.proctime,
+            record.seed,
+            partitions,
+            self._state.before(),
+            crc32(msgspec.json.encode(record)),
+            self._version == self._last_version,
+            options.deltas,
+            options.whole_rows,
+            answered,
+        )
 
     def end(self) -> int:
         """See `EmbeddedExecutor`: the rows of ranges."""
@@ -294,7 +338,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def restore_tasks(self, state: TaskState | None) -> None:
         if state is not None:
-            self._state.restore(state)
+            self._state.restore(state, self.plan.nodes)
             self._timer = 0  # a tick tells
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
@@ -330,11 +374,14 @@ def _nowhere(sink: str, batch: Batch) -> None: ...
 def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> SparkPlan:
     """Returns the plan that workers run."""
     rules, factory = options.rules(), options.factory
+    functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
+    answers_in = options.uri if functions.varying else None
     return SparkPlan(
         name,
         version,
-        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules),
+        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules, answers_in),
         cut.exchange,
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,
+        functions,
     )

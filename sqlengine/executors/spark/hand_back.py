@@ -23,7 +23,7 @@ def tables_of_tasks(
     `folder` (a URI) has the files; `created`: the graph version that created each node with
     tables."""
     cut, kept = cut_plan(plan, created), KeptState(folder)
-    kept.restore(state)
+    kept.restore(state, plan.nodes)
     tables = {n: rows for n, rows in kept.tables().items() if not n.startswith(TIMES)}
     for node in created.keys() & {n.id for n in plan.in_order}:
         times = kept.times_before(node, cut, plan)

@@ -3,7 +3,7 @@ it or calls by another name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from secrets import token_hex
 from typing import Final
@@ -55,11 +55,12 @@ class KeptState:
         """Returns what tasks have to know of it."""
         return self._at
 
-    def restore(self, state: TaskState) -> None:
-        """Goes on with the state of a checkpoint."""
+    def restore(self, state: TaskState, nodes: Container[str]) -> None:
+        """Goes on with the state of a checkpoint, whose plan has these nodes: a recovery may leave
+        out jobs."""
         self._at = _replaced(state, logs={}, ticks=[])
-        self._logs = {source: dict.fromkeys(logs) for source, logs in state.logs.items()}
-        self.ticks = [(node, decode_batch(data)) for node, data in state.ticks]
+        self._logs = {s: dict.fromkeys(logs) for s, logs in state.logs.items() if s in nodes}
+        self.ticks = [(node, decode_batch(data)) for node, data in state.ticks if node in nodes]
 
     def advance(self, step: Step, stages: int, oldest: int | None) -> None:
         """Notes that an epoch is complete, which needs files of epochs from `oldest` on."""

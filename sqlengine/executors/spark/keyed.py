@@ -24,7 +24,8 @@ from sqlengine.batch import MIN_WATERMARK, Batch, concat, empty, joined_steps
 from sqlengine.executors.seeds import spread_seed
 from sqlengine.executors.spark.boundary import failed
 from sqlengine.executors.spark.saved_tables import SavedTables
-from sqlengine.executors.spark.state_files import restored
+from sqlengine.executors.spark.state_files import part_name, restored
+from sqlengine.executors.spark.task_answers import TaskAnswers
 from sqlengine.executors.spark.worker import (
     CHUNK_COLUMNS,
     END_OF_EPOCH,
@@ -95,15 +96,22 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
     in_order = [(n, "ascending") for n in FRAME_ORDER]
     arrived = mine.filter(pc.is_valid(mine["batch"])).sort_by(in_order)
     _register_shards(instance, arrived)
-    yield from _in_pieces(
+    pieces = _in_pieces(
         frame
         for at, inputs in _chunks(instance, step, arrived)
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
+    answers = None
+    if plan.functions.varying:
+        answers = TaskAnswers(folder, step, part_name(step, stage, partition))
+    yield from pieces if answers is None else answers.behind(pieces)
     counts = _counts(instance, partition)
     saved = instance.saved.save(instance.context.tables, step, folder, stage, partition)
     yield msgspec.structs.replace(
-        counts, oldest=instance.saved.chain.base_epoch, wrote=saved
+        counts,
+        oldest=instance.saved.chain.base_epoch,
+        wrote=saved,
+        answers=0 if answers is None else answers.count,
     ).frame()
     _cache(instance, (plan.name, stage, partition))
 

@@ -30,11 +30,17 @@ class CutPlan:
     exchange: Mapping[int, Exchange]
     sinks: Mapping[int, str]
 
+    @property
+    def functions(self) -> frozenset[str]:
+        """The names of all functions that its operations call."""
+        nodes = (n for f in (*self.sources.values(), *self.keyed) for n in f.nodes)
+        return frozenset[str]().union(*(functions_of(node.plan) for node in nodes))
+
 
 def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
     """Starts a new stage at each operation that needs the rows of a key together. `created`: the
     graph version that created each node with tables, which their names have."""
-    stages = _stages(plan)
+    stages = stages_of(plan)
     crossings = _crossings(plan, stages)
     sinks = {len(crossings) + i: sink for i, sink in enumerate(sorted(plan.sinks))}
     outputs = {at: port for port, at in enumerate(crossings)} | {
@@ -59,8 +65,8 @@ def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
     return CutPlan(sources, keyed, exchange, sinks)
 
 
-def _stages(plan: PhysicalPlan) -> dict[str, int]:
-    """The stage of each node: the highest of its inputs, plus one where its rows are exchanged.
+def stages_of(plan: PhysicalPlan) -> dict[str, int]:
+    """Returns the stage of each node: the highest of its inputs, plus one where it has state.
 
     A task that reads a part of a source knows the watermark of that part alone. So a node that
     calls CURRENT_WATERMARK is behind an exchange, too."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from parser.errors import ExecutionError
+from parser.errors import SqlError
 from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.spark.saved_tables import BYTES, DELTAS, ROWS, WHOLE
 from sqlengine.executors.spark.task_work import sums
@@ -67,7 +67,7 @@ class SparkProgress:
         self.seconds += self.last_s
         self.epochs += 1
 
-    def repeats(self, epoch: int, left: int, error: ExecutionError) -> None:
+    def repeats(self, epoch: int, left: int, error: SqlError) -> None:
         """Notes that Spark gave up an attempt of an epoch, of which so many are left."""
         self.repeated += 1
         cause = "" if error.detail is None else f" ({error.detail})"

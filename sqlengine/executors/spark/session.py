@@ -170,6 +170,9 @@ class Spark(Protocol):
     def session(self) -> SparkSession:
         """Returns the session, which the first call starts. ServiceError where it cannot start."""
 
+    def unstarted(self) -> AbstractContextManager[None]:
+        """In the body `session` starts none: where none is there, that is a ServiceError."""
+
     def errors(self) -> AbstractContextManager[None]:
         """Turns what Spark raises in the body into SqlErrors."""
 
@@ -201,6 +204,7 @@ class OwnSpark:
         self._master = cluster.master
         self._conf = cluster.conf
         self._starting = Lock()
+        self._may_start = True
         self._view: SparkView | None = None
 
     def session(self) -> SparkSession:
@@ -213,7 +217,17 @@ class OwnSpark:
             if self._own is not None:
                 return self._own
             active = SparkSession.getActiveSession()
+            if active is None and not self._may_start:
+                raise ServiceError("Spark has not started yet")
             return active or self._start()
+
+    @contextmanager
+    def unstarted(self) -> Iterator[None]:
+        self._may_start = False
+        try:
+            yield
+        finally:
+            self._may_start = True
 
     def _start(self) -> SparkSession:
         cores, began = len(os.sched_getaffinity(0)), monotonic()

@@ -27,6 +27,8 @@ from sqlengine.executors.wire import encode_batch
 # The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
 # per offset, about.
 READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
+# With it rows come one after the other, and the driver waits for them.
+_PACE: Final = "rows-per-second"
 # An epoch has ranges of about so many bytes, which a keyed stage must hold in memory.
 BYTES_PER_EPOCH: Final = 256 << 20
 
@@ -40,7 +42,8 @@ _PHASE: Final = _SPLIT << 10
 
 @dataclass(frozen=True)
 class InputSplit:
-    """Rows of one shard: the task reads offsets [`start`, `end`), or decodes a `batch` of records.
+    """Rows of one shard: the task reads offsets [`start`, `end`), or decodes a `batch` of records,
+    which may be in a file (`handed_over.py`).
 
     Splits are processed in the order of `turn`; rows `n * rows_per_turn` on have the turn `turn + n
     * TURN`. `log` names the shard's log over all sources of a graph."""
@@ -133,8 +136,8 @@ def log_name(source: str, shard: str) -> str:
 
 
 def read_by_tasks(scan: Scan, source: Source) -> bool:
-    """True if tasks can read a table themselves."""
-    readable = scan.table.connector in READ_BY_TASKS
+    """True if tasks can read a table themselves: all of its rows are there now."""
+    readable = scan.table.connector in READ_BY_TASKS and _PACE not in scan.table.options
     return readable and source.bounded and source.full_cache is None
 
 

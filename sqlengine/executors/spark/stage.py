@@ -16,7 +16,9 @@ from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
+from sqlengine.executors.spark.handed_over import fetched
 from sqlengine.executors.spark.splits import TURN, InputSplit, failing
+from sqlengine.executors.spark.task_answers import of_split
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.worker import (
     ChunkOutput,
@@ -31,7 +33,9 @@ from sqlengine.executors.wire import decode_batch
 
 class SourceStage:
     """Runs the stateless fragments of a graph over input splits, each from an empty state. The
-    keyed stage knows the watermarks before a split. SourceFailed where a table cannot be read."""
+    keyed stage knows the watermarks before a split. `answers_in`: the folder (a URI) for what
+    functions answer that are not deterministic; None where there are none. SourceFailed where a
+    table cannot be read."""
 
     def __init__(
         self,
@@ -39,12 +43,14 @@ class SourceStage:
         factory: OperatorFactory,
         rows_per_turn: int,
         rules: TaskRules,
+        answers_in: str | None = None,
     ) -> None:
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
         self._rows_per_turn = rows_per_turn
         self._rules = rules
-        self._rows_read = 0
+        self._answers_in = answers_in
+        self._rows_read = self._answers = 0
         self._running: dict[str, RunningSource] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
@@ -52,25 +58,37 @@ class SourceStage:
     def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]:
         for row in records.to_pylist():
             split = InputSplit(**row)
-            operator = self._operators[split.source]
-            operator.reset(TaskContext())
-            for n, batch in enumerate(self._batches(split, step)):
-                if split.end > split.start:  # read here, and not in the driver
-                    self._rows_read += batch.num_rows
-                position = ChunkPosition(split.log, split.start, n, split.turn + n * TURN)
-                yield ChunkOutput(position, operator.process(0, batch))
+            if self._answers_in is None:
+                yield from self._outputs(split, step)
+            else:
+                answers = of_split(self._answers_in, step, split)
+                yield from answers.behind(self._outputs(split, step))
+                self._answers += answers.count
+
+    def _outputs(self, split: InputSplit, step: Step) -> Iterator[ChunkOutput]:
+        operator = self._operators[split.source]
+        operator.reset(TaskContext())
+        for n, batch in enumerate(self._batches(split, step)):
+            if split.end > split.start:  # read here, and not in the driver
+                self._rows_read += batch.num_rows
+            position = ChunkPosition(split.log, split.start, n, split.turn + n * TURN)
+            yield ChunkOutput(position, operator.process(0, batch))
 
     def take_counts(self) -> Counts:
         counts = merged(operator.take_counts() for operator in self._operators.values())
-        read, self._rows_read = self._rows_read, 0
-        return msgspec.structs.replace(counts, read=read, timer=None)  # each split begins anew
+        read, answers = self._rows_read, self._answers
+        self._rows_read = self._answers = 0
+        # No timer: each split begins anew.
+        return msgspec.structs.replace(counts, read=read, timer=None, answers=answers)
 
     def _batches(self, split: InputSplit, step: Step) -> Iterator[Batch]:
         plan = self._nodes[split.source].plan
         if isinstance(plan, Values):
             yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
             return
-        batch = self._read(split, step) if split.batch is None else decode_batch(split.batch)
+        batch = (
+            self._read(split, step) if split.batch is None else decode_batch(fetched(split.batch))
+        )
         if not batch.num_rows:
             yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):

@@ -142,8 +142,17 @@ def _folded(chain: Sequence[StateFile]) -> StateFile:
 def state_name(at: TaskState | Step, stage: int, partition: int) -> str:
     """Returns the name of the state of a partition of a stage after an epoch. An attempt with
     another number of partitions has other ones: its partitions hold other buckets."""
-    name = f"{stage}-{partition:03}-of-{at.partitions:03}"
-    return f"{at.epoch:012}-{at.digest:08x}/{name}"
+    return f"{epoch_name(at)}/{part_name(at, stage, partition)}"
+
+
+def epoch_name(at: TaskState | Step) -> str:
+    """Returns the name of the folder with what belongs to an epoch."""
+    return f"{at.epoch:012}-{at.digest:08x}"
+
+
+def part_name(at: TaskState | Step, stage: int, partition: int) -> str:
+    """Returns the name of a partition of a stage within its epoch."""
+    return f"{stage}-{partition:03}-of-{at.partitions:03}"
 
 
 def save(folder: str, name: str, state: StateFile) -> int:

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from parser.errors import UnsupportedError
-from planner.graph.distribution import functions_of
 from planner.graph.merge import Graph, merge
-from planner.graph.physical import PhysicalNode, lower
-from planner.logical import AssignWatermark, Scan, Sink
-from planner.settings import IDLE_OPTION, RELOAD_OPTION, WATERMARK_INTERVAL
+from planner.graph.physical import lower
+from planner.logical import AssignWatermark, Sink
+from planner.settings import IDLE_OPTION, WATERMARK_INTERVAL
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
-from udf.user import is_user
 
 _ELSEWHERE: Final = "the embedded executor runs it"
 
 
-def check_supported(nodes: Iterable[PhysicalNode]) -> None:
-    """Raises UnsupportedError for functions of users, whose workers belong to one process, and for
-    lookup tables that are reloaded."""
-    for node in nodes:
-        called = next((name for name in sorted(functions_of(node.plan)) if is_user(name)), None)
-        if called is not None:
-            raise UnsupportedError(
-                f"the function {called.partition('@')[0]} of a user cannot be called on Spark yet",
-                hint=_ELSEWHERE,
-            )
-        if isinstance(node.plan, Scan) and node.plan.reloaded:
-            raise UnsupportedError(
-                f"table '{node.plan.table.display}' cannot be read again on Spark",
-                hint=f"leave out '{RELOAD_OPTION}': {_ELSEWHERE} with it",
-            )
-
-
 def check_statements(sinks: Sequence[Sink]) -> None:
     """Raises UnsupportedError for statements of a job that tasks cannot run."""
-    plan = lower(merge(Graph(), {"": sinks}))
-    check_supported(plan.nodes.values())
-    check_watermarks(cut_plan(plan))
+    check_watermarks(cut_plan(lower(merge(Graph(), {"": sinks}))))
 
 
 def check_watermarks(cut: CutPlan) -> None:

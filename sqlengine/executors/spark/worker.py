@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
+from sqlengine.executors.spark.task_functions import Losses, TaskFunctions
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.spark.task_work import TaskWork
@@ -72,7 +73,11 @@ def merged(parts: Iterable[Counts]) -> Counts:
     wrote = Counter[str]()
     times: dict[str, dict[str, tuple[int, int]]] = {}
     work = TaskWork()
+    losses: list[Losses] = []
+    answers = 0
     for part in parts:
+        losses += part.losses
+        answers += part.answers
         work = work.plus(part.work)
         timers += () if part.timer is None else (part.timer,)
         times |= part.times
@@ -88,7 +93,9 @@ def merged(parts: Iterable[Counts]) -> Counts:
     counters_by_node = {node: dict(counters) for node, counters in nodes.items()}
     timer, first = min(timers, default=None), min(oldest, default=None)
     told = dict(wrote)
-    return Counts(read, dict(rows), counters_by_node, timer, times, first, told, sizes, work)
+    return Counts(
+        read, dict(rows), counters_by_node, timer, times, first, told, sizes, losses, answers, work
+    )
 
 
 def bound_for(stage: int) -> int:
@@ -121,7 +128,9 @@ class Counts(msgspec.Struct, frozen=True):
     by node. `timer`: the processing time (ms) at which an operator wants a tick. `times`: what
     `ShardTimes` has behind an exchange, by its name; '' stands for all shards. `oldest`: the epoch
     of the first file that is needed for its state; `wrote`: files and rows of state, by kind;
-    `sizes`: rows and bytes of tables, by their full names; `work`: what it cost."""
+    `sizes`: rows and bytes of tables, by their full names. `losses`: of users' functions;
+    `answers`: those of functions that are not deterministic, which it has written down; `work`:
+    what it cost."""
 
     read: int = 0
     rows: dict[str, int] = {}
@@ -131,6 +140,8 @@ class Counts(msgspec.Struct, frozen=True):
     oldest: int | None = None
     wrote: dict[str, int] = {}
     sizes: dict[str, tuple[int, int]] = {}
+    losses: list[Losses] = []
+    answers: int = 0
     work: TaskWork = TaskWork()
 
     def frame(self) -> pa.RecordBatch:
@@ -186,7 +197,7 @@ class SparkPlan:
     `stateless` and `keyed` are factories, called in the workers, once for each `name` and `version`
     (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
     output ports that lead to the input port of the same number of a keyed stage. All other ports
-    are results. `rules`: what its tasks may do."""
+    are results. `rules`: what its tasks may do; `functions`: those of users that they call."""
 
     name: str
     version: int
@@ -194,6 +205,12 @@ class SparkPlan:
     exchange: Mapping[int, Exchange] = field(default_factory=dict)
     keyed: Sequence[Callable[[bool], Keyed]] = ()
     rules: TaskRules = field(default_factory=TaskRules)
+    functions: TaskFunctions = field(default_factory=TaskFunctions)
+
+    @property
+    def graph(self) -> str:
+        """The graph whose plan it is, of which there may be others."""
+        return self.name.partition("#")[0]
 
     def ports(self, stage: int) -> list[tuple[int, Exchange]]:
         """The input ports of a keyed stage, in order."""
@@ -206,7 +223,8 @@ class Step(msgspec.Struct, frozen=True):
     `proctime` in ms. `before`: the state with which it begins, and `continues` if that is of the
     same version. `digest`: of the epoch's record; a number may come again with another record,
     where a power loss took the first. At most so many files of changes (`deltas`) follow a whole
-    one, and a state of less than `whole_rows` is always written whole."""
+    one, and a state of less than `whole_rows` is always written whole. `answered`: an epoch before
+    has answered all that functions are asked in this one, which repeats it."""
 
     epoch: int
     version: int
@@ -218,6 +236,7 @@ class Step(msgspec.Struct, frozen=True):
     continues: bool = False
     deltas: int = 0
     whole_rows: int = 0
+    answered: bool = False
 
 
 @dataclass

@@ -85,11 +85,19 @@ class GlobalAggregateOperator(GroupAggregateOperator):
         self._parts = node.local.parts
 
     def _add(self, batch: Batch, slots: IntArray, back: BoolArray | None, output: Output) -> None:
-        parts = _columns(batch, self._parts)
-        for at in _rounds(slots):
-            self._accumulators.merge_with(slots[at], parts, at)
+        merge_parts(self._accumulators, batch, self._parts, slots)
         count = to_numpy(batch.schema.type(ROWS), batch.column(ROWS))[0]
         np.add.at(self._table.columns[_ROWS].view(np.int64), slots, count)
+
+
+def merge_parts(
+    accumulators: Accumulators, batch: Batch, parts: Sequence[Column], slots: IntArray
+) -> None:
+    """Merges partial rows, whose accumulators are the columns `parts`, into those at `slots`, of
+    which one may be there for several rows."""
+    columns = _columns(batch, parts)
+    for at in _rounds(slots):
+        accumulators.merge_with(slots[at], columns, at)
 
 
 def _columns(batch: Batch, parts: Sequence[Column]) -> dict[str, SlotColumn]:

@@ -13,10 +13,11 @@ from sqlengine.operators.bounded import SLICE_ROWS, in_slices
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import LateGate
-from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
+from sqlengine.operators.windows.local_buffer import Arrived
 from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.times import clock_below, is_aligned, window_below
+from sqlengine.operators.windows.two_phases import buffer_of
 from sqlengine.state.columns import BoolArray, distinct, milliseconds
 from sqlengine.state.table import KeyedTable
 
@@ -50,7 +51,7 @@ class WindowAggregateOperator:
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node)
         self._accumulators = Accumulators(node.aggregates, retract=self._retracts)
-        self._buffer = LocalBuffer(self._accumulators, _FIRES, window_below(node.input))
+        self._buffer = buffer_of(node, self._accumulators, _FIRES, window_below(node.input))
         self.steps = FiringSteps(proctime=self._clock.proctime)
 
     def open(self, context: Context) -> None:

@@ -22,10 +22,11 @@ from sqlengine.operators.bounded import SLICE_ROWS, Slices, drained, rows_at_onc
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import LateGate
-from sqlengine.operators.windows.local_buffer import Arrived, LocalBuffer
+from sqlengine.operators.windows.local_buffer import Arrived
 from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, repeated, rows_of
 from sqlengine.operators.windows.times import clock_below
+from sqlengine.operators.windows.two_phases import buffer_of
 from sqlengine.state.chains import KeyChains, distinct_keys
 from sqlengine.state.columns import BoolArray, distinct, milliseconds
 from sqlengine.state.table import KeyedTable
@@ -78,7 +79,7 @@ class SlicedAggregateOperator:
         self._retracts = bool(node.input.changes)
         self._late = LateGate(node)
         self._accumulators = Accumulators(node.aggregates, retract=self._retracts)
-        self._buffer = LocalBuffer(self._accumulators, _FIRES, node.shared)
+        self._buffer = buffer_of(node, self._accumulators, _FIRES, node.shared)
         self.steps = FiringSteps(proctime=self._clock.proctime)
 
     def open(self, context: Context) -> None:

@@ -30,13 +30,13 @@ def attack(house: House, seed: int, met: Counter[str]) -> None:
         house.check()
 
 
-def fuzz(folder: Path, first: int, seconds: float) -> Counter[str]:
-    """Attacks a server for so long. Returns how often each attack was made; raises as the round
+def fuzz(folder: Path, first: int, seconds: float, rounds: int = 1) -> Counter[str]:
+    """Attacks a server for so long, or so many `rounds` if they take longer. Returns how often each attack was made; raises as the round
     that failed does, with its seed."""
     met: Counter[str] = Counter()
     deadline, seed = time.monotonic() + seconds, first
     with House(folder) as house:
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline or seed < first + rounds:
             try:
                 attack(house, seed, met)
             except BaseException as error:
