@@ -25,6 +25,7 @@ from benchmarks import (
     rules_real,
     rules_real_flink,
     spark,
+    spark_changes,
     spark_queries,
     state,
 )
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "moves": moves.run,
     "planning": planning.run,
     "spark": spark.run,
+    "spark_changes": spark_changes.run,
     "spark_queries": spark_queries.run,
     "state": state.run,
     "kernels": kernels.run,
@@ -62,6 +64,7 @@ NOT_BY_DEFAULT = frozenset(
         "kernels_flink",
         "nexmark_flink",
         "spark",
+        "spark_changes",
         "spark_queries",
     }
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
+from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -19,13 +21,28 @@ from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
+from sqlengine.engine.views.spark_views import spark_graphs
 from sqlengine.executors.embedded import RunningNode
+from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.totals import GraphTotals, Rising
 from sqlengine.jobs.job import JobState
 from sqlengine.jobs.targets import is_main
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.memory import resident_bytes
+
+# The counters of tasks on Spark, with their help texts.
+_OF_TASKS: Final = {
+    "epochs_repeated": "Attempts of epochs that Spark gave up",
+    "tasks": "Tasks that ended well",
+    "task_retries": "Attempts of tasks that Spark began again",
+    "task_cpu_seconds": "CPU time of tasks",
+}
+
+
+def _counted(done: SparkProgress) -> tuple[float, ...]:
+    """Returns the numbers of `_OF_TASKS`, in their order."""
+    return done.repeated, done.tasks, done.retries, done.cpu_s
 
 
 class EngineCollector:
@@ -43,6 +60,7 @@ class EngineCollector:
         yield self._sinks(totals)
         yield self._jobs()
         yield from self._job_counts()
+        yield self._job_seconds(totals)
         yield self._restarts()
         yield from self._job_progress()
         yield self._isolated()
@@ -52,6 +70,7 @@ class EngineCollector:
         yield from self._instances()
         yield self._standstills()
         yield from self._steps()
+        yield from self._spark()
         yield self._counter("cpu_seconds", "CPU time of the process", time.process_time())
         yield GaugeMetricFamily(
             "sqlengine_memory_bytes", "Resident memory of the process", resident_bytes()
@@ -114,6 +133,17 @@ class EngineCollector:
             late.add_metric([job], counts.late_rows)
             letters.add_metric([job], counts.dead_letters)
         yield from (rows, late, letters)
+
+    def _job_seconds(self, totals: GraphTotals) -> Metric:
+        family = CounterMetricFamily(
+            "sqlengine_job_seconds",
+            "Time of a job's operators; of those that jobs share, an equal part",
+            labels=["job"],
+        )
+        for job in list(self._engine.log.jobs):
+            seconds = self._rising.at_least(f"seconds {job}", totals.seconds.get(job, 0.0))
+            family.add_metric([job], seconds)
+        return family
 
     def _job_progress(self) -> Iterator[Metric]:
         """Yields how far running jobs are in each table that they read."""
@@ -232,6 +262,39 @@ class EngineCollector:
             seconds.add_metric([graph.name], running.get(graph.name, 0.0))
             slow.add_metric([graph.name], counts.get(graph.name, 0))
         yield from (seconds, slow)
+
+    def _spark(self) -> Iterator[Metric]:
+        """Yields what graphs did on Spark; without samples where none runs there."""
+        seconds = SummaryMetricFamily(
+            "sqlengine_spark_epoch_seconds", "Time of epochs in Spark", labels=["graph"]
+        )
+        last = GaugeMetricFamily(
+            "sqlengine_spark_last_epoch_seconds", "Time of the last epoch", labels=["graph"]
+        )
+        partitions = GaugeMetricFamily(
+            "sqlengine_spark_partitions", "Partitions behind exchanges", labels=["graph"]
+        )
+        state = CounterMetricFamily(
+            "sqlengine_spark_state", "State that tasks wrote", labels=["graph", "unit"]
+        )
+        rising = [
+            CounterMetricFamily(f"sqlengine_spark_{name}", text, labels=["graph"])
+            for name, text in _OF_TASKS.items()
+        ]
+        for graph, done in spark_graphs(self._graphs()).items():
+            onwards = partial(self._onwards, graph)
+            epochs = int(onwards("epochs", done.epochs))
+            seconds.add_metric([graph], epochs, onwards("s", done.seconds))
+            last.add_metric([graph], done.last_s)
+            partitions.add_metric([graph], done.partitions)
+            for unit, written in done.written.items():
+                state.add_metric([graph, unit], onwards(unit, written))
+            for family, number in zip(rising, _counted(done), strict=True):
+                family.add_metric([graph], onwards(family.name, number))
+        yield from (seconds, last, partitions, state, *rising)
+
+    def _onwards(self, graph: str, name: str, value: float) -> float:
+        return self._rising.onwards(f"spark {graph} {name}", value)
 
     def _rules(self, totals: GraphTotals) -> Iterator[Metric]:
         operators = (n.operator for n in self._nodes())

@@ -23,6 +23,7 @@ from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
+from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
 from sqlengine.control.sealed_commands import command_texts, seal_appends
@@ -61,6 +62,7 @@ def create_app(
     app.register_blueprint(ad_hoc_blueprint(queries or QueryService(engine)))
     app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
+    app.register_blueprint(spark_blueprint(engine))
     app.register_blueprint(health_blueprint(engine, audit))
     decide = admit or admission(engine.config, engine.access)
 

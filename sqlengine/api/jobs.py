@@ -19,13 +19,14 @@ from sqlengine.api.problems import describe_refusal, refusal_of_job
 from sqlengine.api.queries import flag, whole_number
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
+from sqlengine.config import Target
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request, begin_of
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
-from sqlengine.jobs.targets import target_of
+from sqlengine.jobs.targets import target_of, target_of_graph
 from sqlengine.system.hidden import hidden
 
 
@@ -113,12 +114,15 @@ def _refused_files(folder: WatchedFolder) -> list[dict[str, object]]:
 
 def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
     counts, hints, progress = engine.counts(), engine.hints(), engine.progress.all(jobs)
+    seconds = engine.seconds_by_job()
     return [
         job_json(
             job,
             engine.log.version(job.name, job.version),
             counts.get(job.name, NOTHING),
             hints.get(job.name),
+            target=target_of_graph(job.graph, engine.config.target),
+            cost_s=seconds.get(job.name, 0.0),
         )
         | progress_json(progress.get(job.name, NO_PROGRESS), details=False)
         for job in jobs
@@ -154,10 +158,12 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         job = engine.job(name)
         version = engine.log.version(name, job.version)
         counts, hint = engine.counts()[name], engine.hints().get(name)
-        progress = progress_json(engine.progress.of(job), details=True)
-        return jsonify(
-            job_json(job, version, counts, hint) | progress | {"sql": masked(version.sql)}
-        )
+        target = target_of_graph(job.graph, engine.config.target)
+        cost_s = engine.seconds_by_job()[name]
+        shown = job_json(job, version, counts, hint, target=target, cost_s=cost_s)
+        spark = engine.spark() if target == "spark" else None
+        more = {"spark_ui": spark and spark.ui, "sql": masked(version.sql)}
+        return jsonify(shown | progress_json(engine.progress.of(job), details=True) | more)
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:
@@ -367,10 +373,17 @@ def _topic_json(topic: NewTopic, *, created: bool) -> dict[str, object]:
 
 
 def job_json(
-    job: Job, version: JobVersion, counts: JobCounts, hint: str | None = None
+    job: Job,
+    version: JobVersion,
+    counts: JobCounts,
+    hint: str | None = None,
+    *,
+    target: Target,
+    cost_s: float = 0.0,
 ) -> dict[str, object]:
     """Returns a job with its present version as JSON. `counts`: over all its versions and restarts;
-    `hint`: what is perhaps wrong with it."""
+    `hint`: what is perhaps wrong with it; `target`: where its graph runs; `cost_s`: the time of its
+    operators since the server started."""
     return {
         "name": job.name,
         "version": job.version,
@@ -385,11 +398,13 @@ def job_json(
         "next_ms": job.next_ms if job.state is JobState.RESTARTING else None,
         "position": "kept" if job.kept else None,
         "graph": job.graph,
+        "target": target,
         "isolated": job.cause.value,
         "rows": counts.rows,
         "version_rows": counts.version_rows if counts.version == job.version else 0,
         "late_rows": counts.late_rows,
         "dead_letters": counts.dead_letters,
+        "cost_s": round(cost_s, 3),
         "defines": list(job.defines),
         "uses": list(job.uses),
     }

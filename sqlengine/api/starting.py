@@ -23,6 +23,7 @@ from sqlengine.api.serving.admission import Admit
 from sqlengine.engine import Engine
 from sqlengine.executors.job_counts import NOTHING
 from sqlengine.executors.steps.limits import Steps
+from sqlengine.jobs.targets import target_of_graph
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -90,8 +91,15 @@ class Gate:
         for step in self._steps.slow():
             hints |= dict.fromkeys(step.jobs, str(step))
         log, unknown = self.engine.log, progress_json(NO_PROGRESS, details=False)
+        default = self.engine.config.target
         jobs = [
-            job_json(job, log.version(job.name, job.version), NOTHING, hints.get(job.name))
+            job_json(
+                job,
+                log.version(job.name, job.version),
+                NOTHING,
+                hints.get(job.name),
+                target=target_of_graph(job.graph, default),
+            )
             | unknown
             for job in self.engine.jobs()
             if may(Action.SEE_JOB, job.name)

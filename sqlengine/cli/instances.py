@@ -1,4 +1,4 @@
-"""`sql instances`: the processes that run jobs in parts."""
+"""`sql instances` and `sql spark`: what runs jobs besides the server's process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from sqlengine.cli.descriptions import moment
 from sqlengine.cli.options import server_options, show
 from sqlengine.cli.outcomes import items_of
-from sqlengine.cli.tables import draw_table
+from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Json
 
@@ -64,4 +64,64 @@ def _row(item: Json) -> tuple[object, ...]:
         *numbers,
         moment(since),
         item["restarts"],
+    )
+
+
+_OF_GRAPHS = (
+    "graph",
+    "jobs",
+    "epochs",
+    "repeated",
+    "last",
+    "mean",
+    "partitions",
+    "tasks",
+    "CPU",
+    "state written",
+)
+
+
+@click.command(short_help="Show Spark, and the graphs that run there.")
+@server_options
+def spark(server: str | None, token_file: str | None, output: str) -> None:
+    """Show where Spark runs and the address of its UI, and of each graph there how many epochs it
+    ran and repeated, how long they take, and what its tasks cost and wrote."""
+    show(connect(server, token_file).get("/api/v1/spark"), output, _draw_spark)
+
+
+def _draw_spark(body: Json) -> None:
+    session, graphs = body["session"], items_of(body, "graphs")
+    if not isinstance(session, dict):
+        click.echo("Spark has not started: no job runs there ('sql submit --on spark')")
+        return
+    again = f", {session['starts']} times so far" if session["starts"] != 1 else ""
+    click.echo(
+        f"Spark {session['version']} on {session['master']}, started in"
+        f" {session['seconds']:.1f} s{again}"
+    )
+    click.echo(f"UI: {session['ui'] or 'off (--spark-conf spark.ui.enabled=true)'}")
+    if graphs:
+        click.echo()
+        draw_table(_OF_GRAPHS, [_graph_row(g) for g in graphs])
+    for graph in graphs:
+        if graph["problem"]:
+            click.echo(f"graph {graph['graph']}: {graph['problem']}")
+        elif graph["step"]:
+            click.echo(graph["step"])
+
+
+def _graph_row(graph: Json) -> tuple[object, ...]:
+    state = graph["state_bytes"]
+    assert isinstance(state, int)
+    return (
+        graph["graph"],
+        graph["jobs"],
+        number(graph["epochs"]),
+        graph["repeated"],
+        f"{graph['last_epoch_s']:.2f} s",
+        f"{graph['mean_epoch_s']:.2f} s",
+        graph["partitions"],
+        number(graph["tasks"]),
+        f"{graph['cpu_s']:,.1f} s",
+        f"{state / (1 << 20):,.1f} MB",
     )

@@ -32,8 +32,10 @@ from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import Texts, job_texts
 from sqlengine.cli.waiting import at_work, connect
 from sqlengine.client import Client, Json, Refused, job_url
+from sqlengine.config import Target
 from sqlengine.jobs.job import MAIN, JobState
-from sqlengine.system.words import count
+from sqlengine.jobs.targets import TARGETS, target_in
+from sqlengine.system.words import count, seconds
 
 
 @click.command(short_help="Add or replace jobs on the server.")
@@ -118,16 +120,29 @@ def validate(
 
 @click.command(short_help="Show the plan of a file or of a job.")
 @click.argument("target", metavar="FILE|JOB")
+@click.option(
+    "--on",
+    "where",
+    type=click.Choice(TARGETS),
+    help="Where the file would run: on Spark its stages are shown, too (default: as it says).",
+)
 @define_option
 @server_options
 def explain(
-    target: str, define: Sequence[str], server: str | None, token_file: str | None, output: str
+    target: str,
+    where: Target | None,
+    define: Sequence[str],
+    server: str | None,
+    token_file: str | None,
+    output: str,
 ) -> None:
     """Show the plan of a job after every step: of a file (planned here), or of a job by name (as it
     runs)."""
     if target == "-" or Path(target).is_file():
-        click.echo(_explain_file(target, define, output))
+        click.echo(_explain_file(target, where, define, output))
         return
+    if where is not None:
+        raise click.UsageError(f"--on is for a file, and '{target}' is none")
     url = f"{job_url(target)}/explain"
     client = connect(server, token_file)
     if output == "json":
@@ -136,12 +151,13 @@ def explain(
         click.echo(client.get_text(url))
 
 
-def _explain_file(path: str, define: Sequence[str], output: str) -> str:
+def _explain_file(path: str, where: Target | None, define: Sequence[str], output: str) -> str:
     from sqlengine.system.memory import importing
 
     with importing():
         from planner.catalog import Catalog
-        from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json
+        from sqlengine.executors.spark.supported import check_statements
+        from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json, stages_on_spark
         from sqlengine.jobs.planning import JobText, plan_job, with_entry_points
         from sqlengine.session.environment import script_library
 
@@ -158,10 +174,15 @@ def _explain_file(path: str, define: Sequence[str], output: str) -> str:
             library,
             traced=True,
         )
+    on_spark = (where or target_in(planned.settings, "embedded")) == "spark"
+    if on_spark:
+        check_statements(planned.sinks)
+    stages = stages_on_spark(planned.sinks, planned.settings) if on_spark else []
     if output == "json":
-        explained = explain_sinks_json(planned.sinks, planned.traces, None, name)
+        explained = explain_sinks_json(planned.sinks, planned.traces, None, name, stages)
         return json.dumps(explained, ensure_ascii=False)
-    return explain_sinks(planned.sinks, planned.traces, None, name, planned.settings)
+    settings = planned.settings
+    return explain_sinks(planned.sinks, planned.traces, None, name, settings, stages=stages)
 
 
 @click.command(short_help="List all jobs, or show one with its text.")
@@ -194,12 +215,20 @@ def jobs(
 
 
 def _draw_jobs(body: Json) -> None:
-    """Draws the table of jobs; with their graphs where not all run in the main one."""
+    """Draws the table of jobs; with their graphs where not all run in the main one, and what each
+    costs where some run on Spark."""
     items = items_of(body, "jobs")
     where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
-    columns = ("name", "state", "version", "origin", *where, "rows")
+    cost = ("cost",) if any(j["target"] == "spark" for j in items) else ()
+    columns = ("name", "state", "version", "origin", *where, "rows", *cost)
     items = [
-        {**j, "origin": origin_of(j, str(j["name"])), "rows": number(j["rows"])} for j in items
+        {
+            **j,
+            "origin": origin_of(j, str(j["name"])),
+            "rows": number(j["rows"]),
+            "cost": _cost(j),
+        }
+        for j in items
     ]
     rows = [
         (*(j[c] for c in columns), moment(j["changed_ms"]), reason_of(j) or wait_in_list(j))
@@ -213,9 +242,17 @@ def _draw_jobs(body: Json) -> None:
     draw_files(body)
 
 
+def _cost(job: Json) -> str:
+    cost = job["cost_s"]
+    assert isinstance(cost, int | float)
+    return seconds(cost)
+
+
 def _draw_job(body: Json) -> None:
-    body = body | {"rows": counts_of(body)}
-    for key in ("name", "state", "version", "origin", "graph", "rows", "reason", "hint", "file"):
+    ui = f", its UI is {body['spark_ui']}" if body["spark_ui"] else ""
+    cost = f"{_cost(body)} of its operators, on {body['target']}{ui}"
+    body = body | {"rows": counts_of(body), "cost": cost}
+    for key in "name state version origin graph rows cost reason hint file".split():
         if body.get(key) is not None:
             shown = reason_of(body) if key == "reason" else body[key]
             click.echo(f"{key:8} {shown}")

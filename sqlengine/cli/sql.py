@@ -40,6 +40,7 @@ MODULES = {
     "dead-letters": "dead_letters",
     "secrets": "secrets",
     "instances": "instances",
+    "spark": "instances",
     "access": "access",
     "audit": "audit",
     "topic": "topics",

@@ -44,6 +44,7 @@ from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
 from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
+from sqlengine.engine.views.spark_views import stages_of_job
 from sqlengine.engine.views.state_views import StateViews
 from sqlengine.engine.views.step_hints import step_hints
 from sqlengine.engine.views.table_hints import table_hints
@@ -51,6 +52,7 @@ from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
+from sqlengine.executors.spark.view import SparkView
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.functions.library import Library
@@ -410,9 +412,15 @@ class Engine:
     def explain(self, name: str) -> str:
         """Returns the plan of a job's version after each step, and what it shares with others."""
         planned = self._traced(name)
-        graph, once = self.graphs.of(name).runner.graph, self.graphs.delivers_once
+        graph, once = self.graphs.of(name), self.graphs.delivers_once
         text = explain_sinks(
-            planned.sinks, planned.traces, graph, name, planned.settings, once=once
+            planned.sinks,
+            planned.traces,
+            graph.runner.graph,
+            name,
+            planned.settings,
+            once=once,
+            stages=stages_of_job(graph, name),
         )
         job = self.job(name)
         if not self.config.instances and job.graph == MAIN and self.config.target == "embedded":
@@ -424,15 +432,27 @@ class Engine:
     def explain_json(self, name: str) -> Json:
         """Returns the plan of a job's version for programs."""
         planned = self._traced(name)
-        graph = self.graphs.of(name).runner.graph
-        explained = explain_sinks_json(planned.sinks, planned.traces, graph, name)
+        graph = self.graphs.of(name)
+        explained = explain_sinks_json(
+            planned.sinks, planned.traces, graph.runner.graph, name, stages_of_job(graph, name)
+        )
         return {"delivery": self.config.delivery, **explained}
+
+    def spark(self) -> SparkView | None:
+        """Returns how Spark does; None if it has not started."""
+        return self._spark.view()
 
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done since it was first submitted, over restarts, versions and
         moves between graphs."""
         counts = self.graphs.counts()
         return {name: counts.get(name, NOTHING) for name in list(self.log.jobs)}
+
+    def seconds_by_job(self) -> dict[str, float]:
+        """Returns the time of each job's operators (s) since the server started, over moves between
+        graphs."""
+        seconds = self.graphs.totals().seconds
+        return {name: seconds.get(name, 0.0) for name in list(self.log.jobs)}
 
     def rows_by_job(self) -> Counter[str]:
         """Returns the rows that each job has written to sinks, if any."""

@@ -21,6 +21,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import EpochRecord, Resumption
+from sqlengine.executors.measures.waiting import Waiting, waiting_in
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.task_state import TaskState
@@ -268,6 +269,11 @@ class EmbeddedExecutor:
         """The layout of each table of a running node, by the table's name."""
         return {name: table.layout for name, table in self.tables_here(node).items()}
 
+    def waiting(self) -> dict[str, Waiting]:
+        """Returns what operations keep until a later watermark, by node."""
+        found = {n: waiting_in(r.node, self.tables_here(n)) for n, r in self.running.items()}
+        return {name: waits for name, waits in found.items() if waits is not None}
+
     def created_at_version(self) -> dict[str, int]:
         """The graph version that created each node with tables."""
         return dict(map(creation_version, self.tables))
@@ -466,6 +472,14 @@ class EmbeddedExecutor:
             if rows := self._unsettled(node):
                 late.update(dict.fromkeys(node.node.jobs, rows))
         return late
+
+    def node_seconds(self) -> dict[str, float]:
+        """Returns the time of operators by node, that which jobs share. Any thread."""
+        return dict(self.seconds)
+
+    def own_seconds(self) -> dict[str, float]:
+        """Returns the time of operators that is of single jobs, by job. Any thread."""
+        return {}
 
     def add_rows(self, job: str, rows: int) -> None:
         """Adds rows that operators outside of the plan gave to sinks for a job."""

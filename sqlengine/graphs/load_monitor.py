@@ -10,6 +10,7 @@ from typing import TypeAlias
 from sqlengine.broker.errors import TopicFull
 from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.registry import declared_capabilities
+from sqlengine.executors.measures.job_seconds import by_tests
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
@@ -174,18 +175,14 @@ class LoadMonitor:
         self._job_seconds[job] = self._job_seconds.get(job, 0.0) + seconds
 
     def _charge_rules(self, operator: RulesOperator, seconds: float) -> None:
-        """Splits the time of a set of rules by the rows for which each rule was evaluated.
-
-        Rows that an index excludes cost next to nothing, and are not counted."""
+        """Splits the time of a set of rules by the rows for which each rule was evaluated."""
         # A copy: the graph's thread counts on.
         tested = Counter(dict(operator.tested))
         # Counter subtraction drops what did not grow.
         new = tested - self._tested.get(operator, Counter())
         self._tested[operator] = tested
-        for rule, rows in new.items():
-            planned = operator.compiled.plan.rules.get(rule)
-            for job in planned.owners if planned is not None else ():
-                self._charge(job, seconds * rows / new.total())
+        for job, part in by_tests(operator, seconds, new):
+            self._charge(job, part)
 
 
 def _slowness(display: str, durations: list[float], limit_s: float) -> str | None:

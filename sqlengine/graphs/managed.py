@@ -82,6 +82,10 @@ class ManagedGraph(Protocol):
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done in this graph, since the graph was created."""
 
+    def seconds_by_job(self) -> dict[str, float]:
+        """Returns the time of each job's operators (s), since the graph was opened; nothing of
+        graphs that run in other processes."""
+
     def event_times(self) -> EventTimes:
         """Returns watermarks and what waits for them, at most about a second old; older while the
         graph works on one step."""

@@ -26,9 +26,11 @@ from sqlengine.executors.failures import (
 )
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
+from sqlengine.executors.measures.job_seconds import JobSeconds
 from sqlengine.executors.memory_limits import MemoryGuard
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.spark.executor import SparkExecutor
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.departures import Departure
@@ -115,6 +117,9 @@ class RunningGraph:
         config, threads = host.config, host.machine.threads
         self.store = host.stores.open(name) if subtask is None else subtask.store
         self.executor = host.executor(name)
+        self._cost = JobSeconds(self.executor)
+        if isinstance(self.executor, SparkExecutor):
+            self.executor.progress.cost = self.seconds_by_job
         self._left_out = {} if subtask is None else dict(subtask.left_out)
         self.leaves_out = False
         self._writer = threads.serial_executor("checkpoint")
@@ -405,6 +410,10 @@ class RunningGraph:
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done in this graph, since the graph was created."""
         return self.runner.pipeline.counter.counts()
+
+    def seconds_by_job(self) -> dict[str, float]:
+        """Returns the time of each job's operators (s), since the graph was opened."""
+        return self._cost.read()
 
     def event_times(self) -> EventTimes:
         """Returns watermarks and what waits for them, at most about a second old; older while the

@@ -4,17 +4,19 @@ metrics, which never fall."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from weakref import ref
 
+from sqlengine.executors.spark.task_work import sums
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.operators.rules import RulesOperator
 
 
 @dataclass(frozen=True)
 class GraphTotals:
-    """Sums over graphs. `sinks`: rows by table; `operators` and `rules`: their counters by name.
+    """Sums over graphs. `sinks`: rows by table; `operators` and `rules`: their counters by name;
+    `seconds`: time of operators by job.
 
     `last`: the closed graph that was added last."""
 
@@ -24,6 +26,7 @@ class GraphTotals:
     sinks: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
+    seconds: Mapping[str, float] = field(default_factory=dict)
     last: ref[ManagedGraph] | None = None
 
     def plus(self, graph: ManagedGraph) -> GraphTotals:
@@ -49,6 +52,7 @@ class GraphTotals:
             sinks=sinks,
             operators=operators,
             rules=rules,
+            seconds=sums(self.seconds, graph.seconds_by_job()),
         )
 
     def plus_closed(self, graph: ManagedGraph) -> GraphTotals:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import to_builtins
+
 from planner.explain import explain, explain_json
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
@@ -14,6 +16,10 @@ from planner.logical import LogicalPlan, Sink
 from planner.plan import Trace
 from planner.rewrite import nodes
 from planner.scalar import Call, Scalar, walk
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
+from sqlengine.executors.spark.explain import StageView, stages_of, stages_text
+from sqlengine.executors.spark.local_phases import with_local_phases
+from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.jobs.deliveries import deliveries_of
 from udf.user import is_user
 
@@ -43,10 +49,12 @@ def explain_sinks(
     settings: Mapping[str, str] | None = None,
     *,
     once: bool = True,
+    stages: Sequence[StageView] = (),
 ) -> str:
     """The plan as text after every arrow: bound, after each step and pass that changed it, merged
-    into `graph`, with the guarantee of each sink, and as operators that run; then why rows may be
-    processed twice, where the server does not deliver them `once`."""
+    into `graph`, with the guarantee of each sink, and as operators that run, on Spark in these
+    `stages`; then why rows may be processed twice, where the server does not deliver them
+    `once`."""
     merged = merge(graph or Graph(), {job: sinks})
     sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace]
     sections.append(
@@ -55,7 +63,11 @@ def explain_sinks(
     if deliveries := deliveries_of(sinks, once=once):
         sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
     sections.append("== operators ==\n" + _physical_text(lower(merged), job))
-    return "\n\n".join([*sections, *_phases(sinks, settings or {}), *_values(sinks, once=once)])
+    if stages:  # they say which aggregates have two phases
+        sections.append("== stages on Spark ==\n" + stages_text(stages))
+    else:
+        sections += _phases(sinks, settings or {})
+    return "\n\n".join([*sections, *_values(sinks, once=once)])
 
 
 def _phases(sinks: Sequence[Sink], settings: Mapping[str, str]) -> Iterator[str]:
@@ -76,8 +88,19 @@ def _values(sinks: Sequence[Sink], *, once: bool) -> Iterator[str]:
         yield "== at least once ==\n" + "\n".join(reasons)
 
 
+def stages_on_spark(sinks: Sequence[Sink], settings: Mapping[str, str]) -> list[StageView]:
+    """Returns the stages in which statements would run on Spark by themselves."""
+    strategy = one_of(settings, AGG_PHASES, AGG_STRATEGIES)
+    plan = with_local_phases(lower(merge(Graph(), {"": sinks})), strategy)
+    return stages_of(plan, cut_plan(plan))
+
+
 def explain_sinks_json(
-    sinks: Sequence[Sink], traces: Sequence[Trace], graph: Graph | None = None, job: str = ""
+    sinks: Sequence[Sink],
+    traces: Sequence[Trace],
+    graph: Graph | None = None,
+    job: str = "",
+    stages: Sequence[StageView] = (),
 ) -> Json:
     """The arrows of `explain_sinks` as JSON."""
     merged = merge(graph or Graph(), {job: sinks})
@@ -100,6 +123,7 @@ def explain_sinks_json(
             }
             for n in nodes
         ],
+        "stages": to_builtins(stages),
     }
 
 

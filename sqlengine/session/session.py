@@ -65,8 +65,9 @@ from sqlengine.executors.sources import require_bounded
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.functions.library import Library
-from sqlengine.jobs.explanation import explain_sinks
+from sqlengine.jobs.explanation import explain_sinks, stages_on_spark
 from sqlengine.jobs.script import called, dropped_object, expressions_of, use
+from sqlengine.jobs.targets import target_in
 from sqlengine.jobs.unknown_options import UnknownOptions, place_of
 from sqlengine.snapshots.savepoint_files import PATHS
 from sqlengine.system.file_access import FileAccess
@@ -123,7 +124,7 @@ class EmbeddedRunner:
     Each run has a writer name of its own: its epochs begin at 1, and sinks drop epochs that a
     writer repeats. `idle` is called when no source has rows, `proceed` before each epoch with the
     number of rows read: False ends the run. `dead_letters` takes rows that are set aside;
-    `guard` may end a step."""
+    `guard` may end a step. `on_spark`: its operators run there."""
 
     environment: Environment
     factory: OperatorFactory
@@ -132,6 +133,7 @@ class EmbeddedRunner:
     proceed: Callable[[int], bool] = lambda rows: True
     dead_letters: OutputSink | None = None
     guard: StepGuard | None = None
+    on_spark: bool = False
     _runs: Iterator[int] = field(default_factory=count)
 
     @property
@@ -403,8 +405,12 @@ class Session:
             planned = self._plan(explained, traced=True)
         finally:
             self.catalog = catalog  # EXPLAIN CREATE TABLE … AS creates no table
-        settings = self._plan_settings()
-        text = explain_sinks(planned.sinks, planned.traces, job=SCRIPT, settings=settings)
+        settings, sinks = self._plan_settings(), planned.sinks
+        stages = []
+        on_spark = isinstance(self.runner, EmbeddedRunner) and self.runner.on_spark
+        if on_spark or target_in(settings, "embedded") == "spark":
+            stages = stages_on_spark(sinks, settings)
+        text = explain_sinks(sinks, planned.traces, job=SCRIPT, settings=settings, stages=stages)
         self._table(number, one_column("result", [text]))
 
     def _show(self, statement: Show | ShowCreate | Describe) -> Batch:

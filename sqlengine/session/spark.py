@@ -94,6 +94,7 @@ class SparkRunner(EmbeddedRunner):
 
     spark: Spark
     folder: Path
+    on_spark: bool = True
 
     def executor(self, number: int, settings: Mapping[str, str]) -> SparkExecutor:
         options = SparkOptions(

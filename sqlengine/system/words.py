@@ -33,3 +33,10 @@ def grouped(said: Iterable[tuple[K, str]]) -> dict[K, list[str]]:
     for what, name in said:
         names.setdefault(what, []).append(name)
     return names
+
+
+def seconds(number: float) -> str:
+    """Returns a time in words: 12 ms, 3.4 s, 1,414 s."""
+    if number < 1:
+        return f"{number * 1000:.0f} ms"
+    return f"{number:,.1f} s" if number < 100 else f"{number:,.0f} s"

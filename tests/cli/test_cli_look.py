@@ -254,3 +254,10 @@ def test_a_pipe_sees_nothing_and_neither_does_who_need_not_wait(
         with at_work("nothing"):
             pass
         assert "nothing" not in stream.getvalue()
+
+
+def test_a_server_without_spark_says_how_a_job_gets_there(served: Sql) -> None:
+    assert served("spark").stdout == (
+        "Spark has not started: no job runs there ('sql submit --on spark')\n"
+    )
+    assert json.loads(served("spark", "--output", "json").stdout) == {"graphs": [], "session": None}

@@ -118,6 +118,7 @@ def test_real_answers_of_all_requests(user: User, tmp_path: Path) -> None:
     _queries(ask)
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/instances", "/api/v1/openapi.json"):
         ask("GET", path)
+    ask("GET", "/api/v1/spark")
     described = {(e.method, e.path) for endpoints in GROUPS.values() for e in endpoints}
     assert described - ask.asked == {("POST", "/api/v1/broker")}
 

@@ -2,7 +2,7 @@
 
     pytest -p tests.spark.in_tasks tests/service tests/engine tests/functions
 
-What asks for "waits for" in `sql jobs`, and what tasks refuse by name, fails then."""
+What tasks refuse by name fails then."""
 
 from __future__ import annotations
 

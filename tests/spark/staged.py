@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlengine.executors.spark.view import SparkView
 from sqlengine.executors.spark.worker import COUNTED, FRAME
 
 Map = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -81,8 +82,15 @@ class Staged:
         yield
 
     @contextmanager
-    def group(self, name: str, tell: Callable[[str | None], None]) -> Iterator[None]:
+    def group(
+        self,
+        name: str,
+        what: str,
+        tell: Callable[[str | None], None],
+        far: Callable[[str], None],
+    ) -> Iterator[None]:
         tell(None)
+        far("in stages")
         yield
 
     def partitions(self) -> int:
@@ -90,6 +98,9 @@ class Staged:
 
     def cancel(self, name: str) -> None:
         """Its tasks run in the thread that waits for them."""
+
+    def view(self) -> SparkView:
+        return SparkView("in stages", "0", "http://127.0.0.1:4040", 0.0, 1)
 
     def worker_memory(self) -> None:
         """Its tasks run in this process."""

@@ -379,6 +379,7 @@ SERVER: Final = (
     Endpoint("GET", "/readyz", "does it take changes?", ref("Health"), refusals=()),
     Endpoint("GET", "/metrics", "figures for Prometheus", _PLAIN),
     Endpoint("GET", "/api/v1/instances", "the processes that run jobs in parts", ref("Instances")),
+    Endpoint("GET", "/api/v1/spark", "Spark, and the graphs that run there", ref("Spark")),
     Endpoint("GET", "/api/v1/openapi.json", "this description", by_name(ANY)),
     Endpoint(
         "POST",

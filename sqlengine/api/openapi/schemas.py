@@ -60,15 +60,33 @@ _JOB: Final = {
     "next_ms": or_null(_MS),
     "position": or_null(one_of("kept")),
     "graph": TEXT,
+    "target": one_of("embedded", "spark"),
     "isolated": TEXT,
     "rows": WHOLE,
     "version_rows": WHOLE,
     "late_rows": WHOLE,
     "dead_letters": WHOLE,
+    "cost_s": NUMBER,
     "defines": listed(TEXT),
     "uses": listed(TEXT),
     "tables": listed(by_name(ANY)),
     "waits": listed(ANY),
+}
+_SPARK_GRAPH: Final = {
+    "graph": TEXT,
+    "jobs": WHOLE,
+    "epochs": WHOLE,
+    "repeated": WHOLE,
+    "last_epoch_s": NUMBER,
+    "mean_epoch_s": NUMBER,
+    "partitions": WHOLE,
+    "tasks": WHOLE,
+    "task_retries": WHOLE,
+    "cpu_s": NUMBER,
+    "state_files": WHOLE,
+    "state_bytes": WHOLE,
+    "step": or_null(TEXT),
+    "problem": or_null(TEXT),
 }
 _OUTCOME_STATES: Final = (
     "added replaced unchanged removed renamed waiting refused replanned valid started stopped"
@@ -114,7 +132,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         "RFC 9457; line and column count from 1 in the text of the job",
     ),
     "Job": record(_JOB),
-    "JobWithText": record({**_JOB, "sql": TEXT}),
+    "JobWithText": record({**_JOB, "spark_ui": or_null(TEXT), "sql": TEXT}),
     "Jobs": record(
         {
             "jobs": listed(ref("Job")),
@@ -334,6 +352,23 @@ SCHEMAS: Final[dict[str, Schema]] = {
     ),
     "Reset": record({"group": TEXT, "topic": TEXT, "offsets": by_name(WHOLE)}),
     "Instances": record({"instances": listed(by_name(ANY))}),
+    "Spark": record(
+        {
+            "session": or_null(
+                record(
+                    {
+                        "master": TEXT,
+                        "version": TEXT,
+                        "ui": or_null(TEXT),
+                        "seconds": NUMBER,
+                        "starts": WHOLE,
+                    }
+                )
+            ),
+            "graphs": listed(record(_SPARK_GRAPH)),
+        },
+        doc="session: null before Spark has started; graphs: since each was opened",
+    ),
     "Query": record(_QUERY),
     "Queries": record({"queries": listed(ref("Query"))}),
     "Page": record(

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from parser.errors import ExecutionError, SqlError
 from sqlengine.executors.failures import ExecutorUnavailable, JobsFailed, OperatorFailed
 from sqlengine.executors.memory_limits import megabytes
+from sqlengine.executors.spark.task_work import TaskClock
 from sqlengine.executors.spark.worker import (
     FAILED,
     Batches,
@@ -43,6 +44,7 @@ _NO_PYTHON: Final = (
     "ModuleNotFoundError: ",
     "ImportError: ",
 )
+_SAID: Final = "'sql run --verbose' shows what Spark says, spark.log in the data folder of a server"
 _SMALLER: Final = "smaller reads ('sql run --batch-size'), narrower windows and keys take less"
 
 
@@ -69,12 +71,13 @@ class TaskFailed(JobsFailed):
 def contained(
     plan: SparkPlan, step: Step, run: Callable[[Batches], Batches], batches: Batches
 ) -> Batches:
-    """Runs a stage in a task, under the rules of its plan. What it raises becomes a failure."""
+    """Runs a stage in a task, under the rules of its plan. What it raises becomes a failure; behind
+    all else comes what the task has cost."""
+    clock = TaskClock()
     try:
         plan.rules.apply()
         yield from plan.functions.around(plan.graph, run(batches))
-        if losses := plan.functions.take_losses():
-            yield Counts(losses=losses).frame()
+        yield Counts(losses=plan.functions.take_losses(), work=clock.work()).frame()
     except Exception as error:
         log.info("a task on Spark failed", exc_info=error)
         yield _to_all(failure_of(error, plan.rules.memory_here()), step)
@@ -125,7 +128,7 @@ def lost_java() -> ExecutionError:
     return ExecutionError(
         "Spark's Java process ended in the midst of the statement",
         detail="something ended it: the system for want of memory, or somebody",
-        hint=f"'sql run --verbose' shows what Spark says; {_SMALLER}",
+        hint=f"{_SAID}; {_SMALLER}",
     )
 
 
@@ -138,7 +141,7 @@ def lost_task(text: str) -> ExecutionError:
         return ExecutionError(
             "a Python worker of Spark ended in the midst of a task, in each attempt",
             detail="something ended the process: the system for want of memory, or a library",
-            hint=f"'sql run --verbose' shows what Spark says; {_SMALLER}",
+            hint=f"{_SAID}; {_SMALLER}",
         )
     if (cannot := _no_python(lines)) is not None:
         return cannot
@@ -150,9 +153,7 @@ def lost_task(text: str) -> ExecutionError:
         )
     kind, _, cause = (lines or [""])[-1].partition(": ")
     detail = cause if "parser.errors." in kind else _words(kind, cause)
-    return ExecutionError(
-        "a task on Spark failed", detail=detail, hint="'sql run --verbose' shows what Spark says"
-    )
+    return ExecutionError("a task on Spark failed", detail=detail, hint=_SAID)
 
 
 def _no_python(lines: Sequence[str]) -> ExecutionError | None:

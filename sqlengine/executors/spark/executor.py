@@ -7,8 +7,6 @@ those of the embedded executor: the graph's runner polls sources, logs epochs an
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +25,7 @@ from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
+from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
@@ -36,6 +35,7 @@ from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
 from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
+from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.splits import (
     Budget,
@@ -60,11 +60,10 @@ from sqlengine.operators.watermark import write_times
 from sqlengine.state.table import KeyedTable
 from udf.user import is_user
 
-log = logging.getLogger("sqlengine.spark")
-
 # An epoch reads so many turns of each shard that the driver reads.
 TURNS_PER_EPOCH: Final = 16
 NOTHING: Final = InitialState()
+_RUNS: Final = "runs a job on Spark"
 
 
 @dataclass(frozen=True)
@@ -117,11 +116,14 @@ class SparkExecutor(EmbeddedExecutor):
         self._tasks: SparkPlan | None = None
         self._epoch = EpochSplits()
         self._record: EpochRecord | None = None
+        self._waits = False
         self._state = KeptState(options.uri)
         self._budget = Budget()
         self._version = self._last_version = 0
         self._rows_read = 0
-        self.state_files: Counter[str] = Counter()
+        self.phased = self.plan  # with the aggregates before an exchange
+        self.progress = SparkProgress(options.folder.name, self.guard.now)
+        self.state_files = self.progress.state
         self._timer: int | None = None
         self._sizes: Mapping[str, tuple[int, int]] | None = None
 
@@ -140,7 +142,7 @@ class SparkExecutor(EmbeddedExecutor):
         names = {node: r.context.names for node, r in self.running.items()}
         none = {name: rows.slice(0, 0) for name, rows in state.tables.items()}
         super().switch(prepared, replace(state, tables=none))
-        in_phases = with_local_phases(self.plan, self._options.phases)
+        self.phased = in_phases = with_local_phases(self.plan, self._options.phases)
         self._cut = cut_plan(in_phases, self.created_at_version())
         self._tasks = self._sizes = None
         self._version += 1
@@ -207,7 +209,7 @@ class SparkExecutor(EmbeddedExecutor):
         if self._epoch.splits or self._cut.keyed:
             splits, self._epoch = self._epoch.splits, EpochSplits()
             result = self._run_again(self._record, splits)
-            self._count(result.counts)
+            self._count(result.counts, self._state.before().partitions)
             for port, rows in result.rows:
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
                     self.errors.append((port, rows))
@@ -216,7 +218,27 @@ class SparkExecutor(EmbeddedExecutor):
             if result.by_files:
                 discard_handed_over(self._options.uri)
 
-    def _count(self, counts: Counts) -> None:
+    @property
+    def cut(self) -> CutPlan:
+        """The stages of the plan."""
+        return self._cut or cut_plan(self.phased)
+
+    def node_seconds(self) -> dict[str, float]:
+        """See `EmbeddedExecutor`: the CPU time in tasks."""
+        seconds: dict[str, float] = {}
+        for node, spent in self.progress.by_node.items():
+            seconds[owner_of(node)] = seconds.get(owner_of(node), 0.0) + spent
+        return seconds
+
+    def own_seconds(self) -> dict[str, float]:
+        return dict(self.progress.by_job)
+
+    def waiting(self) -> dict[str, Waiting]:
+        """See `EmbeddedExecutor`: as tasks told it in the last epoch."""
+        return {name: waits for name, waits in self.progress.waits.items() if name in self.running}
+
+    def _count(self, counts: Counts, partitions: int) -> None:
+        self.progress.count(counts, partitions)
         self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
         self._rows.update(counts.rows)
         note_losses(counts.losses)
@@ -234,7 +256,12 @@ class SparkExecutor(EmbeddedExecutor):
         self.guard.cut_short = partial(self._spark.cancel, self._name)
         for left in reversed(range(self._options.attempts)):
             try:
-                with self._spark.errors(), self._spark.group(self._name, self._tell):
+                what = f"graph {self.progress.name}, epoch {record.epoch}"
+                with (
+                    self.progress.epoch(),
+                    self._spark.errors(),
+                    self._spark.group(self._name, what, self._tell, self._tell_far),
+                ):
                     return self._run_job(record, splits)
             except TaskFailed as error:
                 if error.jobs:
@@ -249,8 +276,12 @@ class SparkExecutor(EmbeddedExecutor):
             self.guard.check()  # it may have been ended
             if not left:
                 raise self._given_up(failure) from failure
-            log.warning("epoch %d is repeated: %s", record.epoch, failure)
+            self.progress.repeats(record.epoch, left, failure)
         raise AssertionError("an epoch has an attempt at least")
+
+    def _tell_far(self, far: str) -> None:
+        if not self._waits:  # for something else than tasks
+            self.guard.activity = f"{_RUNS} ({far})"
 
     def _given_up(self, failure: SqlError) -> SqlError:
         """Returns the error of an epoch that Spark could not run. A script ends with what it is;
@@ -259,8 +290,9 @@ class SparkExecutor(EmbeddedExecutor):
 
     def _tell(self, waits: str | None) -> None:
         """Says what the step waits for. The time without executors is not that of a job."""
-        jobs = frozenset(self.plan.graph.jobs) if waits is None else frozenset[str]()
-        self.guard.tell(waits or "runs a job on Spark", jobs)
+        self._waits = waits is not None
+        jobs = frozenset[str]() if self._waits else frozenset(self.plan.graph.jobs)
+        self.guard.tell(waits or _RUNS, jobs)
 
     def _run_job(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
         assert self._cut is not None
@@ -279,7 +311,6 @@ class SparkExecutor(EmbeddedExecutor):
             answers.partitions = step.partitions
         self._last_version = self._version
         self._state.advance(step, len(self._cut.keyed), result.counts.oldest)
-        self.state_files.update(result.counts.wrote)
         if not options.durable:  # a task that is late may still read what was before
             self.discard_before(before)
         return result

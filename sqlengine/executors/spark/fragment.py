@@ -6,6 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from time import process_time
 
 from parser.types import Schema
 from planner.graph.physical import Edge, PhysicalNode
@@ -13,6 +14,9 @@ from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
+from sqlengine.executors.measures.job_seconds import by_tests
+from sqlengine.executors.measures.waiting import waiting_in
+from sqlengine.executors.spark.task_work import TaskWork
 from sqlengine.executors.spark.worker import Counts
 from sqlengine.operators.base import (
     ERROR_PORT,
@@ -54,15 +58,16 @@ class _Scoped:
 
     def __init__(self, node: str, created_at_version: int, context: Context) -> None:
         self.counters: Counter[str] = Counter()
-        self.stateful = False
+        self.tables: dict[str, KeyedTable] = {}
         self._owner = f"{node}@{created_at_version}"
         self._context = context
 
     def table(
         self, name: str, keys: Schema, values: Schema, exchange: tuple[str, ...] | None
     ) -> KeyedTable:
-        self.stateful = True
-        return self._context.table(f"{self._owner}/{name}", keys, values, exchange)
+        full = f"{self._owner}/{name}"
+        self.tables[name] = table = self._context.table(full, keys, values, exchange)
+        return table
 
     def check_step(self) -> None:
         self._context.check_step()
@@ -86,7 +91,8 @@ class FragmentOperator:
         self._operators: dict[str, Operator] = {
             n.id: factory.build(n, None) for n in fragment.nodes
         }
-        self._stateful: list[str] = []
+        self._tables: dict[str, dict[str, KeyedTable]] = {}  # of the nodes with state
+        self._seconds: dict[str, float] = {}  # by node
         self._counters: dict[str, Counter[str]] = {}
         self._rows: Counter[str] = Counter()
         self._watermarks_only = frozenset() if first else fragment.single
@@ -98,7 +104,7 @@ class FragmentOperator:
     def reset(self, context: Context) -> None:
         """Makes the fragment as if it had seen nothing: builds operators with state again, over the
         tables of `context`."""
-        stateful, self._stateful = self._stateful, []
+        stateful, self._tables = self._tables, {}
         for name in stateful:
             self._operators[name].close()
             self._operators[name] = self._factory.build(self._nodes[name], None)
@@ -112,8 +118,8 @@ class FragmentOperator:
         self._operators[name].open(scoped)
         scoped.counters.update(self._counters.get(name, {}))  # those before `reset`
         self._counters[name] = scoped.counters
-        if scoped.stateful:
-            self._stateful.append(name)
+        if scoped.tables:
+            self._tables[name] = scoped.tables
 
     def process(self, port: int, batch: Batch) -> Output:
         return self.push([(port, batch)])
@@ -138,9 +144,10 @@ class FragmentOperator:
         return output
 
     def _process(self, name: str, parts: Sequence[tuple[int, Batch]]) -> Output:
-        stateful = name in self._stateful
+        stateful, began = name in self._tables, process_time()
         streams = run_contained(self._nodes[name], self._operators[name], stateful, parts)
         output = [made for stream in streams for made in stream]
+        self._seconds[name] = self._seconds.get(name, 0.0) + process_time() - began
         if name not in self._watermarks_only:
             return output
         return [
@@ -176,10 +183,24 @@ class FragmentOperator:
             rows=dict(self._rows),
             nodes={n: dict(c) for n, c in self._counters.items() if c},
             timer=min((t for t in timers if t is not None), default=None),
+            work=self._work(),
         )
         for counter in (self._rows, *self._counters.values()):
             counter.clear()
         return counts
+
+    def _work(self) -> TaskWork:
+        """Returns what operators have cost since the last call, and what waits in their tables."""
+        seconds, self._seconds = self._seconds, {}
+        own: dict[str, float] = {}
+        for name, operator in self._operators.items():
+            if isinstance(operator, RulesOperator) and operator.tested:
+                for job, part in by_tests(operator, seconds.pop(name, 0.0), operator.tested):
+                    own[job] = own.get(job, 0.0) + part
+                operator.tested.clear()
+        found = {n: waiting_in(self._nodes[n], tables) for n, tables in self._tables.items()}
+        waiting = {n: waits for n, waits in found.items() if waits is not None}
+        return TaskWork(seconds=seconds, own=own, waiting=waiting)
 
     def _enqueue(
         self,

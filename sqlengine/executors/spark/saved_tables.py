@@ -20,6 +20,7 @@ from sqlengine.state.table import KeyedTable, TableDelta
 WHOLE: Final = "whole state files"
 DELTAS: Final = "delta state files"
 ROWS: Final = "rows of state files"
+BYTES: Final = "bytes of state files"
 
 
 class SavedTables:
@@ -55,8 +56,8 @@ class SavedTables:
             rows = sum(map(len, own.values()))
             self.chain = Chain(step.epoch, 0, rows)
         self._versions = {n: c.version for n, c in changes.items()}
-        save(folder, state_name(step, stage, partition), state)
-        return {DELTAS if follows else WHOLE: 1, ROWS: rows}
+        size = save(folder, state_name(step, stage, partition), state)
+        return {DELTAS if follows else WHOLE: 1, ROWS: rows, BYTES: size}
 
     def _may_follow(self, step: Step, rows: int) -> bool:
         """True if the changes are few enough to follow the files that there are."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 from parser.errors import ServiceError
@@ -27,7 +28,9 @@ from sqlengine.executors.spark.java import (
     printing_to,
     require_spark,
 )
+from sqlengine.executors.spark.job_watch import watching
 from sqlengine.executors.spark.task_rules import MachineShare
+from sqlengine.executors.spark.view import SparkView, view_of
 from sqlengine.state.keys import BUCKETS
 from sqlengine.system.sizes import size
 
@@ -70,6 +73,9 @@ def spark_session(
     logging.getLogger("SQLQueryContextLogger").disabled = True
     logging.getLogger("py4j").setLevel(logging.WARNING)  # else each connection that it closes
     _set_python(given)
+    if given.get("spark.ui.enabled") == "true" and address is not None:
+        # It shows what runs to all who reach it: by default those on this machine.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master or f"local[{cores},{_ATTEMPTS}]").appName(app)
     for name, value in session_settings(given, cores, memory, address).items():
         builder = builder.config(name, value)
@@ -122,12 +128,18 @@ class Spark(Protocol):
     def errors(self) -> AbstractContextManager[None]:
         """Turns what Spark raises in the body into SqlErrors."""
 
-    def group(self, name: str, tell: Tell) -> AbstractContextManager[None]:
-        """Gives the jobs of this thread a name, by which `cancel` knows them. `tell` is called, in
-        any thread, with what they wait for besides tasks; None for nothing."""
+    def group(
+        self, name: str, what: str, tell: Tell, far: Callable[[str], None]
+    ) -> AbstractContextManager[None]:
+        """Gives the jobs of this thread a name, by which `cancel` knows them; Spark's UI shows
+        `what` they are. From any thread `tell` is called with what they wait for besides tasks,
+        None for nothing, and `far` with how many tasks are done."""
 
     def cancel(self, name: str) -> None:
         """Ends the jobs of that name: what waits for them raises. Any thread."""
+
+    def view(self) -> SparkView | None:
+        """Returns how the session does; None before the first call of `session`."""
 
     def partitions(self) -> int:
         """Returns the number of partitions that keep all cores busy."""
@@ -156,6 +168,7 @@ class OwnSpark:
         self._may_start = True
         self._most_cores = 0
         self._watch: ExecutorWatch | None = None
+        self._view: SparkView | None = None
 
     def session(self) -> SparkSession:
         from pyspark.sql import SparkSession
@@ -190,7 +203,11 @@ class OwnSpark:
         return stopped
 
     def _start(self) -> SparkSession:
-        cores = len(os.sched_getaffinity(0))
+        cores, began = len(os.sched_getaffinity(0)), monotonic()
+        if self._view is None:
+            log.info("Spark starts")
+        else:
+            log.warning("Spark starts again, it has ended")
         session = spark_session(
             "sqlengine", cores, printed=self._printed, master=self._master, **self._conf
         )
@@ -201,6 +218,9 @@ class OwnSpark:
                 session.stop()
                 raise
         self._own = session
+        starts = 1 if self._view is None else self._view.starts + 1
+        self._view = view_of(session, monotonic() - began, starts)
+        log.info("%s; it took %.1f s to start", self._view, self._view.seconds)
         return session
 
     def _join_cluster(self, session: SparkSession) -> None:
@@ -222,6 +242,9 @@ class OwnSpark:
         self._watch = ExecutorWatch(self._master, count, java.stop, patience)
         self._watch.start()
 
+    def view(self) -> SparkView | None:
+        return self._view
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         from py4j.protocol import Py4JError
@@ -237,15 +260,13 @@ class OwnSpark:
             ) from None
 
     @contextmanager
-    def group(self, name: str, tell: Tell) -> Iterator[None]:
+    def group(self, name: str, what: str, tell: Tell, far: Callable[[str], None]) -> Iterator[None]:
         tell("waits for Spark to start")
         context = self.session().sparkContext
-        context.setJobGroup(name, "an epoch of a graph", interruptOnCancel=True)
-        if self._watch is None:
-            tell(None)
-            yield
-            return
-        with self._watch.job(tell):
+        context.setJobGroup(name, what, interruptOnCancel=True)
+        tell(None)
+        waiting = nullcontext() if self._watch is None else self._watch.job(tell)
+        with watching(context, name, far), waiting:
             yield
 
     def cancel(self, name: str) -> None:

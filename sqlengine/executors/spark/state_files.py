@@ -158,18 +158,20 @@ def part_name(at: TaskState | Step, stage: int, partition: int) -> str:
     return f"{stage}-{partition:03}-of-{at.partitions:03}"
 
 
-def save(folder: str, name: str, state: StateFile) -> None:
+def save(folder: str, name: str, state: StateFile) -> int:
     """Writes state, whole or what has changed; attempts may write both, which give the same.
-    ServiceError where the folder is not there: on a machine that does not have it nothing may begin
-    a second one."""
+
+    Returns its size in bytes. ServiceError where the folder is not there: on a machine that does
+    not have it nothing may begin a second one."""
     system, path = fs.FileSystem.from_uri(folder)
     if system.get_file_info(path).type is not fs.FileType.Directory:
         raise ServiceError(
             f"the machine {socket.gethostname()} does not have the folder {path}",
             hint="--data has to be in a folder that all machines of Spark have, at the same path",
         )
-    kind = _WHOLE if state.previous is None else _DELTA
-    create(f"{folder}/state/{name}{kind}", encode_state(state))
+    kind, data = _WHOLE if state.previous is None else _DELTA, encode_state(state)
+    create(f"{folder}/state/{name}{kind}", data)
+    return len(data)
 
 
 def _read_state(folder: str, name: str) -> bytes:

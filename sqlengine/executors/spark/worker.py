@@ -22,6 +22,7 @@ from sqlengine.batch import Batch, joined_steps
 from sqlengine.executors.spark.task_functions import Losses, TaskFunctions
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.task_work import TaskWork
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray
@@ -71,11 +72,13 @@ def merged(parts: Iterable[Counts]) -> Counts:
     sizes: dict[str, tuple[int, int]] = {}
     wrote = Counter[str]()
     times: dict[str, dict[str, tuple[int, int]]] = {}
+    work = TaskWork()
     losses: list[Losses] = []
     answers = 0
     for part in parts:
         losses += part.losses
         answers += part.answers
+        work = work.plus(part.work)
         timers += () if part.timer is None else (part.timer,)
         times |= part.times
         oldest += () if part.oldest is None else (part.oldest,)
@@ -89,8 +92,9 @@ def merged(parts: Iterable[Counts]) -> Counts:
             nodes.setdefault(node, Counter()).update(counters)
     counters_by_node = {node: dict(counters) for node, counters in nodes.items()}
     timer, first = min(timers, default=None), min(oldest, default=None)
+    told = dict(wrote)
     return Counts(
-        read, dict(rows), counters_by_node, timer, times, first, dict(wrote), sizes, losses, answers
+        read, dict(rows), counters_by_node, timer, times, first, told, sizes, losses, answers, work
     )
 
 
@@ -125,7 +129,8 @@ class Counts(msgspec.Struct, frozen=True):
     `ShardTimes` has behind an exchange, by its name; '' stands for all shards. `oldest`: the epoch
     of the first file that is needed for its state; `wrote`: files and rows of state, by kind;
     `sizes`: rows and bytes of tables, by their full names. `losses`: of users' functions;
-    `answers`: those of functions that are not deterministic, which it has written down."""
+    `answers`: those of functions that are not deterministic, which it has written down; `work`:
+    what it cost."""
 
     read: int = 0
     rows: dict[str, int] = {}
@@ -137,6 +142,7 @@ class Counts(msgspec.Struct, frozen=True):
     sizes: dict[str, tuple[int, int]] = {}
     losses: list[Losses] = []
     answers: int = 0
+    work: TaskWork = TaskWork()
 
     def frame(self) -> pa.RecordBatch:
         """Returns the frame that tells the driver."""

@@ -52,6 +52,7 @@ def session_settings(
         _JAVA_OPTIONS: " ".join(["-Xss4m", given.get(_JAVA_OPTIONS, "")]).strip(),
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.ui.enabled": "false",
+        "spark.ui.killEnabled": "false",  # whoever sees it could end jobs
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
