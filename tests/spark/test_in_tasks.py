@@ -17,14 +17,23 @@ AREAS = {
     "functions": ("tests/functions",),
     "lookups": ("tests/recovery/test_reloaded_files.py",),
 }
-# Its result depends on the order in which rows of different keys come.
-ORDERED = "tests/functions/test_functions_sql.py::test_aggregate_over_rows_that_are_updated"
+# The results of two depend on the order in which rows of different keys come; the third counts the
+# processes of functions, of which tasks have their own.
+LEFT_OUT = (
+    "tests/functions/test_functions_sql.py::test_aggregate_over_rows_that_are_updated",
+    "tests/recovery/test_reloaded_files.py::test_a_version_that_a_death_kept_from_being_whole_is_given_up",
+    "tests/service/test_queries.py::test_a_function_that_fails_for_a_query_runs_on_for_its_jobs",
+)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("area", AREAS)
 def test_engines_do_the_same_in_tasks(area: str, tmp_path: Path) -> None:
-    chosen = ("-m", "not slow and not spark and not oracle", f"--deselect={ORDERED}")
+    chosen = (
+        "-m",
+        "not slow and not spark and not oracle",
+        *(f"--deselect={name}" for name in LEFT_OUT),
+    )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.spark.in_tasks", *chosen]
     done = subprocess.run(
         [*command, f"--basetemp={tmp_path / 'of'}", *AREAS[area]],

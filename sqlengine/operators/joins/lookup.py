@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from sqlengine.operators.joins.rows import (
     match_in_pieces,
     null_slots,
 )
-from sqlengine.state.columns import distinct
+from sqlengine.state.columns import BoolArray, distinct
 from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT, RowsTable
 
@@ -60,6 +61,36 @@ class _Dimension:
         return self.rows.table.array(stored, slots)
 
     def change(self, batch: Batch) -> None:
+        for part in self._parts(batch):
+            self._change(part)
+
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
+        """Splits a batch in which rows come and go again, as where it has several versions of a
+        file, into parts in which retractions may be first."""
+        retracts = retractions(batch)
+        if retracts is not None:
+            begins = (np.flatnonzero(retracts[1:] & ~retracts[:-1]) + 1).tolist()
+            if begins and self._goes_again(batch, retracts):
+                for start, end in pairwise([0, *begins, batch.num_rows]):
+                    yield batch.slice(start, end - start)
+                return
+        yield batch
+
+    def _goes_again(self, batch: Batch, retracts: BoolArray) -> bool:
+        """True if a row that the batch adds is not there behind it."""
+        names = (*self._keys, *self._unique) if self._replaces else self.schema.names
+        rows = _tuples([batch.column(n) for n in names], batch.num_rows)
+        added: dict[str, bool] = {}
+        for row, goes in zip(map(repr, rows), retracts.tolist(), strict=True):
+            if not goes:
+                added[row] = True
+            elif row in added:
+                if not self._replaces:
+                    return True
+                added[row] = False
+        return not all(added.values())
+
+    def _change(self, batch: Batch) -> None:
         retracts = retractions(batch)
         if retracts is not None and self._replaces:
             # Retractions first: an update is -U and +U of one key, and the key must exist
