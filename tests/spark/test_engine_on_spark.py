@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from parser.errors import UnsupportedError
 from sqlengine.config import Config, Target
 from sqlengine.engine import Engine
 from sqlengine.executors.spark import state_files
+from sqlengine.executors.spark.cluster.executors import ClusterAway
 from sqlengine.graphs.event_times import event_times
 from sqlengine.machine import THIS, Machine
 from tests.engine.by_hand import die
@@ -277,6 +280,33 @@ def test_a_fault_in_a_task_is_seen_and_loses_nothing(
         die(engine)
     engine = world.open()
     world.write(engine, 10)
+    await_totals(engine, world)
+    engine.close()
+
+
+def test_a_cluster_that_is_away_is_waited_for(tmp_path: Path) -> None:
+    """As long as that takes; who asks is told, and nothing is lost."""
+    away = threading.Event()
+
+    class Leaving(Staged):
+        @contextmanager
+        def group(self, name: str, tell: Callable[[str | None], None]) -> Iterator[None]:
+            if away.is_set():
+                raise ClusterAway("the master cannot be reached")
+            with super().group(name, tell):
+                yield
+
+    world = World(tmp_path, replace(THIS, spark=lambda config: Leaving(2)))
+    engine = world.open()
+    for name, text in {"tables": TABLES, "totals": TOTALS.format("TRUE")}.items():
+        engine.submit(name, text)
+    world.write(engine, 20)
+    await_totals(engine, world)
+    away.set()
+    world.write(engine, 10)
+    waits = "waits for Spark: the master cannot be reached"
+    eventually(lambda: waits in " ".join(map(str, engine.slow_steps())))
+    away.clear()
     await_totals(engine, world)
     engine.close()
 

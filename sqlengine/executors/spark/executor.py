@@ -8,6 +8,7 @@ those of the embedded executor: the graph's runner polls sources, logs epochs an
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed
+from sqlengine.executors.spark.cluster.executors import ClusterAway
 from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
@@ -60,6 +62,8 @@ log = logging.getLogger("sqlengine.spark")
 # An epoch reads so many turns of each shard that the driver reads.
 TURNS_PER_EPOCH: Final = 16
 NOTHING: Final = InitialState()
+# Seconds between two looks for a cluster that is away.
+_LOOK_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -216,20 +220,26 @@ class SparkExecutor(EmbeddedExecutor):
             write_times(self.tables_here(node)[WATERMARKS], times)
 
     def _run_again(self, record: EpochRecord, splits: list[InputSplit]) -> JobResult:
-        """Runs an epoch, and again where Spark itself has failed: nothing of it was written."""
+        """Runs an epoch, and again where Spark itself has failed: nothing of it was written. Waits
+        for a cluster that is away."""
         self.guard.cut_short = partial(self._spark.cancel, self._name)
-        for left in reversed(range(self._options.attempts)):
+        left = self._options.attempts
+        while True:
             try:
                 with self._spark.errors(), self._spark.group(self._name, self._tell):
                     return self._run_job(record, splits)
             except TaskFailed:
                 raise
+            except ClusterAway as error:
+                self._tell(f"waits for Spark: {error}")
+                time.sleep(_LOOK_S)
+                self.guard.check()
             except ExecutionError as error:
                 self.guard.check()  # it may have been ended
+                left -= 1
                 if not left:
                     raise
                 log.warning("epoch %d is repeated: %s", record.epoch, error)
-        raise AssertionError("an epoch has an attempt at least")
 
     def _tell(self, waits: str | None) -> None:
         """Says what the step waits for. The time without executors is not that of a job."""

@@ -11,10 +11,16 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
+from parser.errors import ServiceError
 from sqlengine.config import LOCAL, Cluster
 from sqlengine.executors.spark.boundary import lost_java, lost_task
 from sqlengine.executors.spark.cluster.checks import check_executors
-from sqlengine.executors.spark.cluster.executors import ExecutorWatch, Tell, await_executors
+from sqlengine.executors.spark.cluster.executors import (
+    ClusterAway,
+    ExecutorWatch,
+    Tell,
+    await_executors,
+)
 from sqlengine.executors.spark.cluster.master import address_to, is_local
 from sqlengine.executors.spark.cluster.settings import PYTHON, check_settings, session_settings
 from sqlengine.executors.spark.cluster.shipping import write_engine
@@ -113,7 +119,8 @@ class Spark(Protocol):
     """A Spark session for scripts and servers."""
 
     def session(self) -> SparkSession:
-        """Returns the session, which the first call starts. ServiceError where it cannot start."""
+        """Returns the session, which the first call starts. ServiceError where it cannot start,
+        ClusterAway where it may by itself later."""
 
     def errors(self) -> AbstractContextManager[None]:
         """Turns what Spark raises in the body into SqlErrors."""
@@ -162,7 +169,16 @@ class OwnSpark:
             if self._own is not None:
                 return self._own
             active = SparkSession.getActiveSession()
-            return active or self._start()
+            return active or self._start_again()
+
+    def _start_again(self) -> SparkSession:
+        """Starts a session. ClusterAway where that worked once, and does not now."""
+        try:
+            return self._start()
+        except ServiceError as error:
+            if self._watch is None:
+                raise
+            raise ClusterAway(error.message, detail=error.detail, hint=error.hint) from None
 
     def _has_stopped(self) -> bool:
         """True if the cluster has ended the session; the Java process lives on."""

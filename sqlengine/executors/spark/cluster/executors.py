@@ -22,6 +22,10 @@ _LOOK_S: Final = 0.2
 Tell: TypeAlias = Callable[[str | None], None]
 
 
+class ClusterAway(ServiceError):
+    """A cluster that has run jobs of this process does not take them any more, or not yet."""
+
+
 def await_executors(count: Callable[[], int], master: str, patience_s: float) -> None:
     """Waits until there are executors, and no more come. ServiceError where there is none after
     `patience_s` seconds."""
