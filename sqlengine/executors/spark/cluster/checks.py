@@ -1,4 +1,4 @@
-"""Whether executors can run tasks: the engine imports there, and they see the folder of the state.
+"""Checks of executors: the engine imports there, and they see the folder of the state.
 
 A session is asked once, on all executors that it has. Those that come later are found out by their
 first task."""
@@ -96,7 +96,7 @@ def _looking(mark: str, libraries: tuple[str, ...]) -> Callable[[int], Found]:
         wrote = f"{mark}-{number}"
         found = {"host": socket.gethostname(), "python": sys.executable, "wrote": wrote}
         try:
-            import sqlengine.executors.spark.executor as engine
+            import sqlengine.executors.spark.stage as engine
 
             found["engine"] = str(engine.__file__)
             found |= {library: version(library) for library in libraries}
