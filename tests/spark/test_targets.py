@@ -15,6 +15,7 @@ from sqlengine.config import Target
 from sqlengine.engine import Engine
 from sqlengine.executors.spark.executor import SparkExecutor
 from sqlengine.machine import THIS
+from tests.engine.by_hand import die
 from tests.spark.staged import Staged
 from tests.spark.test_engine_on_spark import (
     RULE,
@@ -24,7 +25,6 @@ from tests.spark.test_engine_on_spark import (
     World,
     await_totals,
     counted,
-    kill,
     rows,
 )
 from tests.support import eventually
@@ -104,7 +104,7 @@ def test_moves_and_kills(world: World) -> None:
     for turn in range(3):
         world.write(engine, 10)
         engine.move("totals", "embedded" if turn % 2 else "spark")
-        kill(engine)
+        die(engine)
         engine = world.open("embedded")
         assert runs_on_spark(engine, "totals") == (turn % 2 == 0)
         world.write(engine, 10)
