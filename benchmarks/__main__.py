@@ -20,6 +20,7 @@ from benchmarks import (
     kernels,
     kernels_flink,
     moves,
+    placed,
     planning,
     rules_gen,
     rules_real,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "functions": functions.run,
     "instances": instances.run,
     "moves": moves.run,
+    "placed": placed.run,
     "planning": planning.run,
     "spark": spark.run,
     "state": state.run,
@@ -54,7 +56,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 }
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
-    {"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink", "spark"}
+    {"rules_gen_flink", "rules_real_flink", "kernels_flink", "nexmark_flink", "placed", "spark"}
 )
 
 

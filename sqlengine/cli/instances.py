@@ -40,10 +40,10 @@ def _draw(body: Json) -> None:
         click.echo("the server has no instances: all jobs run in it ('sql serve --instances N')")
         return
     headers, rows = list(_HEADERS), [list(_row(item)) for item in items]
-    if any(item["host"] for item in items):
+    if any(item.get("host") for item in items):
         headers.insert(_HOST, "host")
         for row, item in zip(rows, items, strict=True):
-            row.insert(_HOST, item["host"] or "")
+            row.insert(_HOST, item.get("host") or "")
     draw_table(headers, rows)
     for item in items:
         waiting = item["waiting"]

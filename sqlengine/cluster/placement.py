@@ -1,5 +1,5 @@
-"""Where the instances of a server run: each placement starts them in its own way, and is asked
-where they are. A supervisor has no other need to know."""
+"""Placements start the instances of a server, each in its own way, and say where they are; a
+supervisor needs to know no more."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Place:
 
 @dataclass(frozen=True)
 class NetworkAddress:
-    """Where the server's broker answers one instance over the network: that of this `identity`, who
-    knows the `secret`."""
+    """The address at which the server's broker answers one instance over the network: that of this
+    `identity`, who knows the `secret`."""
 
     host: str
     port: int

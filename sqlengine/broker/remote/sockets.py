@@ -20,7 +20,7 @@ from sqlengine.broker.remote.wire import Served
 log = logging.getLogger("sqlengine")
 
 # The process has no more file descriptors: seconds until it looks for the next connection.
-_FULL_S: Final = 0.05
+_FULL_S: Final = 0.5
 
 
 class Acceptor:

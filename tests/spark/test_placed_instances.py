@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from parser.errors import OptionError, ServiceError, UnsupportedError
+from parser.errors import OptionError, ServiceError, SqlError, UnsupportedError
 from sqlengine.cluster import spark_placement
 from sqlengine.cluster.instance_groups import InstanceView
 from sqlengine.config import Cluster, Config, Target
 from sqlengine.engine import Engine
 from sqlengine.machine import THIS
 from sqlengine.system.durability import Checkpoints
-from tests.cluster.task_processes import TaskProcesses
+from tests.spark.task_processes import TaskProcesses
 from tests.spark.test_engine_on_spark import (
     RULE,
     TABLES,
@@ -36,6 +36,13 @@ from tests.support import eventually
 INSTANCES, PARTS = 2, 4
 JOBS = {"totals": TOTALS.format("TRUE"), "windows": WINDOWS, "all": RULE.format(0)}
 LOW = "SET 'execution.target' = 'spark'; SET 'execution.latency' = 'low';"
+
+FUNCTION = """
+def twice(v: int) -> int:
+    return 2 * v
+"""
+USE_FUNCTION = """CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON;
+INSERT INTO alerts SELECT 'twice', twice(id) FROM events /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */"""
 
 
 @dataclass
@@ -96,8 +103,12 @@ def lose_a_task(engine: Engine) -> None:
     kill(worker_of(running(engine)[0]))
 
 
-def lose_an_instance(engine: Engine) -> None:
-    kill(running(engine)[0].pid)
+def silence_an_instance(engine: Engine) -> None:
+    """So long that others have its parts, and it is killed."""
+    pid = running(engine)[0].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: pid not in [view.pid for view in engine.instances.views()])
 
 
 def lose_all_tasks(engine: Engine) -> None:
@@ -144,7 +155,7 @@ def test_rows_count_once_through_lost_tasks(tmp_path: Path) -> None:
     """All of it but Spark itself; the state in folders, too."""
     tasks = TaskProcesses()
     world = Placed(tmp_path, replace(THIS, spark=lambda config: tasks), checkpoints="rocksdb")
-    live(world, [lose_a_task, lose_an_instance, lose_all_tasks])
+    live(world, [lose_a_task, silence_an_instance, lose_all_tasks])
     assert not tasks.workers
 
 
@@ -199,8 +210,9 @@ def test_without_instances_there_no_latency_is_low(tmp_path: Path) -> None:
 
 
 def test_the_default_of_a_server_may_be_spark(tmp_path: Path) -> None:
-    """Jobs that say nothing are of low latency where the server says so."""
-    machine = replace(THIS, spark=lambda config: TaskProcesses())
+    """Jobs that say nothing are of low latency where the server says so. Instances on other machines
+    have nothing of its disk."""
+    machine = replace(THIS, spark=lambda config: TaskProcesses(elsewhere=True))
     world = Placed(tmp_path, machine, settings={"execution.latency": "low"})
     engine = world.open("spark")
     engine.submit("tables", TABLES)
@@ -208,6 +220,10 @@ def test_the_default_of_a_server_may_be_spark(tmp_path: Path) -> None:
     world.write(engine, 40)
     await_totals(engine, world)
     assert engine.job("totals").graph == "shared"
+    (world.folder / "functions").mkdir()
+    (world.folder / "functions" / "mine.py").write_text(FUNCTION)
+    with pytest.raises(SqlError, match=r"the sources of a function .* are gone"):
+        engine.submit("mine", USE_FUNCTION)
     engine.close()
 
 

@@ -7,21 +7,27 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from parser.errors import ExecutionError
 from tests.support import ROOT
 
-Task = Callable[[Iterable[object]], object]
+Task = partial[Any]
 _ATTEMPTS = 4
 _WORKER = "import pickle, sys; pickle.load(sys.stdin.buffer)(iter([0]))"
 
 
 class TaskProcesses:
-    """A session of Spark that has `cores` for tasks, and no more."""
+    """A session of Spark that has `cores` for tasks, and no more. `elsewhere`: its workers are on a
+    machine that has not the data folder of the server."""
 
-    def __init__(self, cores: int = 4) -> None:
+    def __init__(self, cores: int = 4, *, elsewhere: bool = False) -> None:
+        self._elsewhere = elsewhere
         self._cores = threading.Semaphore(cores)
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -59,6 +65,10 @@ class TaskProcesses:
 
     def foreachPartition(self, task: Task) -> None:  # noqa: N802
         group = self._local.group
+        if self._elsewhere:
+            work, *others = task.args
+            config = replace(work.config, data=Path("/of/another/machine"))
+            task = partial(task.func, replace(work, config=config), *others)
         while not self._cores.acquire(timeout=0.02):
             if group in self._cancelled:
                 raise ExecutionError("the job was cancelled")
