@@ -222,7 +222,7 @@ def test_the_default_of_a_server_may_be_spark(tmp_path: Path) -> None:
     assert engine.job("totals").graph == "shared"
     (world.folder / "functions").mkdir()
     (world.folder / "functions" / "mine.py").write_text(FUNCTION)
-    with pytest.raises(SqlError, match=r"the sources of a function .* are gone"):
+    with pytest.raises(SqlError, match=r"the sources of a function, .* are gone"):
         engine.submit("mine", USE_FUNCTION)
     engine.close()
 
