@@ -139,7 +139,8 @@ def _name(count: int) -> str:
 
 
 @contextmanager
-def serving(count: int) -> Iterator[Server]:
+def serving(count: int, *options: str, tables: str = TABLES) -> Iterator[Server]:
+    """A server with so many instances and other options."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="benchmark-") as folder:
         log = Path(folder) / "log"
         command = [
@@ -154,13 +155,13 @@ def serving(count: int) -> Iterator[Server]:
         ]
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [*command, "--instances", str(count)], stdout=out, stderr=out
+                [*command, "--instances", str(count), *options], stdout=out, stderr=out
             )
         try:
             url = wait_for(lambda: _url(log.read_text()))
             server = Server(process, Client(url, origin="rest"), connect(url))
             server.broker.create_topic("events", SHARDS)
-            server.submit("tables", TABLES)
+            server.submit("tables", tables)
             wait_for(lambda: all(i["parts"] for i in server.instances()))
             yield server
         finally:
@@ -196,11 +197,12 @@ def _flow(count: int) -> Flow:
     return flow
 
 
-def send(broker: RemoteBroker, seconds: float) -> None:
+def send(broker: RemoteBroker, seconds: float, rate: int = RATE) -> None:
+    """Appends rows of so many a second for so long."""
     chance = random.Random(1)
     began = time.monotonic()
-    for number in range(int(seconds * RATE / APPEND)):
-        time.sleep(max(0.0, began + number * APPEND / RATE - time.monotonic()))
+    for number in range(int(seconds * rate / APPEND)):
+        time.sleep(max(0.0, began + number * APPEND / rate - time.monotonic()))
         now = time.time_ns() // 1_000
         rows = [
             b'{"k": %d, "sent": %d, "word": "abc"}' % (chance.randrange(KEYS), now)

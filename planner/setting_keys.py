@@ -18,6 +18,7 @@ from planner.settings import UNKNOWN_OPTIONS, one_of
 EFFECTIVE: Final = frozenset(
     """
     execution.checkpointing.savepoint-dir
+    execution.latency
     execution.runtime-mode
     execution.savepoint.ignore-unclaimed-state
     execution.savepoint.path

@@ -19,6 +19,7 @@ from sqlengine.system.secrets import Secrets
 
 LOCAL_SOCKET = "server.sock"
 Target: TypeAlias = Literal["embedded", "spark"]
+InstancesOn: TypeAlias = Literal["processes", "spark"]
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -83,6 +84,8 @@ class Config:
     Placement:
         `instances`: processes that run jobs in parts (0: all jobs run in this one). `parts`: their
         number, fixed when the graph is made (None: one for each instance, two at least).
+        `instances_on`: children of this process, or in tasks of Spark, that of `cluster`, which
+        reach it at `instances_host` and `instances_port` (0: a free one).
         `session_ms`: how long an instance may be silent. `isolation`: jobs are moved into graphs of
         their own, and merged again, without being asked. `target`: where the operators of jobs run
         that say nothing else, in this process or on Spark, that of `cluster`.
@@ -107,6 +110,9 @@ class Config:
     auto_create: AutoCreate = field(default_factory=AutoCreate)
     instances: int = 0
     parts: int | None = None
+    instances_on: InstancesOn = "processes"
+    instances_host: str = "127.0.0.1"
+    instances_port: int = 0
     session_ms: int = 10_000
     rows_per_read: int = 4096
     memory_limit: int | None = None
@@ -157,6 +163,11 @@ class Config:
     @property
     def jobs_folder(self) -> Path:
         return self.jobs or self.data / "jobs"
+
+    @property
+    def places_on_spark(self) -> bool:
+        """True if there are instances, in tasks of Spark."""
+        return self.instances > 0 and self.instances_on == "spark"
 
     @property
     def local_socket(self) -> Path:

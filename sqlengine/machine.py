@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rules.options import Options
 from sqlengine.broker.embedded import system_clock
 from sqlengine.broker.remote.unix_socket import UnixSocketServer
 from sqlengine.broker.remote.wire import Served
-from sqlengine.config import Config
+from sqlengine.config import Cluster, Config
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.jobs.workers import Planner
 from sqlengine.state.stores import CheckpointStores, RocksStores
@@ -22,11 +23,24 @@ from sqlengine.system.spawning import Door, Process, Work, spawn
 from sqlengine.system.threads import THREADS, Threads
 
 Clock: TypeAlias = Callable[[], int]
+# Spark runs a task so often whose worker dies.
+_ATTEMPTS: Final = 4
 
 
 def own_spark(config: Config) -> Spark:
     """Returns Spark as the configuration wants it; it starts with its first session."""
-    return OwnSpark(config.data / "spark.log", config.cluster, config.data / "tasks")
+    cluster = config.cluster
+    if config.places_on_spark and cluster.master is None:
+        cluster = _with_room(cluster, config.instances)
+    return OwnSpark(config.data / "spark.log", cluster, config.data / "tasks")
+
+
+def _with_room(cluster: Cluster, instances: int) -> Cluster:
+    """Returns the cores of this machine as a cluster, with tasks for instances besides: these last
+    and would leave none to others. Nothing else gets more partitions."""
+    cores = len(os.sched_getaffinity(0))
+    conf = {"spark.default.parallelism": str(cores), **cluster.conf}
+    return Cluster(f"local[{cores + instances},{_ATTEMPTS}]", conf)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ _HEADERS = (
     "since",
     "restarts",
 )
+_HOST = 4  # where the host stands, if any instance is on another one
 
 
 @click.command(short_help="List the instances of the server.")
@@ -38,7 +39,12 @@ def _draw(body: Json) -> None:
     if not items:
         click.echo("the server has no instances: all jobs run in it ('sql serve --instances N')")
         return
-    draw_table(_HEADERS, [_row(item) for item in items])
+    headers, rows = list(_HEADERS), [list(_row(item)) for item in items]
+    if any(item.get("host") for item in items):
+        headers.insert(_HOST, "host")
+        for row, item in zip(rows, items, strict=True):
+            row.insert(_HOST, item.get("host") or "")
+    draw_table(headers, rows)
     for item in items:
         waiting = item["waiting"]
         assert isinstance(waiting, list)

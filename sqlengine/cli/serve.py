@@ -14,6 +14,7 @@ from sqlengine.cli.values import DURATION, SIZE
 from sqlengine.config import (
     Cluster,
     Config,
+    InstancesOn,
     QueryLimits,
     Target,
     data_folder,
@@ -122,6 +123,26 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
         "Parts that instances share out; fixed when they first start (default: one for each, two at"
         " least)."
     ),
+)
+@click.option(
+    "--instances-on",
+    type=click.Choice(["processes", "spark"]),
+    default="processes",
+    show_default=True,
+    help="Instances are processes of this machine, or run in long-running tasks of Spark.",
+)
+@click.option(
+    "--instances-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of this machine at which instances on Spark reach the server.",
+)
+@click.option(
+    "--instances-port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port of that address; 0 takes a free one.",
 )
 @click.option(
     "--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read."
@@ -263,6 +284,9 @@ def serve(
     checkpoints: Checkpoints,
     processes: int,
     parts: int | None,
+    instances_on: InstancesOn,
+    instances_host: str,
+    instances_port: int,
     batch_size: int,
     client_rate: int | None,
     volumes: tuple[Path, ...],
@@ -287,8 +311,12 @@ def serve(
     isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
-    if target == "spark" and processes:
-        raise click.UsageError("--target spark has workers of its own: leave out --instances")
+    if instances_on == "spark" and not processes:
+        raise click.UsageError("--instances-on spark says where: --instances says how many")
+    if target == "spark" and processes and instances_on != "spark":
+        raise click.UsageError(
+            "--target spark has workers of its own: leave out --instances, or --instances-on spark"
+        )
     from sqlengine.system.memory import importing
 
     with importing():
@@ -310,6 +338,9 @@ def serve(
         checkpoints=checkpoints,
         instances=processes,
         parts=parts,
+        instances_on=instances_on,
+        instances_host=instances_host,
+        instances_port=instances_port,
         host=host,
         port=port,
         token=token,

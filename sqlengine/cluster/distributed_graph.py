@@ -82,6 +82,8 @@ class DistributedGraph:
     def __init__(
         self, name: str, host: GraphHost, plan_of: PlanOf, without: Faults, parallelism: int
     ) -> None:
+        # The operators of parts are those of the embedded executor, whatever the server's target.
+        host = replace(host, config=replace(host.config, target="embedded"))
         self.name = name
         check_stores(host, name, parallelism)
         self.group = create_subtasks(host.broker, name, parallelism)

@@ -10,11 +10,13 @@ import msgspec
 from sqlengine.broker.remote.wire import Served
 from sqlengine.cluster.control_log import SubtaskReport
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.placement import LocalProcesses, Placement
+from sqlengine.cluster.spark_placement import SparkTasks
 from sqlengine.cluster.supervisor import Child, ProcessSupervisor
 from sqlengine.config import Config
+from sqlengine.executors.spark.session import Spark
 from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.machine import Machine
-from sqlengine.system.spawning import Door
 
 # The jobs of an isolation group fail once its process has died this often in a row, each time soon
 # after its start.
@@ -26,8 +28,8 @@ class InstanceView(msgspec.Struct, frozen=True):
 
     `state`: starting, running, silent (no longer a member of its group) or dead; `rows`: read
     since it started; `lag`: unread records of the topics that its subtasks read; `memory`:
-    resident bytes; `waiting`: why subtasks of it read no sources for now. The API calls the
-    subtasks parts."""
+    resident bytes; `waiting`: why subtasks of it read no sources for now; `host`: where it runs,
+    None for the server's. The API calls the subtasks parts."""
 
     graph: str
     instance: str
@@ -43,33 +45,46 @@ class InstanceView(msgspec.Struct, frozen=True):
     restarts: int
     problem: str | None
     waiting: tuple[str, ...]
+    host: str | None = None
 
 
 class InstanceGroups:
     """Starts and stops the processes of distributed graphs. They reach the server's broker over a
     socket.
 
-    The shared graph gets as many processes as configured, up to its parallelism."""
+    The shared graph gets as many processes as configured, up to its parallelism, on this machine or
+    in tasks of Spark. Isolation groups have theirs on this machine."""
 
-    def __init__(self, broker: Served, config: Config, machine: Machine) -> None:
+    def __init__(self, broker: Served, config: Config, machine: Machine, spark: Spark) -> None:
+        """ServiceError where instances cannot run as configured."""
         self._broker = broker
         self._config = config
         self._machine = machine
-        self._door: Door | None = None
+        self._local: LocalProcesses | None = None
+        self._placed = (
+            SparkTasks(broker, config, machine, spark) if config.places_on_spark else None
+        )
         self._supervisors: dict[str, ProcessSupervisor] = {}
 
     def run(self, graph: DistributedGraph) -> None:
         """Starts the processes of a distributed graph: at most one for each subtask."""
-        if self._door is None:
-            self._door = self._machine.door(self._broker)
-        config = self._config
+        config, shared = self._config, group_of(graph.name) is None
         count = min(max(config.instances, 1), graph.parallelism)
-        max_deaths = None if group_of(graph.name) is None else _MAX_DEATHS
         supervisor = ProcessSupervisor(
-            graph, config, self._door.path, count, self._machine, max_deaths
+            graph,
+            config.session_ms,
+            self._here() if self._placed is None or not shared else self._placed,
+            count,
+            self._machine,
+            None if shared else _MAX_DEATHS,
         )
         self._supervisors[graph.name] = supervisor
         supervisor.start()
+
+    def _here(self) -> Placement:
+        if self._local is None:
+            self._local = LocalProcesses(self._broker, self._config, self._machine)
+        return self._local
 
     def end(self, graph: str) -> None:
         """Stops the processes of a distributed graph, if it has any."""
@@ -79,8 +94,9 @@ class InstanceGroups:
     def stop(self) -> None:
         """Stops all processes in good order."""
         with ExitStack() as stack:
-            if self._door is not None:
-                stack.callback(self._door.close)
+            for placement in (self._local, self._placed):
+                if placement is not None:
+                    stack.callback(placement.close)
             for name in list(self._supervisors):
                 stack.callback(self.end, name)
 
@@ -94,7 +110,13 @@ class InstanceGroups:
         owned, subtasks = graph.owned(), graph.worker_reports.subtasks()
         for child in supervisor.children:
             reports = {i: subtasks[i] for i in owned.get(child.name, ()) if i in subtasks}
-            yield self._view(graph, child, owned.get(child.name), reports)
+            view = self._view(graph, child, owned.get(child.name), reports)
+            process, placement = child.process, supervisor.placement
+            if process is None:
+                yield msgspec.structs.replace(view, problem=child.problem)
+            else:
+                problem = view.problem or placement.problem(process)
+                yield msgspec.structs.replace(view, host=placement.host(process), problem=problem)
 
     def _view(
         self,

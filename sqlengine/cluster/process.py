@@ -12,9 +12,12 @@ import pickle  # noqa: TID251  between this process and its own child, never sto
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
 
 from sqlengine.broker.errors import BrokerUnreachable
+from sqlengine.broker.remote.client import Transport
+from sqlengine.broker.remote.network import NetworkTransport
 from sqlengine.broker.remote.unix_socket import UnixSocketTransport
 from sqlengine.cluster.instance import Instance
 from sqlengine.cluster.subtask_stores import subtasks_folder
@@ -54,9 +57,7 @@ def main() -> None:
         factory = OperatorFactory(THIS.rules(work.config), any_times=True)
         # The log of a subtask is trimmed at its checkpoint, which therefore must not be lost.
         stores = RocksStores(subtasks_folder(work.config), work.config.fsync)
-        instance = Instance(
-            work.place, UnixSocketTransport(work.socket), work.config, THIS, factory, stores, _die
-        )
+        instance = Instance(work.place, _transport(work), work.config, THIS, factory, stores, _die)
         running.append(instance)
         give_back()
         log.info(
@@ -66,6 +67,11 @@ def main() -> None:
     except BrokerUnreachable as error:
         log.error("instance %s ends: %s", work.place.name, error)
         os._exit(1)
+
+
+def _transport(work: Work) -> Transport:
+    address = work.socket
+    return UnixSocketTransport(address) if isinstance(address, Path) else NetworkTransport(address)
 
 
 def _die() -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import subprocess
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from parser.errors import SqlError
 from sqlengine.cluster.distributed_graph import DistributedGraph
-from sqlengine.config import Config
+from sqlengine.cluster.placement import Placement
 from sqlengine.machine import Machine
-from sqlengine.system.spawning import Place, Process, Work
+from sqlengine.system.spawning import Place, Process
 
 log = logging.getLogger("sqlengine")
 
@@ -34,7 +32,8 @@ class Child:
 
     `since`: its start in monotonic s; `restarts`: starts after the first; `restart_at`: not before
     this time; `deaths`: how often in a row it died soon after its start; `joined`: it has been a
-    member of its group; `missing_since`: when it was first found not to be a member any more."""
+    member of its group; `missing_since`: when it was first found not to be a member any more;
+    `problem`: why the last process ended, where its placement knows."""
 
     name: str
     process: Process | None = None
@@ -46,15 +45,17 @@ class Child:
     deaths: int = 0
     joined: bool = False
     missing_since: float | None = None
+    problem: str | None = None
 
     @property
     def pid(self) -> int | None:
         """The id of the process; None if it does not run."""
-        return self.process.pid if self.process is not None else None
+        return (self.process.pid or None) if self.process is not None else None
 
 
 class ProcessSupervisor:
-    """Supervises `count` instances of one distributed graph, named 1, 2 and so on.
+    """Supervises `count` instances of one distributed graph, named 1, 2 and so on, where the
+    `placement` starts them.
 
     With `max_deaths` an instance that has died so often in a row, soon after its start each time,
     is not restarted, and the jobs of the graph fail."""
@@ -64,16 +65,16 @@ class ProcessSupervisor:
     def __init__(
         self,
         graph: DistributedGraph,
-        config: Config,
-        socket: Path,
+        session_ms: int,
+        placement: Placement,
         count: int,
         machine: Machine,
         max_deaths: int | None = None,
     ) -> None:
         self.graph = graph
         self.children = [Child(str(number + 1)) for number in range(count)]
-        self._config = config
-        self._socket = socket
+        self.placement = placement
+        self._session_ms = session_ms
         self._machine = machine
         self._now = machine.threads.now
         self._members_checked_at = 0.0
@@ -125,12 +126,10 @@ class ProcessSupervisor:
             self._start(child)
 
     def _start(self, child: Child) -> None:
-        place = Place(child.name, self.graph.name, self._config.session_ms)
+        place = Place(child.name, self.graph.name, self._session_ms)
         child.since, child.since_ms = self._now(), self._machine.clock()
         try:
-            child.process = self._machine.spawn(
-                Work(place, self._config, self._socket, os.getpid())
-            )
+            child.process = self.placement.start(place)
         except OSError as error:  # no memory, or too many processes
             log.error("instance %s of %s cannot be started: %s", child.name, self.graph.name, error)
             self._back_off(child)
@@ -150,6 +149,8 @@ class ProcessSupervisor:
     def _reap(self, child: Child) -> None:
         """Removes a dead process from its group, whose other members take over its subtasks."""
         self._back_off(child)
+        if child.process is not None:
+            child.problem = self.placement.problem(child.process)
         child.process = None
         with suppress(SqlError):  # otherwise its session times out
             self.graph.expel(child.name)

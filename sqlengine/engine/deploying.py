@@ -201,15 +201,17 @@ class Deployment:
 
     def _target(self, work: Work, name: str) -> Target:
         """Returns where a job of the request runs from now on."""
-        plan, asked = work.ready[name], work.request.targets.get(name)
-        told = asked or self._registry.told(work.kept.get(name, name), plan)
-        return self._graphs.targets.of(plan.settings, told)
+        return self._graphs.targets.of(work.ready[name].settings, self._told(work, name))
+
+    def _told(self, work: Work, name: str) -> str:
+        asked = work.request.targets.get(name)
+        return asked or self._registry.told(work.kept.get(name, name), work.ready[name])
 
     def _refuse_unfit_for_target(self, work: Work) -> None:
         """Refuses jobs that cannot run where they should."""
         for name, plan in list(work.ready.items()):
             try:
-                self._graphs.targets.check(plan, self._target(work, name))
+                self._graphs.targets.check(plan, self._told(work, name))
             except SqlError as error:
                 work.refuse(name, error)
 

@@ -131,7 +131,7 @@ class Engine:
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
         self._spark = machine.spark(config)
-        if config.target == "spark":
+        if config.target == "spark" or config.places_on_spark:
             self._spark.session()  # what keeps it from starting is known before anything else
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
         host = GraphHost(
@@ -151,7 +151,7 @@ class Engine:
             self._openings,
             self._spark,
         )
-        self.instances = InstanceGroups(self.broker, config, machine)
+        self.instances = InstanceGroups(self.broker, config, machine, self._spark)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)

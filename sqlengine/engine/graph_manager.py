@@ -360,6 +360,8 @@ class GraphManager:
                 if graph.parallelism > 1
                 else "in a process of its own"
             )
+            if self._host.config.places_on_spark and group_of(graph.name) is None:
+                parts += " on Spark"
             return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
         if self.targets.of_graph(graph) == "spark":
             return f"in graph '{graph.name}', on Spark" + (f": {job.reason}" if job.reason else "")

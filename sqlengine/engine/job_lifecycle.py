@@ -279,11 +279,12 @@ class JobLifecycle:
         """
         self._pending.finish()
         job, target = self._registry.job(name), target_of(to)
-        self._graphs.targets.check(self._registry.plan_of(job), target)
+        targets = self._graphs.targets
+        targets.check(self._registry.plan_of(job), target)
         if not self._graphs.runs(name):
             self._tell(job, target)
             return Outcome(name, "moved", job.version)
-        if self._graphs.targets.of_graph(self._graphs.of(name)) == target:
+        if targets.of_graph(self._graphs.of(name)) == targets.of(job.settings, target):
             self._tell(job, target)
             return Outcome(name, "unchanged", job.version)
         # First the log: after a crash the job goes on its way.

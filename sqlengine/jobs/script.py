@@ -63,7 +63,7 @@ from sqlengine.executors.steps.limits import step_timeout
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
 from sqlengine.jobs.restart_strategy import RESTART, strategy_in
-from sqlengine.jobs.targets import TARGET, target_of
+from sqlengine.jobs.targets import LATENCY, TARGET, latency_in, target_of
 from sqlengine.jobs.unknown_options import UnknownOptions, place_of
 from udf.user import UserFunction
 
@@ -168,6 +168,8 @@ def _set(script: Script, key: str, value: str) -> None:
         limits_in(script.settings)
     if key == TARGET:
         target_of(value)
+    if key == LATENCY:
+        latency_in(script.settings)
     if key.startswith(RESTART):
         strategy_in(script.settings)
     if key == RUNTIME_MODE and is_batch(script.settings):

@@ -6,11 +6,12 @@ import os
 import pickle  # noqa: TID251  between this process and its own child, never stored
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from sqlengine.config import Config
+from sqlengine.system.addresses import host_and_port
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,29 @@ class Place:
 
 
 @dataclass(frozen=True)
+class NetworkAddress:
+    """The address at which the server's broker answers one instance over the network: that of this
+    `identity`, who knows the `secret`."""
+
+    host: str
+    port: int
+    identity: bytes
+    secret: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The host and the port, as people write them."""
+        return host_and_port(self.host, self.port)
+
+
+@dataclass(frozen=True)
 class Work:
-    """The message to a new process. `socket`: the address of the server's broker; `parent`: the id
-    of the server's process."""
+    """The message to a new process. `socket`: the address of the server's broker, a path on this
+    machine or one in the network; `parent`: the id of the process that starts it."""
 
     place: Place
     config: Config
-    socket: Path
+    socket: Path | NetworkAddress
     parent: int
 
 

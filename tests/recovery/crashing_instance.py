@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import msgspec
@@ -81,6 +82,7 @@ class CrashingTransport(UnixSocketTransport):
     """Within a change: the question was sent, and nobody is there for the answer."""
 
     def __init__(self, work: Work, injector: CrashInjector) -> None:
+        assert isinstance(work.socket, Path)
         super().__init__(work.socket)
         self._injector = injector
 

@@ -86,11 +86,12 @@ class Staged:
         self,
         name: str,
         what: str,
-        tell: Callable[[str | None], None],
-        far: Callable[[str], None],
+        tell: Callable[[str | None], None] = lambda what: None,
+        far: Callable[[str], None] | None = None,
     ) -> Iterator[None]:
         tell(None)
-        far("in stages")
+        if far is not None:
+            far("in stages")
         yield
 
     def partitions(self) -> int:

@@ -49,6 +49,7 @@ class World:
     machine: Machine
     events: list[dict[str, Any]] = field(default_factory=list)
     random: random.Random = field(default_factory=lambda: random.Random(7))
+    shards: int = SHARDS
 
     def open(self, target: Target = "spark", kept: Path | None = None) -> Engine:
         savepoints = () if kept is None else (kept,)
@@ -60,7 +61,7 @@ class World:
         return engine
 
     def write(self, engine: Engine, rows: int) -> None:
-        """Events whose times grow with their numbers, in both shards."""
+        """Events whose times grow with their numbers, in all shards."""
         for _ in range(rows):
             number = len(self.events)
             event = {
@@ -71,7 +72,7 @@ class World:
             }
             self.events.append(event)
             line = json.dumps(event).encode()
-            engine.broker.append("events", number % SHARDS, [line], timestamp_ms=number)
+            engine.broker.append("events", number % self.shards, [line], timestamp_ms=number)
 
     def totals(self) -> dict[str, tuple[int, int]]:
         counts, sums = Counter[str](), Counter[str]()
@@ -145,7 +146,7 @@ def check(engine: Engine, world: World) -> None:
 
     await_totals(engine, world)
     eventually(lambda: alerts() == ids, lambda: f"{len(alerts())} of {len(ids)}")
-    whole = [e for e in world.events if e["id"] < (len(ids) - SHARDS) // 10 * 10]
+    whole = [e for e in world.events if e["id"] < (len(ids) - world.shards) // 10 * 10]
     wanted = Counter((e["k"], e["id"] // 10) for e in whole)
 
     eventually(lambda: counted(rows(engine, "windows")) == wanted)

@@ -116,6 +116,9 @@ def _ship(session: SparkSession) -> None:
     sys.path[:] = before  # this process has it already
 
 
+def _ignored(what: str | None) -> None: ...
+
+
 class Spark(Protocol):
     """A Spark session for scripts and servers."""
 
@@ -129,7 +132,11 @@ class Spark(Protocol):
         """Turns what Spark raises in the body into SqlErrors."""
 
     def group(
-        self, name: str, what: str, tell: Tell, far: Callable[[str], None]
+        self,
+        name: str,
+        what: str,
+        tell: Tell = _ignored,
+        far: Callable[[str], None] | None = None,
     ) -> AbstractContextManager[None]:
         """Gives the jobs of this thread a name, by which `cancel` knows them; Spark's UI shows
         `what` they are. From any thread `tell` is called with what they wait for besides tasks,
@@ -266,7 +273,8 @@ class OwnSpark:
         context.setJobGroup(name, what, interruptOnCancel=True)
         tell(None)
         waiting = nullcontext() if self._watch is None else self._watch.job(tell)
-        with watching(context, name, far), waiting:
+        counting = nullcontext() if far is None else watching(context, name, far)
+        with counting, waiting:
             yield
 
     def cancel(self, name: str) -> None:
