@@ -267,7 +267,13 @@ class OwnSpark:
             ) from None
 
     @contextmanager
-    def group(self, name: str, what: str, tell: Tell, far: Callable[[str], None]) -> Iterator[None]:
+    def group(
+        self,
+        name: str,
+        what: str,
+        tell: Tell = _ignored,
+        far: Callable[[str], None] | None = None,
+    ) -> Iterator[None]:
         tell("waits for Spark to start")
         context = self.session().sparkContext
         context.setJobGroup(name, what, interruptOnCancel=True)
