@@ -111,6 +111,7 @@ def check(user: User, taken: list[object]) -> None:
     assert set(alerts) >= {(name, number) for name in ("all", "twice") for number in taken}
 
 
+@pytest.mark.slow
 def test_files_that_may_not_grow(tmp_path: Path) -> None:
     flag = tmp_path / "limit"
     with Process(tmp_path / "data", before=LIMITED.format(flag=str(flag)), options=OFTEN) as server:

@@ -101,7 +101,8 @@ def test_hundreds_of_jobs_go_into_parts_in_few_steps(tmp_path: Path) -> None:
         harness.close()
 
 
-@pytest.mark.parametrize("has_left", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("has_left", [False, True])
 def test_jobs_whose_server_dies_while_they_move_go_on_together(
     tmp_path: Path, has_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

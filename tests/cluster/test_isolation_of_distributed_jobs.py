@@ -29,6 +29,7 @@ def slow(n: int) -> int:
 """
 
 
+@pytest.mark.slow
 def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_path: Path) -> None:
     """A rule and an aggregate, which owe rows of several epochs of each subtask; instances and the
     server are killed on the way. `minutes` has all its windows while the others wait."""

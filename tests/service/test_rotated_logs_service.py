@@ -77,6 +77,7 @@ def disturb(log: Log, chance: random.Random, times: int) -> None:
         time.sleep(chance.choice([0, 0, 0.01, 0.05]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_kills_between_rotations_lose_and_repeat_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -151,6 +151,7 @@ def live(world: Placed, happens: list[Callable[[Engine], None]]) -> None:
         engine.close()
 
 
+@pytest.mark.slow
 def test_rows_count_once_through_lost_tasks(tmp_path: Path) -> None:
     """All of it but Spark itself; the state in folders, too."""
     tasks = TaskProcesses()
