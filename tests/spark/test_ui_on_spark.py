@@ -32,7 +32,7 @@ spark = OwnSpark(cluster=Cluster(None, {"spark.ui.enabled": "true", "spark.ui.po
 before, told = spark.view(), []
 session = spark.session()
 view = spark.view()
-with spark.group("main-1", "graph main, epoch 7", told.append):
+with spark.group("main-1", "graph main, epoch 7", far=told.append):
     session.range(10).mapInArrow(slowly, "id long").toArrow()
 (application,) = json.loads(ask("/api/v1/applications"))
 (job,) = json.loads(ask(f"/api/v1/applications/{application['id']}/jobs"))
