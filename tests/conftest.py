@@ -23,11 +23,6 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
-# A graph goes on without a file that does not answer within a tenth of a second. Tests that say which
-# rows come in which epoch must not depend on how busy the machine is.
-boundary_of_sources._PATIENCE_S = (2.0, 0.001)  # type: ignore[misc]
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
     """Collects thousands of tests without the cyclic collector, which finds nothing in them, then or
@@ -46,6 +41,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what came out into the data files of the tests; review the diff",
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """A graph goes on without a file that does not answer within a tenth of a second. Tests that say
+    which rows come in which epoch must not depend on how busy the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boundary_of_sources, "_PATIENCE_S", (2.0, 0.001))
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

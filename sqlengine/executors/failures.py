@@ -15,10 +15,13 @@ from sqlengine.connectors.base import Chunk, Sink, Source
 
 class JobsFailed(ExecutionError):
     """Some jobs failed; the graph goes on without them. `jobs`: their names. A `lasting` failure
-    would come again: the jobs are not started again."""
+    would come again: the jobs are not started again. `versions` and `epoch`: see `OperatorFailed`,
+    where a recovery raised."""
 
     jobs: frozenset[str]
     lasting: ClassVar[bool] = False
+    epoch = 0
+    versions: frozenset[tuple[str, int]] = frozenset()
 
 
 class FailureHandler(Protocol):
@@ -125,6 +128,8 @@ class StepEnded(Exception):
     """A step that was ended on request, of a removal or because the server stops. Nobody is at
     fault; the graph is restored without the removed `jobs`, whose `versions` a recovery names. They
     are started again if that is not `lasting`."""
+
+    epoch = 0
 
     def __init__(
         self, reason: str, jobs: frozenset[str] = frozenset(), *, lasting: bool = True

@@ -13,11 +13,11 @@ from contextlib import suppress
 from typing import Final
 
 from parser.errors import SqlError
-from sqlengine.system.threads import Repeated, Threads
+from sqlengine.system.threads import Threads, Timer
 
 log = logging.getLogger("sqlengine")
 
-_LOOK_S: Final = 0.25
+_LOOK_S: Final = 0.5
 # Seconds until it is tried again, at first and at most.
 _RETRY_S: Final = 1.0
 _RETRY_MOST_S: Final = 30.0
@@ -39,18 +39,26 @@ class Reopening:
         self._standing = standing
         self._ready = ready
         self._reopen = reopen
-        self._repeated: Repeated | None = None
+        self._timer: Timer | None = None
+        self._stopped = False
         self._running: Future[None] | None = None
         self._wait_s = self._due = 0.0
 
     def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
         """Begins to look."""
-        self._now, self._later = threads.now, later
-        self._repeated = threads.every("reopening", _LOOK_S, self.look)
+        self._threads, self._later = threads, later
+        self._timer = threads.later(_LOOK_S, self._look_again)
 
     def stop(self) -> None:
-        if self._repeated is not None:
-            self._repeated.stop()
+        """Ends it. What waits for Spark in this moment is not waited for."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look_again(self) -> None:
+        self.look()
+        if not self._stopped:
+            self._timer = self._threads.later(_LOOK_S, self._look_again)
 
     def look(self) -> None:
         """Recovers what stands still, if it is time."""
@@ -58,16 +66,18 @@ class Reopening:
             return
         if not self._standing():
             self._wait_s = self._due = 0.0
-        elif self._now() >= self._due:
+        elif self._threads.now() >= self._due:
             self._try()
             self._wait_s = min(max(2 * self._wait_s, _RETRY_S), _RETRY_MOST_S)
-            self._due = self._now() + self._wait_s
+            self._due = self._threads.now() + self._wait_s
 
     def _try(self) -> None:
         try:
             self._ready()
         except SqlError as error:
             log.warning("%s cannot be recovered yet: %s", ", ".join(self._standing()), error)
+            return
+        if self._stopped:
             return
         with suppress(RuntimeError):  # closed in this moment
             self._running = self._later(self._reopen_safely)

@@ -19,10 +19,10 @@ from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
 from sqlengine.executors.failures import (
     ExecutorUnavailable,
+    JobsFailed,
     LastingFailure,
     OperatorFailed,
     StepEnded,
-    StepFailed,
 )
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
@@ -71,15 +71,16 @@ def open_graph(
             context = None if subtask is None else subtask()
             graph = RunningGraph(name, host, plan_of, faults, context, departures)
             break
-        except (OperatorFailed, StepEnded) as error:
+        except (OperatorFailed, JobsFailed, StepEnded) as error:
             if not error.versions:
                 raise
             log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
             # Each round takes or leaves out at least one more job version, so that this ends.
-            kind = LastingFailure if isinstance(error, StepFailed) else ExecutionError
+            failed = not isinstance(error, StepEnded)
+            kind = LastingFailure if failed and error.lasting else ExecutionError
             new = dict.fromkeys(error.versions, kind(str(error)))
             tried = {version for departure in departures for version in departure.faults}
-            if isinstance(error, OperatorFailed) and subtask is None and not new.keys() & tried:
+            if failed and subtask is None and not new.keys() & tried:
                 departures.append(Departure(error.epoch, new))
             else:
                 departures = [d for d in departures if not d.faults.keys() & new.keys()]
@@ -196,9 +197,9 @@ class RunningGraph:
             logged = logged and self.runner.storage.log.keeps_every_epoch
             if self._syncs_late or not logged:
                 skip_unlogged_epochs(self.runner, logged=logged)
-        except (OperatorFailed, StepEnded) as error:
+        except (OperatorFailed, JobsFailed, StepEnded) as error:
             self._shut()
-            if isinstance(error, OperatorFailed):
+            if not isinstance(error, StepEnded):
                 error.epoch = self.runner.epoch
             error.versions = frozenset(
                 (n, v) for n, v in self.runner.jobs.items() if n in error.jobs

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from parser.errors import ExecutionError
 from sqlengine.api.app import create_app
 from sqlengine.config import Target
 from sqlengine.engine import Engine
+from sqlengine.jobs.job import Job
 from sqlengine.machine import THIS
 from sqlengine.metrics import render
 from tests.service.answers import faults
@@ -53,11 +55,15 @@ def running(folder: Path, target: Target, spark: Staged) -> Iterator[tuple[Engin
         world.write(engine, 45)
         for name in JOBS.keys() - {"tables"}:
             job = engine.job(name)
-            eventually(lambda j=job: engine.progress.of(j).tables[0].behind == 0)  # type: ignore[misc]
+            eventually(partial(_has_read_all, engine, job))
         eventually(lambda: len(rows(engine, "windows")) > 15)
         yield engine, world
     finally:
         engine.close()
+
+
+def _has_read_all(engine: Engine, job: Job) -> bool:
+    return engine.progress.of(job).tables[0].behind == 0
 
 
 def waits(engine: Engine) -> dict[str, list[str]]:

@@ -12,10 +12,13 @@ import pytest
 
 from parser.errors import ServiceError
 from sqlengine.api.app import create_app
+from sqlengine.batch import Batch
 from sqlengine.engine import Engine
 from sqlengine.executors.spark import state_files
 from sqlengine.jobs.job import JobState
 from sqlengine.machine import THIS
+from sqlengine.operators.aggregates.group_aggregate import GroupAggregateOperator
+from sqlengine.operators.base import Output
 from tests.engine.by_hand import die
 from tests.spark.staged import Staged
 from tests.spark.test_engine_on_spark import RULE, TABLES, TOTALS, World, await_totals, rows
@@ -119,6 +122,36 @@ def test_a_job_leaves_while_it_is_away(engine: Engine, world: World, spark: Away
     engine.remove("totals")
     eventually(lambda: engine.graphs.problem is None)
     others_run(engine, world)
+
+
+def test_a_job_fails_in_an_epoch_that_a_start_repeats(
+    engine: Engine, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It alone: the server starts, and the jobs beside it run, here and there."""
+    engine.submit("there", ON_SPARK + RULE.format(3).replace("'3'", "'there'"))
+    world.write(engine, 10)
+    await_totals(engine, world)
+    die(engine)
+
+    def fails(operator: GroupAggregateOperator, port: int, batch: Batch) -> Output:
+        raise ValueError("it cannot count")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupAggregateOperator, "process", fails)
+        engine = world.open("embedded")
+        eventually(lambda: engine.job("totals").state is not JobState.RUNNING)
+        assert "it cannot count" in str(engine.job("totals").reason)
+        world.write(engine, 10)
+        others_run(engine, world)
+        wanted = [e["id"] for e in world.events if e["v"] >= 3]
+        eventually(
+            lambda: (
+                sorted(r["id"] for r in rows(engine, "alerts") if r["rule"] == "there") == wanted
+            )
+        )
+    engine.start_job("totals")
+    await_totals(engine, world)
+    engine.close()
 
 
 def test_the_folder_of_its_state_is_away(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -173,6 +173,7 @@ class OwnSpark:
         self._folder = folder
         self._starting = Lock()
         self._may_start = True
+        self._closed = Event()
         self._most_cores = 0
         self._watch: ExecutorWatch | None = None
         self._view: SparkView | None = None
@@ -189,7 +190,16 @@ class OwnSpark:
             active = SparkSession.getActiveSession()
             if active is None and not self._may_start:
                 raise ServiceError("Spark has not started yet")
-            return active or self._start()
+            return active or self._start_unless_closed()
+
+    def _start_unless_closed(self) -> SparkSession:
+        """Starts a session. Nobody waits for it at the end, when it is stopped."""
+        if not self._closed.is_set():
+            session = self._start()
+            if not self._closed.is_set():
+                return session
+            session.stop()
+        raise ServiceError("Spark is not started any more, the server ends")
 
     @contextmanager
     def unstarted(self) -> Iterator[None]:
@@ -305,6 +315,7 @@ class OwnSpark:
         return MachineShare(_heap(self._conf.get("spark.driver.memory", _HEAP)), cores).bytes()
 
     def close(self) -> None:
+        self._closed.set()
         if self._watch is not None:
             self._watch.stop()
         if self._own is not None and not has_ended():
