@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,23 +55,14 @@ class RepeatedFrames(Frames):
         return last
 
 
-@dataclass(frozen=True)
-class Staged:
-    """A session of Spark whose frames have so many parts."""
-
-    defaultParallelism: int = 3  # noqa: N815
-    frames: type[Frames] = Frames
+class WithoutJava:
+    """What a session of Spark has to be asked, in a process without Java."""
 
     @property
-    def sparkContext(self) -> Staged:  # noqa: N802
+    def sparkContext(self) -> Self:  # noqa: N802
         return self
 
-    def createDataFrame(self, table: pa.Table) -> Frames:  # noqa: N802
-        size = -(-table.num_rows // self.defaultParallelism)
-        parts = (table.slice(n * size, size) for n in range(self.defaultParallelism))
-        return self.frames(tuple(parts))
-
-    def session(self) -> Staged:
+    def session(self) -> Self:
         return self
 
     @contextmanager
@@ -80,6 +72,21 @@ class Staged:
     @contextmanager
     def errors(self) -> Iterator[None]:
         yield
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Staged(WithoutJava):
+    """A session of Spark whose frames have so many parts."""
+
+    defaultParallelism: int = 3  # noqa: N815
+    frames: type[Frames] = Frames
+
+    def createDataFrame(self, table: pa.Table) -> Frames:  # noqa: N802
+        size = -(-table.num_rows // self.defaultParallelism)
+        parts = (table.slice(n * size, size) for n in range(self.defaultParallelism))
+        return self.frames(tuple(parts))
 
     @contextmanager
     def group(
@@ -105,5 +112,3 @@ class Staged:
 
     def worker_memory(self) -> None:
         """Its tasks run in this process."""
-
-    def close(self) -> None: ...

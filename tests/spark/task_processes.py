@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from parser.errors import ExecutionError
+from tests.spark.staged import WithoutJava
 from tests.support import ROOT
 
 Task = partial[Any]
@@ -22,7 +23,7 @@ _ATTEMPTS = 4
 _WORKER = "import pickle, sys; pickle.load(sys.stdin.buffer)(iter([0]))"
 
 
-class TaskProcesses:
+class TaskProcesses(WithoutJava):
     """A session of Spark that has `cores` for tasks, and no more. `elsewhere`: its workers are on a
     machine that has not the data folder of the server."""
 
@@ -39,21 +40,6 @@ class TaskProcesses:
     def workers(self) -> list[int]:
         """The processes in which tasks run."""
         return [worker.pid for worker in list(self._running.values())]
-
-    @property
-    def sparkContext(self) -> TaskProcesses:  # noqa: N802
-        return self
-
-    def session(self) -> TaskProcesses:
-        return self
-
-    @contextmanager
-    def unstarted(self) -> Iterator[None]:
-        yield
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        yield
 
     @contextmanager
     def group(

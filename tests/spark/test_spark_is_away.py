@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
+from typing import Self
 
 import pytest
 
@@ -33,7 +34,7 @@ class Away(Staged):
 
     there: Event = field(default_factory=Event)
 
-    def session(self) -> Staged:
+    def session(self) -> Self:
         if not self.there.is_set():
             raise ServiceError("Spark does not start", hint="wait for it")
         return self

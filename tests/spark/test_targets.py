@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -168,7 +169,7 @@ def test_a_stopped_job_starts_where_it_is_told_to(engine: Engine, world: World) 
 
 def test_without_spark_the_job_that_asks_for_it_is_refused(tmp_path: Path) -> None:
     class Missing(Staged):
-        def session(self) -> Staged:
+        def session(self) -> Self:
             raise SqlError("Spark is not installed")
 
     machine = replace(THIS, spark=lambda config: Missing())
