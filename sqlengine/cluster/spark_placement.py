@@ -29,7 +29,6 @@ from sqlengine.broker.remote.wire import Served
 from sqlengine.cluster.placed_task import KILL, TERMINATE, Began, Ended, hold_instance
 from sqlengine.cluster.placement import instance_config
 from sqlengine.config import LOOPBACK, Config
-from sqlengine.executors.spark.java import require_spark
 from sqlengine.executors.spark.session import Spark
 from sqlengine.machine import Machine
 from sqlengine.system.spawning import Place, Process, Work
@@ -57,7 +56,7 @@ class SparkTasks:
     def __init__(self, broker: Served, config: Config, machine: Machine, spark: Spark) -> None:
         """ServiceError where the configuration cannot work, or the address cannot be had."""
         check_placement(config)
-        require_spark()
+        spark.require()
         self._config = instance_config(config)
         self._spark = spark
         self._threads = machine.threads

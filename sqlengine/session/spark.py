@@ -24,7 +24,6 @@ from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
-from sqlengine.executors.spark.java import require_spark
 from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.executors.spark.supported import check_watermarks
@@ -45,8 +44,9 @@ def spark_runner(
 ) -> Iterator[SparkRunner]:
     """Opens a runner on Spark with its topics in `data`; `printed`: see `spark_session`.
     ServiceError where Spark or Java is missing."""
-    require_spark()
-    with script_runner(data, rows_per_turn, OwnSpark(printed, cluster, data), files) as runner:
+    spark = OwnSpark(printed, cluster, data)
+    spark.require()
+    with script_runner(data, rows_per_turn, spark, files) as runner:
         runner.dead_letters = set_aside
         yield runner
 

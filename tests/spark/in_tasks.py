@@ -28,7 +28,6 @@ def in_tasks() -> None:
     patch.setattr(config.Config, "__post_init__", post_init)
     for module in (machine, spark):
         patch.setattr(module, "OwnSpark", lambda *_: Staged(2))
-    patch.setattr(spark, "require_spark", lambda: None)
     opened = unwrap(environment.open_runner)
     data, _, *others = opened.__defaults__
     patch.setattr(opened, "__defaults__", (data, "spark", *others))

@@ -65,6 +65,9 @@ class WithoutJava:
     def session(self) -> Self:
         return self
 
+    def require(self) -> None:
+        """All of Spark that is needed is here."""
+
     @contextmanager
     def unstarted(self) -> Iterator[None]:
         yield

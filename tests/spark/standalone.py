@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-import pyspark
 
 from tests.support import eventually
 
-_SPARK = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _PR_SET_PDEATHSIG = 1
@@ -83,10 +81,11 @@ class Standalone:
         )
 
     def _start(self, name: str, kind: str, *options: str) -> psutil.Popen:
-        command = [str(_SPARK / "bin" / "spark-class"), f"{_DEPLOY}.{kind}", "--host", "127.0.0.1"]
+        home = _home_of_spark()
+        command = [str(home / "bin" / "spark-class"), f"{_DEPLOY}.{kind}", "--host", "127.0.0.1"]
         # Nothing of the tests' own Python: what executors need of it they must get.
         environment = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH",)} | {
-            "SPARK_HOME": str(_SPARK),
+            "SPARK_HOME": str(home),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_NO_DAEMONIZE": "1",
         }
@@ -175,3 +174,9 @@ def _command(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
+
+
+def _home_of_spark() -> Path:
+    import pyspark  # it is not installed for the tests that need no Spark
+
+    return Path(pyspark.__file__).parent

@@ -66,8 +66,13 @@ def free_port() -> int:
 def test_a_master_that_is_none(master: str, words: str) -> None:
     master = master.replace("FREE", str(free_port()))
     assert words in refused(lambda: address_to(master))
-    # Java is not started for it.
-    assert words in refused(OwnSpark(None, Cluster(master)).session)
+
+
+@pytest.mark.spark
+def test_java_is_not_started_for_a_master_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subprocess.Popen", None)
+    session = OwnSpark(None, Cluster(f"spark://127.0.0.1:{free_port()}")).session
+    assert "Connection refused" in refused(session)
 
 
 def test_executors_connect_to_where_the_master_is_reached_from() -> None:
@@ -111,8 +116,8 @@ def test_settings_that_are_refused(tmp_path: Path, setting: str, words: str) -> 
 # ---- Java ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.spark
 def test_java_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyspark")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
     assert f"there is no program '{tmp_path}/jdk/bin/java'" in refused(require_spark)
     monkeypatch.delenv("JAVA_HOME")
@@ -120,9 +125,9 @@ def test_java_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "Spark needs Java, which is not installed" in refused(require_spark)
 
 
+@pytest.mark.spark
 def test_java_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first words of what does not start."""
-    pytest.importorskip("pyspark")
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(

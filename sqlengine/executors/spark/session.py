@@ -122,6 +122,9 @@ def _ignored(what: str | None) -> None: ...
 class Spark(Protocol):
     """A Spark session for scripts and servers."""
 
+    def require(self) -> None:
+        """Raises ServiceError, with what to install, where `session` can never start one."""
+
     def session(self) -> SparkSession:
         """Returns the session, which the first call starts. ServiceError where it cannot start."""
 
@@ -177,6 +180,10 @@ class OwnSpark:
         self._most_cores = 0
         self._watch: ExecutorWatch | None = None
         self._view: SparkView | None = None
+
+    def require(self) -> None:
+        """See `Spark`."""
+        require_spark()
 
     def session(self) -> SparkSession:
         from pyspark.sql import SparkSession
