@@ -64,6 +64,8 @@ from udf.user import is_user
 TURNS_PER_EPOCH: Final = 16
 NOTHING: Final = InitialState()
 _RUNS: Final = "runs a job on Spark"
+# An epoch takes so many times as long as one in this process, and is as dear to repeat.
+_PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
         super().__init__(options.factory, guard)
+        self.guard.patience = _PATIENCE
         self._spark = spark
         self._options = options
         # Workers outlive a graph that is recovered, and the numbers of its plans.
@@ -301,7 +304,8 @@ class SparkExecutor(EmbeddedExecutor):
         if not self._last_version:
             discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
-            self._tasks = task_plan(self._cut, options, self._name, self._version)
+            timeouts = self.guard.timeouts()
+            self._tasks = task_plan(self._cut, options, self._name, self._version, timeouts)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
         step = self._step(record, self._spark.partitions(), answers)
@@ -379,8 +383,10 @@ class SparkExecutor(EmbeddedExecutor):
 def _nowhere(sink: str, batch: Batch) -> None: ...
 
 
-def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> SparkPlan:
-    """Returns the plan that workers run."""
+def task_plan(
+    cut: CutPlan, options: SparkOptions, name: str, version: int, timeouts: Mapping[str, float]
+) -> SparkPlan:
+    """Returns the plan that workers run, see `SparkPlan`."""
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
@@ -392,4 +398,5 @@ def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> S
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,
         functions,
+        timeouts,
     )
