@@ -26,6 +26,8 @@ from sqlengine.executors.node_context import NodeContext, creation_version, loca
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.executors.ticks.earliest import Earliest
+from sqlengine.executors.ticks.resting import Resting
 from sqlengine.operators.base import (
     ERROR_PORT,
     FATAL_ERROR_PORT,
@@ -125,7 +127,12 @@ class EmbeddedExecutor:
         self._late: Counter[str] = Counter()
         # By node: the late rows that are in `_late` already, since its jobs have changed.
         self._settled: dict[str, int] = {}
-        self._timed: list[Timed] = []
+        self.resting = Resting(self.running)
+        # Operators with timers, the next timer of each, and those that have run since that was
+        # looked up.
+        self._timed: dict[str, Timed] = {}
+        self._timers = Earliest[str]()
+        self._changed_timers: set[str] = set()
         # Input of nodes that take an epoch's batches together, until `flush`.
         self._buffered: dict[str, list[PortBatch]] = {}
         self._buffered_rows = 0
@@ -151,6 +158,7 @@ class EmbeddedExecutor:
         # Before the old nodes go: their tables would be dropped with them.
         taken_over = self._take_over_tables(prepared.plan, state.inherited)
         self._remove_nodes(prepared.plan)
+        changed = prepared.plan.nodes.difference(self.plan.nodes)
         for node in self._changed_nodes(prepared.plan):
             current, new = self.running.get(node.id), prepared.operators.get(node.id)
             if current is None:
@@ -160,9 +168,20 @@ class EmbeddedExecutor:
                 operator = current.operator if new is None else self._replace(current, new)
                 self.running[node.id] = RunningNode(node, operator, current.context)
         self.plan = prepared.plan
-        self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
+        self.resting.change(changed)
+        self._change_timers(changed)
         if state.inherited:
             self._announce_inheritance(state.inherited)
+
+    def _change_timers(self, names: Iterable[str]) -> None:
+        for name in names:
+            running = self.running.get(name)
+            if running is not None and isinstance(running.operator, Timed):
+                self._timed[name] = running.operator
+                self._changed_timers.add(name)
+            elif self._timed.pop(name, None) is not None:
+                self._changed_timers.discard(name)
+                self._timers.put(name, None)
 
     def _take_over_tables(self, plan: PhysicalPlan, inherited: Mapping[str, str]) -> _TakenOver:
         """Collects the tables that new nodes take over: the last heir of a node that goes gets the
@@ -281,7 +300,11 @@ class EmbeddedExecutor:
     def next_timer(self) -> int | None:
         """The earliest processing time (ms) at which an operator wants a tick; None if none
         does."""
-        return min((t for t in (o.timer() for o in self._timed) if t is not None), default=None)
+        # A timer changes with its operator's state, and that only when the operator runs.
+        for name in self._changed_timers:
+            self._timers.put(name, self._timed[name].timer())
+        self._changed_timers.clear()
+        return self._timers.first()
 
     def task_state(self) -> TaskState | None:
         """Returns where tasks keep the state; None if it is in `tables`."""
@@ -407,6 +430,8 @@ class EmbeddedExecutor:
                 _, name = heapq.heappop(work.queue)
                 current = self.running[name]
                 outer = self.guard.enter(current.node)
+                if name in self._timed:
+                    self._changed_timers.add(name)
                 self._run_node(current, work.inputs.pop(name), work)
                 self.guard.leave(outer)
         except BaseException:

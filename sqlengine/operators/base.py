@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from parser.types import BIGINT, STRING, Column, Schema
-from sqlengine.batch import Batch
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.state.table import KeyedTable
 
 # The port of rows that could not be processed, as `DEAD_LETTER` rows; all other ports count from 0.
@@ -71,6 +71,30 @@ class Timed(Protocol):
         """Returns the processing time (ms) of the next timer; None where there is none."""
 
 
+class Rest(NamedTuple):
+    """How long an operator needs no tick: until one has at least this `watermark` or this
+    `proctime` (ms)."""
+
+    watermark: int = MAX_WATERMARK
+    proctime: int = MAX_WATERMARK
+
+
+# No tick matters but the last one, which every operator gets; and each matters.
+NO_TICK: Final = Rest()
+EVERY_TICK: Final = Rest(MIN_WATERMARK, MIN_WATERMARK)
+
+
+@runtime_checkable
+class Rests(Protocol):
+    """An operator that may be left without ticks which change neither its state nor its output.
+
+    Its watermark is not told from ticks: that before the next batch is in the batch (`since`)."""
+
+    def rest(self) -> Rest:
+        """Returns which tick is the first that it needs, unless rows come before. Called between
+        two batches."""
+
+
 @runtime_checkable
 class StateSuccessor(Protocol):
     """An operator that is notified when nodes of a new graph take over the state of others."""
@@ -103,6 +127,13 @@ class Operator(Protocol):
     def process(self, port: int, batch: Batch) -> Stream: ...
 
     def close(self) -> None: ...
+
+
+def expiry(table: KeyedTable, column: str, ttl_ms: int) -> Rest:
+    """Returns which tick is the first that removes a row, `ttl_ms` after the time in `column`; none
+    where that is 0."""
+    first = table.earliest(column) if ttl_ms else None
+    return NO_TICK if first is None else Rest(proctime=first + ttl_ms)
 
 
 def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from planner.graph.physical import late_port
 from planner.logical import LATE_COLUMNS, ROWS, LateRows, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
-from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Output, Rest
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import to_numpy
 
@@ -78,6 +78,9 @@ class LateRowsOperator:
             for n in self._schema.names
         ]
         return [(0, batch.with_columns(self._schema, columns))]
+
+    def rest(self) -> Rest:
+        return NO_TICK
 
     def close(self) -> None: ...
 

@@ -13,7 +13,7 @@ from planner.logical import Project
 from planner.scalar import find_position
 from sqlengine.batch import Batch
 from sqlengine.expressions import compile_column
-from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Output, Rest
 from sqlengine.operators.dead_letters import dead_letters
 from udf.vector import Errors, merge_errors
 
@@ -65,6 +65,9 @@ class ProjectOperator:
             subject=[texts[i] for i in first],
             reason=[errors.reason(int(r)) for r in rows],
         )
+
+    def rest(self) -> Rest:
+        return NO_TICK
 
     def close(self) -> None: ...
 

@@ -7,7 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from sqlengine.batch import Batch, concat
-from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Operator, Output, Stream
+from sqlengine.operators.base import (
+    ERROR_PORT,
+    EVERY_TICK,
+    FATAL_ERROR_PORT,
+    Context,
+    Operator,
+    Output,
+    Rest,
+    Rests,
+    Stream,
+)
 
 # The number of output rows to buffer before they are emitted.
 _ROWS = 1 << 16
@@ -45,6 +55,9 @@ class RowByRowOperator:
         for i in range(batch.num_rows):
             for to, part in self.operator.process(port, batch.slice(i, 1)):
                 yield to, _as_of(part, int(before[i]))
+
+    def rest(self) -> Rest:
+        return self.operator.rest() if isinstance(self.operator, Rests) else EVERY_TICK
 
     def close(self) -> None:
         self.operator.close()

@@ -8,9 +8,9 @@ number of the route.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.templates import PlacedRoute, Template, place
 
 Index: TypeAlias = npt.NDArray[np.int64]
+_NO_ROWS: Index = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,20 @@ def _in_statement(error: SqlError, predicates: Mapping[str, Scalar]) -> SqlError
     return error
 
 
+class TickFilter(Protocol):
+    """Knows which ports of a set of rules need a tick."""
+
+    def ports(self, batch: Batch, having_rows: Collection[int]) -> Sequence[int]:
+        """Returns the ports by which a batch goes on, ascending: those for which it has rows, and
+        those that need its tick."""
+
+
 class RulesOperator:
     """Evaluates all filters over one input; stateless.
 
     It has a port for each sink of `plan.targets`, with its rows ordered by event and then by (job,
     place), and a port for each rule of `plan.onward`, whose rows go to other operators; these also
-    get a tick when no row matched.
+    get a tick when no row matched, but for those that do not need it (`ticks`, None: all do).
     """
 
     def __init__(self, compiled: CompiledRules) -> None:
@@ -122,6 +131,7 @@ class RulesOperator:
         self.rows_by_job: Counter[str] = Counter()
         # By rule, the rows whose residual condition was evaluated.
         self.tested: Counter[str] = Counter()
+        self.ticks: TickFilter | None = None
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -242,10 +252,13 @@ class RulesOperator:
         return built.take(kept), kept
 
     def _raw(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
-        none = np.empty(0, np.int64)
+        onward = self.compiled.plan.onward
+        of_port = {onward[name]: rows for name, rows in rows_of.items() if name in onward}
+        ports = onward.values() if self.ticks is None else self.ticks.ports(batch, of_port)
+        tick = _selected(batch, _NO_ROWS) if len(ports) > len(of_port) else None
         return [
-            (port, replace(batch.take(rows_of.get(name, none)), watermark=batch.watermark))
-            for name, port in self.compiled.plan.onward.items()
+            (p, _selected(batch, of_port[p]) if p in of_port or tick is None else tick)
+            for p in ports
         ]
 
     def _fail(
@@ -278,6 +291,13 @@ class RulesOperator:
         output.append((ERROR_PORT, letters))
 
     def close(self) -> None: ...
+
+
+def _selected(batch: Batch, rows: Index) -> Batch:
+    """Returns these rows, ascending; the watermark after the batch stays."""
+    if len(rows) == batch.num_rows:
+        return batch
+    return replace(batch.take(rows), watermark=batch.watermark)
 
 
 def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list[int]]]:

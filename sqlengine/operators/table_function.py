@@ -15,7 +15,7 @@ from planner.logical import TableFunction
 from planner.scalar import columns_of, find_position
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import compile_expression, truth
-from sqlengine.operators.base import ERROR_PORT, Context, Stream
+from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Rest, Stream
 from sqlengine.operators.bounded import rows_at_once, taken
 from sqlengine.operators.dead_letters import dead_letters
 from udf.tables import Expanded, lookup_table
@@ -142,6 +142,9 @@ class TableFunctionOperator:
             subject=str(self._node.call),
             reason=[errors.reason(int(r)) for r in rows],
         )
+
+    def rest(self) -> Rest:
+        return NO_TICK
 
     def close(self) -> None: ...
 

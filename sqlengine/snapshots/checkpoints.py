@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -56,6 +57,10 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     tasks: TaskState | None = None
     layout: int = LAYOUT
     format: int = POSITION_FORMAT
+
+
+# Of how many tables the changes are counted in an epoch, on average.
+_TABLES_AN_EPOCH: Final = 64
 
 
 class Checkpoints:
@@ -117,7 +122,12 @@ class Checkpoints:
         # One at a time; and without an epoch since the last one, there is nothing to write.
         if not self._writer.finished() or epoch <= self._epoch:
             return False
-        return now_ms - self._last >= self._ms or self._writer.changed_rows(tables) >= self._rows
+        if now_ms - self._last >= self._ms:
+            return True
+        # A look at thousands of tables in every epoch would cost more than an epoch of few rows.
+        if epoch % (1 + len(tables) // _TABLES_AN_EPOCH):
+            return False
+        return self._writer.changed_rows(tables) >= self._rows
 
     def begin(
         self, position: CheckpointMetadata, tables: Mapping[str, KeyedTable], now_ms: int

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
@@ -17,6 +18,15 @@ CHECKPOINTS: Final = "checkpoints"
 CHECKPOINT_ROWS: Final = "checkpoint_rows"
 CHECKPOINT_PAUSE_US: Final = "checkpoint_pause_us"
 CHECKPOINT_WRITE_US: Final = "checkpoint_write_us"
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """One checkpoint: the tables that have changed, and those that are gone."""
+
+    position: Position
+    deltas: dict[str, TableDelta]
+    dropped: set[str]
 
 
 class Checkpointer:
@@ -42,7 +52,7 @@ class Checkpointer:
         self._before = before
         self._since: dict[str, int] = {}  # table -> the version that the store holds
         self._writes: dict[str, int] = {}  # table -> rows written when that version was copied
-        self._flight: tuple[Future[None], Position, dict[str, TableDelta]] | None = None
+        self._flight: tuple[Future[None], _Changes] | None = None
 
     def adopt(self, position: Position, tables: Mapping[str, KeyedTable]) -> None:
         """Takes the tables as equal to what the store holds, after a recovery."""
@@ -64,25 +74,29 @@ class Checkpointer:
         if not self.finished():
             return False
         started = self._clock()
-        changes = {name: table.changes(self._since.get(name, 0)) for name, table in tables.items()}
+        changes = _Changes(position, self._deltas(tables), self._since.keys() - tables.keys())
         self._writes = {name: table.writes for name, table in tables.items()}
-        dropped = self._since.keys() - tables.keys()
         self.counters[CHECKPOINT_PAUSE_US] += int((self._clock() - started) * 1e6)
         self.counters[CHECKPOINT_ROWS] += sum(
-            c.puts.num_rows + c.removed.num_rows for c in changes.values()
+            c.puts.num_rows + c.removed.num_rows for c in changes.deltas.values()
         )
         # The copies are the only pause of the stream; encoding and writing happen in the writer's
         # thread.
         if self._writer is None:
-            self._write(position, changes, dropped)
-            self._note(position, changes)
+            self._write(changes)
+            self._note(changes)
         else:
-            self._flight = (
-                self._writer.submit(self._write, position, changes, dropped),
-                position,
-                changes,
-            )
+            self._flight = (self._writer.submit(self._write, changes), changes)
         return True
+
+    def _deltas(self, tables: Mapping[str, KeyedTable]) -> dict[str, TableDelta]:
+        """Copies the changes of the tables that have any, or that the store does not know."""
+        since = self._since
+        return {
+            name: table.changes(since.get(name, 0))
+            for name, table in tables.items()
+            if since.get(name) != table.version
+        }
 
     def wait(self) -> None:
         """Waits until no write is in flight."""
@@ -90,12 +104,12 @@ class Checkpointer:
             self._flight[0].exception()
             self.finished()
 
-    def _write(self, position: Position, changes: dict[str, TableDelta], dropped: set[str]) -> None:
+    def _write(self, changes: _Changes) -> None:
         started = self._clock()
         if self._before is not None:
             self._before()
-        self._store.put(position, changes)
-        for name in dropped:
+        self._store.put(changes.position, changes.deltas)
+        for name in changes.dropped:
             self._store.drop(name)
         self.counters[CHECKPOINT_WRITE_US] += int((self._clock() - started) * 1e6)
 
@@ -103,17 +117,19 @@ class Checkpointer:
         """Completes a write that has ended; returns False while one is running."""
         if self._flight is None:
             return True
-        future, position, changes = self._flight
+        future, changes = self._flight
         if not future.done():
             return False
         self._flight = None
         future.result()
-        self._note(position, changes)
+        self._note(changes)
         return True
 
-    def _note(self, position: Position, changes: dict[str, TableDelta]) -> None:
-        self.stored = position
+    def _note(self, changes: _Changes) -> None:
+        self.stored = changes.position
         # Only now: had the write failed, the next checkpoint would have to contain these changes
         # too.
-        self._since = {name: change.version for name, change in changes.items()}
+        for name in changes.dropped:
+            self._since.pop(name, None)
+        self._since.update((name, delta.version) for name, delta in changes.deltas.items())
         self.counters[CHECKPOINTS] += 1

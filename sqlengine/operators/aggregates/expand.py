@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from planner.logical import Expand
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Stream
+from sqlengine.operators.base import NO_TICK, Context, Rest, Stream
 from sqlengine.operators.bounded import repeated
 
 
@@ -32,6 +32,9 @@ class ExpandOperator:
         if not batch.num_rows:
             return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
         return self._expanded(batch)
+
+    def rest(self) -> Rest:
+        return NO_TICK
 
     def close(self) -> None: ...
 

@@ -11,7 +11,7 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import GroupAggregate
 from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
-from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, Context, Output, Rest, expiry
 from sqlengine.operators.changelog.row_kinds import (
     DELETE,
     UPDATE_BEFORE,
@@ -73,6 +73,9 @@ class GroupAggregateOperator:
         if self._node.always and batch.watermark == MAX_WATERMARK and not len(self._table):
             changed = self._empty_result(batch)
         return [*output, (0, changed or batch.tick(self._node.schema))]
+
+    def rest(self) -> Rest:
+        return expiry(self._table, _TOUCHED, self._node.ttl_ms)
 
     def close(self) -> None: ...
 

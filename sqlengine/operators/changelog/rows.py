@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from planner.logical import DropUpdateBefore, FromChangelog, ToChangelog
 from sqlengine.batch import Batch, RowKind
-from sqlengine.operators.base import ERROR_PORT, Context, Output
+from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Output, Rest
 from sqlengine.operators.changelog.row_kinds import UPDATE_BEFORE, kinds_of, plain
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray
@@ -29,6 +29,9 @@ class DropUpdateBeforeOperator:
         if batch.kinds is None:
             return [(0, batch)]
         return [(0, _kept(batch, batch.kinds != UPDATE_BEFORE))]
+
+    def rest(self) -> Rest:
+        return NO_TICK
 
     def close(self) -> None: ...
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from planner.logical import Over
 from sqlengine.batch import MAX_WATERMARK, Batch
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.base import NO_TICK, Context, Output, Rest, Stream
 from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.over.frames import (
@@ -155,6 +155,14 @@ class OverOperator:
                 # one may rows be left to a later step.
                 if stored == batch.num_rows or not self.steps.begins_again():
                     break
+
+    def rest(self) -> Rest:
+        if not self._by_event:
+            return NO_TICK
+        due = [self._waiting.table.earliest(_DUE)]
+        if self._cleans_up:
+            due.append(self._cleanup.earliest())
+        return Rest(min((at for at in due if at is not None), default=NO_TICK.watermark))
 
     def close(self) -> None: ...
 

@@ -53,6 +53,10 @@ class KeyCleanup:
             self._fire(int(piece.watermarks()[0]) if piece.num_rows else piece.since)
             yield piece
 
+    def earliest(self) -> int | None:
+        """Returns the instant (ms) of the next timer; None without any."""
+        return self._timers.table.earliest(_FIRES)
+
     def extend(self, slots: IntArray, times: IntArray, watermarks: IntArray) -> None:
         """Moves the removal of keys with rows of these times, but only if they would be removed too
         early."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import NO_TICK, Context, Output, Rest, expiry
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.ranks.top_n import NUMBER, TOUCHED
 from sqlengine.state.columns import milliseconds
@@ -54,6 +54,11 @@ class FirstRowOperator:
         if not len(due):
             return [*output, (0, batch.tick(self._node.schema))]
         return [*output, (0, self._fire(batch, self._table.in_order(due, _TIME), reached))]
+
+    def rest(self) -> Rest:
+        first = self._table.earliest(_TIME)
+        watermark = NO_TICK.watermark if first is None else first
+        return Rest(watermark, expiry(self._table, TOUCHED, self._node.ttl_ms).proctime)
 
     def close(self) -> None: ...
 

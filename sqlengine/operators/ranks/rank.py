@@ -10,7 +10,7 @@ import pyarrow as pa
 from parser.types import Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Rest
 from sqlengine.operators.changelog.row_kinds import (
     DELETE,
     INSERT,
@@ -73,6 +73,9 @@ class RankOperator(TopNOperator):
     def process(self, port: int, batch: Batch) -> Output:
         self._ends.forget(batch.proctime)
         return super().process(port, batch)
+
+    def rest(self) -> Rest:
+        return Rest(proctime=min(super().rest().proctime, self._ends.rest().proctime))
 
     def _change(self, batch: Batch) -> Batch | None:
         ends = self._ends.of(batch)

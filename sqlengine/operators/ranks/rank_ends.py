@@ -8,7 +8,7 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context
+from sqlengine.operators.base import NO_TICK, Context, Rest, expiry
 from sqlengine.operators.ranks.top_n import NUMBER, TOUCHED
 
 
@@ -53,6 +53,12 @@ class RankEnds:
             self._table.mark(slots[first])
         ends: IntArray = self._table.columns["#end"][slots].astype(np.int64)
         return ends
+
+    def rest(self) -> Rest:
+        """Returns which tick is the first that removes an entry."""
+        if self._node.end_column is None:
+            return NO_TICK
+        return expiry(self._table, TOUCHED, self._node.ttl_ms)
 
     def forget(self, proctime: int) -> None:
         """Removes entries whose TTL is over at `proctime` (ms)."""

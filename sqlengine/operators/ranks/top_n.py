@@ -12,7 +12,7 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, Schema
 from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import Context, Output, Rest, expiry
 from sqlengine.operators.changelog.row_kinds import Kinds, plain
 from sqlengine.state.columns import BoolArray
 from sqlengine.state.rows import RowsTable
@@ -43,6 +43,9 @@ class TopNOperator:
             self._rows.drop(self._rows.table.due(TOUCHED, batch.proctime - self._node.ttl_ms))
         result = self._change(batch) if batch.num_rows else None
         return [(0, result or batch.tick(self._node.schema))]
+
+    def rest(self) -> Rest:
+        return expiry(self._rows.table, TOUCHED, self._node.ttl_ms)
 
     def close(self) -> None: ...
 

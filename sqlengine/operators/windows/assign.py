@@ -10,7 +10,7 @@ import pyarrow as pa
 from parser.types import Schema
 from planner.logical import WindowAssign
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Stream
+from sqlengine.operators.base import NO_TICK, Context, Rest, Stream
 from sqlengine.operators.bounded import repeated
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.columns import milliseconds
@@ -42,6 +42,9 @@ class WindowAssignOperator:
         if not window.may_overlap or not batch.num_rows:
             return [(0, self._with_windows(batch, window.starts(slices), slices))]
         return self._in_all_windows(batch, slices)
+
+    def rest(self) -> Rest:
+        return NO_TICK
 
     def close(self) -> None: ...
 

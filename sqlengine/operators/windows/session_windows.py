@@ -12,7 +12,7 @@ from parser.types import BIGINT, Column, Schema
 from planner.logical import SessionAssign, WindowAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.base import Context, Output, Rest, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, in_slices
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.firing_steps import FiringSteps
@@ -77,6 +77,9 @@ class SessionAggregateOperator:
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._sessions.table.earliest(FIRES))
+
+    def rest(self) -> Rest:
+        return self._clock.rest(self._table.earliest(FIRES))
 
     def close(self) -> None: ...
 

@@ -17,7 +17,7 @@ from parser.types import BIGINT, Column, Schema, timestamp
 from planner.logical import WindowAggregate
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.base import EVERY_TICK, Context, Output, Rest, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, Slices, drained, rows_at_once
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.firing_steps import FiringSteps
@@ -109,6 +109,12 @@ class SlicedAggregateOperator:
 
     def timer(self) -> int | None:
         return self._clock.timer(lambda: self._table.earliest(_FIRES))
+
+    def rest(self) -> Rest:
+        # What is buffered may be flushed by any watermark.
+        if self._accumulators.buffered:
+            return EVERY_TICK
+        return self._clock.rest(self._table.earliest(_FIRES))
 
     def close(self) -> None: ...
 

@@ -9,6 +9,7 @@ import numpy as np
 from parser.types import DataType, Root
 from planner.logical import AlignedWindow, LogicalPlan, Window, windows_below
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
+from sqlengine.operators.base import NO_TICK, Rest
 from sqlengine.operators.zones import timer_instants, to_instants, to_local
 
 
@@ -31,6 +32,12 @@ class WindowClock:
         return the instants."""
         waiting = [ask() for ask in earliest] if self.proctime else []
         return min((fires + 1 for fires in waiting if fires is not None), default=None)
+
+    def rest(self, earliest: int | None) -> Rest:
+        """Returns which tick fires a window at the instant `earliest`, None for none."""
+        if earliest is None:
+            return NO_TICK
+        return Rest(proctime=earliest + 1) if self.proctime else Rest(earliest)
 
     def before(self, batch: Batch) -> IntArray:
         """Returns the last instant that had passed before each row; on processing time no row is

@@ -1,0 +1,1 @@
+"""Which operators a tick reaches: those for which there is something to do."""
