@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -99,11 +100,16 @@ class Batch:
     def take(self, rows: npt.NDArray[np.integer], names: Sequence[str] | None = None) -> Batch:
         """Returns the rows at these indexes, in that order, with all columns or only `names`."""
         schema = self.schema if names is None else self.schema.select(tuple(names))
-        index = pa.array(rows)
+        columns = [self.column(c.name) for c in schema]
+        if not len(rows):
+            columns = [column.slice(0, 0) for column in columns]
+        elif len(rows) > 1 or self.num_rows > 1:  # else it is the one row
+            index = pa.array(rows)
+            columns = [column.take(index) for column in columns]
         return replace(
             self,
             schema=schema,
-            columns=tuple(self.column(c.name).take(index) for c in schema),
+            columns=tuple(columns),
             num_rows=len(rows),
             row_watermarks=None if self.row_watermarks is None else self.row_watermarks[rows],
             kinds=None if self.kinds is None else self.kinds[rows],
@@ -146,8 +152,11 @@ class Batch:
 
     def tick(self, schema: Schema) -> Batch:
         """Returns a batch of `schema` without rows, with this one's time."""
-        tick = empty(schema, proctime=self.proctime, watermark=self.watermark)
-        return replace(tick, since=self.since, seed=self.seed, idle=self.idle)
+        columns = tuple(_no_values(c.type.arrow) for c in schema)
+        return Batch(
+            schema, columns, 0, self.proctime, self.watermark,
+            seed=self.seed, since=self.since, idle=self.idle,
+        )  # fmt: skip
 
     def result(self, schema: Schema, columns: Sequence[pa.Array], num_rows: int) -> Batch:
         """Returns other rows, all +I, with this batch's time and its last watermark."""
@@ -170,7 +179,12 @@ def log_of(shard: str) -> str:
 
 def empty(schema: Schema, *, proctime: int = 0, watermark: int = MIN_WATERMARK) -> Batch:
     """Makes a tick: a batch without rows."""
-    return Batch(schema, tuple(pa.array([], c.type.arrow) for c in schema), 0, proctime, watermark)
+    return Batch(schema, tuple(_no_values(c.type.arrow) for c in schema), 0, proctime, watermark)
+
+
+@lru_cache(maxsize=1024)
+def _no_values(kind: pa.DataType) -> pa.Array:
+    return pa.array([], kind)
 
 
 def from_pydict(schema: Schema, data: Mapping[str, Sequence[object]]) -> Batch:

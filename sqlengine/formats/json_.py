@@ -43,6 +43,8 @@ _MOST_SPLITS = 32
 _PIECE = 1 << 20
 # Below so many records Python joins faster than Arrow.
 _FEW = 500
+# Up to so many records the exact way is faster than arrow-rs.
+_ONE_BY_ONE = 8
 
 
 class JsonFormat(Format):
@@ -143,6 +145,8 @@ class JsonDecoder:
         return _concat(starts, [self._decode(records[a:b]) for a, b in pairwise(starts)])
 
     def _decode(self, records: pa.Array) -> Decoded:
+        if len(records) <= _ONE_BY_ONE and (read := self._read_few(records)) is not None:
+            return read
         joined = _join(records)
         odd = suspicious(records, joined)
         if odd is not None:
@@ -153,6 +157,16 @@ class JsonDecoder:
         if len(part[0]) == len(records):
             return Decoded(part[1], len(records))
         return self._with_the_rest(records, part, odd)
+
+    def _read_few(self, records: pa.Array) -> Decoded | None:
+        """Reads few records exactly, which then takes a fifth of the time that arrow-rs and all
+        that is around it take. None where one is bad, or is not one row."""
+        texts = records.to_pylist()
+        clean = all(text.startswith(b"{") and text.endswith(b"}") for text in texts)
+        read = self._sieve.read(texts, clean=clean)
+        if read.bad or read.malformed or read.rows.tolist() != list(range(len(texts))):
+            return None
+        return Decoded(read.columns, len(texts))
 
     def _fast_part(self, records: pa.Array, joined: bytes, odd: BoolArray | None) -> Part:
         """Reads records with arrow-rs, without those of `odd` and others that it cannot read."""

@@ -56,6 +56,22 @@ class ShardTimes:
     def __init__(self, context: Context, idle_ms: int = 0) -> None:
         self._table: KeyedTable = context.table(WATERMARKS, _KEYS, _VALUES, None)
         self._idle_ms = idle_ms
+        # The slots of a shard and of the combined watermark, as long as no rows are loaded.
+        self._slots: dict[str, IntArray] = {}
+        self._generation = -1
+
+    def _slots_of(self, shard: str) -> IntArray:
+        """Returns the slots of a shard and of the combined watermark; makes those that are new."""
+        table = self._table
+        if self._generation != table.generation:
+            self._slots.clear()
+            self._generation = table.generation
+        if shard not in self._slots:
+            slots, is_new = table.slots_for([pa.array([shard, _COMBINED], pa.string())], 2)
+            table.columns["watermark"][slots[is_new]] = MIN_WATERMARK
+            table.columns["active"][slots[is_new]] = 0
+            self._slots[shard] = slots
+        return self._slots[shard]
 
     def advance(
         self, shard: str, before: IntArray, after: int, now: int = 0
@@ -65,23 +81,20 @@ class ShardTimes:
 
         `before` is the shard's own watermark before each row, `after` the one after the last row.
         """
-        table = self._table
-        slots, is_new = table.slots_for([pa.array([shard, _COMBINED], pa.string())], 2)
+        table, slots = self._table, self._slots_of(shard)
         times = table.columns["watermark"]
-        times[slots[is_new]] = MIN_WATERMARK
-        table.columns["active"][slots[is_new]] = 0
         awake = self._active_shards(slots, now, stirs=len(before) > 0)
-        own, combined = (int(t) for t in times[slots])
+        own, combined = times[slots].tolist()
         least = int(times[awake[awake != slots[0]]].min(initial=MAX_WATERMARK))
         # Three bounds for each row: the shard's own watermark, the slowest other shard, and the
         # combined watermark so far, below which it never falls.
         rows = np.maximum(np.minimum(np.maximum(before, own), least), combined)
-        own = max(own, after)
+        known, own = (own, combined), max(own, after)
         if len(awake):
             combined = max(min(own, least) if slots[0] in awake else least, combined)
         else:
             combined = max(int(times[table.live()].max()), own, combined)
-        if not np.array_equal(times[slots], [own, combined]):
+        if known != (own, combined):
             times[slots] = own, combined
             table.mark(slots)
         return rows, combined

@@ -103,6 +103,8 @@ def dictionary_of(column: pa.Array) -> tuple[pa.Array, IntArray]:
     """Returns the distinct values (NULL among them), and each row's index into them."""
     if pa.types.is_null(column.type):
         return column.slice(0, 1), np.zeros(len(column), np.int64)
+    if len(column) == 1:
+        return column, np.zeros(1, np.int64)
     encoded = column.dictionary_encode("encode")
     return encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 

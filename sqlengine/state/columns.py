@@ -20,6 +20,7 @@ SlotColumn: TypeAlias = npt.NDArray[np.generic]
 Kind = TypeVar("Kind", bound=np.generic)
 Integer = TypeVar("Integer", bound=np.integer)
 
+_INT64 = pa.int64()
 _FLOATS = (Root.FLOAT, Root.DOUBLE)
 _INTEGERS = (
     Root.TINYINT,
@@ -91,7 +92,7 @@ def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
     dtype = storage(kind)
     if dtype.kind == "O":
         return objects(as_plain(array).to_pylist(), len(array)), valid
-    plain = as_integers(array) if dtype.kind == "i" else array
+    plain = _stored_integers(array) if dtype.kind == "i" else array
     if plain.null_count:
         plain = plain.fill_null(pa.scalar(False if dtype.kind == "b" else 0, plain.type))
     return plain.to_numpy(zero_copy_only=False).astype(dtype, copy=False), valid
@@ -99,9 +100,15 @@ def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
 
 def as_integers(array: pa.Array) -> pa.Array:
     """Returns integers, dates, times or timestamps as BIGINT, in the unit of their type."""
+    array = _stored_integers(array)
+    return array if array.type.equals(_INT64) else array.cast(_INT64)
+
+
+def _stored_integers(array: pa.Array) -> pa.Array:
+    """Returns integers, and as such dates, times or timestamps, in the width of their type."""
     if pa.types.is_temporal(array.type):
-        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
-    return array.cast(pa.int64())
+        return array.view(pa.int32() if array.type.bit_width == 32 else _INT64)
+    return array
 
 
 def to_arrow(kind: DataType, values: SlotColumn, valid: BoolArray | None = None) -> pa.Array:

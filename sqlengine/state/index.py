@@ -56,6 +56,8 @@ class HashIndex:
         """
         if create is not None:
             self._reserve(len(hashes))
+        if len(hashes) == 1:
+            return self._find_one(hashes, same, create)
         slots = np.full(len(hashes), -1, np.int64)
         is_new = np.zeros(len(hashes), np.bool_)
         rows = np.arange(len(hashes))
@@ -77,6 +79,25 @@ class HashIndex:
             remain = ~(hit | free)
             rows, cells = rows[remain], self._next(cells[remain])
         return slots, is_new
+
+    def _find_one(
+        self, hashes: HashArray, same: Same, create: Create | None
+    ) -> tuple[SlotArray, BoolArray]:
+        """Looks for one row as `find` does for many, where most of the time went into preparing."""
+        row, mask, value = np.zeros(1, np.int64), len(self._slots) - 1, int(hashes[0])
+        cell = value & mask
+        while (slot := self._slots.item(cell)) != _FREE:
+            found = self._slots[cell : cell + 1]
+            if slot >= 0 and self._hashes.item(cell) == value and same(row, found)[0]:
+                return found.copy(), np.zeros(1, np.bool_)
+            cell = (cell + 1) & mask
+        if create is None:
+            return np.full(1, -1, np.int64), np.zeros(1, np.bool_)
+        slots = create(row)
+        self._slots[cell], self._hashes[cell] = slots[0], value
+        self._used += 1
+        self._live += 1
+        return slots.astype(np.int64, copy=True), np.ones(1, np.bool_)
 
     def remove(self, hashes: HashArray, slots: SlotArray) -> None:
         """Removes slots that `find` returned, each given once; `hashes` are those of their keys."""

@@ -142,6 +142,8 @@ class KeyedTable(SlotTable):
         timers, wanted = self._timed(column), most
         while True:
             taken, reached = timers.take(upto, wanted)
+            if not len(taken) and reached >= upto:
+                return taken
             slots = self._schedule(column, taken)
             slots = slots[self.columns[column][slots].astype(np.int64, copy=False) <= reached]
             if most is None or wanted is None or reached >= upto or len(slots) >= most:

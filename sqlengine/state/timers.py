@@ -30,6 +30,11 @@ class Timers:
         """Files slots under these times, unless they are in an earlier bucket already."""
         self._reach(int(slots.max(initial=-1)) + 1)
         at = times >> _SHIFT
+        if len(slots) == 1:
+            if at[0] < self._bucket_of[slots[0]]:
+                self._bucket_of[slots] = at
+                self._add(int(at[0]), slots.copy())
+            return
         # A slot in an earlier bucket is found there in time. One that moves to an earlier time gets
         # a second entry; the stale one is harmless, since `take` returns candidates only.
         sooner = at < self._bucket_of[slots]
