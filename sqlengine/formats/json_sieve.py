@@ -101,10 +101,10 @@ class Sieve:
         except (
             Unreadable,
             _CloserLook,
-            pa.ArrowInvalid,
             OverflowError,
+            RecursionError,
+            ValueError,  # pa.ArrowInvalid and errors of texts among them
             msgspec.DecodeError,
-            UnicodeDecodeError,
         ):
             return None
 
@@ -203,7 +203,7 @@ def _structs(
     names = [f"f{i}" for i in range(len(schema))]
     rename = {n: c.name for n, c in zip(names, schema, strict=True)}
     given = [(n, msgspec.Raw) if rules.required else (n, msgspec.Raw, _NULL) for n in names]
-    quick = [(n, _quick_type(c.type), None) for n, c in zip(names, schema, strict=True)]
+    quick = [(n, *_quick_type(c.type)) for n, c in zip(names, schema, strict=True)]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Given", given, rename=rename, gc=False))
     getters: list[Callable[[object], object]] = [attrgetter(n) for n in names]
 
@@ -262,12 +262,15 @@ class _CloserLook(Exception):
     """A column's values are read differently one by one."""
 
 
-def _quick_type(kind: DataType) -> object:
-    """Returns the type that msgspec may read directly with the same result as `converter`; other
-    values are converted from their text."""
+def _quick_type(kind: DataType) -> tuple[object, object]:
+    """Returns the type that msgspec may read directly with the same result as `converter`, and the
+    value where there is none; other values are converted from their text."""
     if kind.is_string:
-        return str | int | None
-    return {Root.INT: int | None, Root.BIGINT: int | None}.get(kind.root, msgspec.Raw | None)
+        return str | int | None, None
+    if kind.root in (Root.INT, Root.BIGINT):
+        return int | None, None
+    # Not `Raw | None`, for which msgspec accepts nothing but null.
+    return msgspec.Raw, _NULL
 
 
 def _column(
@@ -276,7 +279,7 @@ def _column(
     if kind.is_string:
         return _strings(values, records)
     if kind.root not in (Root.INT, Root.BIGINT):
-        values = [None if v is None else convert(bytes(v)) for v in values]  # type: ignore[call-overload]
+        values = [convert(bytes(v)) for v in values]  # type: ignore[call-overload]
     return pa.array(values, kind.arrow)
 
 
