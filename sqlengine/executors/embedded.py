@@ -523,6 +523,8 @@ class EmbeddedExecutor:
 
 def _weight(batch: Batch) -> int:
     """Returns the number of rows of usual length that a batch is like."""
+    if not batch.num_rows:
+        return 0
     # First by whole buffers, which take less time to ask; other batches may share them.
     if sum(c.get_total_buffer_size() for c in batch.columns) >> _ROW_BITS <= batch.num_rows:
         return batch.num_rows

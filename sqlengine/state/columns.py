@@ -71,9 +71,11 @@ def longer(array: npt.NDArray[Kind], more: int) -> npt.NDArray[Kind]:
 
 def distinct(numbers: npt.NDArray[Integer]) -> npt.NDArray[Integer]:
     """Returns each of the numbers once, in ascending order."""
+    if len(numbers) < 2:
+        return numbers.copy()
     # `np.unique` hashes integers, which takes ten times as long as sorting millions of them.
     ordered = np.sort(numbers)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
 
 
 def validity(array: pa.Array) -> BoolArray:
@@ -119,7 +121,8 @@ def to_arrow(kind: DataType, values: SlotColumn, valid: BoolArray | None = None)
         if values.dtype.kind == "O":
             plain = as_stored(values) if kind.root is Root.ARRAY else values
             return from_plain(pa.array(plain, plain_type(arrow), mask=mask), arrow)
-        return pa.array(values, mask=mask).cast(arrow)
+        array = pa.array(values, mask=mask)
+        return array if array.type.equals(arrow) else array.cast(arrow)
     integers = pa.array(values, mask=mask)
     return integers.cast(pa.int32()).view(arrow) if arrow.bit_width == 32 else integers.view(arrow)
 

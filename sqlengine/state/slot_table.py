@@ -168,8 +168,9 @@ class SlotTable:
         """Gives the keys inserted by the rows `first` their arrival numbers and buckets."""
         new = slots[first]
         if buckets is None:
-            index = pa.array(first)
-            parts = [keys[self.keys.index(e)].take(index) for e in self.exchange]
+            parts = [keys[self.keys.index(e)] for e in self.exchange]
+            if len(first) < len(slots):
+                parts = [part.take(pa.array(first)) for part in parts]
             self._bucket[new] = buckets_of(
                 [self.keys.type(e) for e in self.exchange], parts, len(first)
             )

@@ -24,29 +24,30 @@ class Timers:
     def __init__(self) -> None:
         self._buckets: dict[int, list[IntArray]] = {}
         self._heap: list[int] = []
+        self._least: dict[int, int] = {}  # by bucket, a time that no slot in it is before
         self._bucket_of: IntArray = np.empty(0, np.int64)  # by slot; _NEVER where it stands in none
 
     def put(self, slots: IntArray, times: IntArray) -> None:
         """Files slots under these times, unless they are in an earlier bucket already."""
         self._reach(int(slots.max(initial=-1)) + 1)
         at = times >> _SHIFT
-        if len(slots) == 1:
-            if at[0] < self._bucket_of[slots[0]]:
-                self._bucket_of[slots] = at
-                self._add(int(at[0]), slots.copy())
-            return
         # A slot in an earlier bucket is found there in time. One that moves to an earlier time gets
         # a second entry; the stale one is harmless, since `take` returns candidates only.
-        sooner = at < self._bucket_of[slots]
-        slots, at = slots[sooner], at[sooner]
-        if not len(slots):
+        known = self._bucket_of[slots]
+        if len(slots) == 1:
+            if at[0] <= known[0]:
+                self._add(int(at[0]), slots[at < known], int(times[0]))
             return
-        self._bucket_of[slots] = at
-        order = np.argsort(at, kind="stable")
-        slots, at = slots[order], at[order]
+        early = np.flatnonzero(at <= known)
+        if not len(early):
+            return
+        early = early[np.argsort(at[early], kind="stable")]
+        slots, at, times, sooner = slots[early], at[early], times[early], (at < known)[early]
         starts = np.flatnonzero(np.append(True, np.diff(at) != 0))
-        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(at)], strict=True):
-            self._add(int(at[start]), slots[start:end])
+        least = np.minimum.reduceat(times, starts).tolist()
+        bounds = zip(starts.tolist(), [*starts[1:].tolist(), len(at)], least, strict=True)
+        for start, end, first in bounds:
+            self._add(int(at[start]), slots[start:end][sooner[start:end]], first)
 
     def take(self, upto: int, most: int | None = None) -> tuple[IntArray, int]:
         """Removes and returns the slots that may be due at `upto`, each once; the caller compares
@@ -54,11 +55,13 @@ class Timers:
         the time up to which all are among them, `upto` otherwise."""
         parts: list[IntArray] = []
         count = 0
-        while self._heap and self._heap[0] <= upto >> _SHIFT:
+        while self._heap and self._heap[0] <= upto >> _SHIFT and self._least[self._heap[0]] <= upto:
             if most is not None and count >= most:
                 upto = (self._heap[0] << _SHIFT) - 1
                 break
-            taken = self._buckets.pop(heapq.heappop(self._heap))
+            bucket = heapq.heappop(self._heap)
+            taken = self._buckets.pop(bucket)
+            del self._least[bucket]
             count += sum(map(len, taken))
             parts += taken
         if not parts:
@@ -79,11 +82,16 @@ class Timers:
             parts[:] = [np.concatenate(parts)]
         return parts[0]
 
-    def _add(self, bucket: int, slots: IntArray) -> None:
+    def _add(self, bucket: int, slots: IntArray, least: int) -> None:
+        """Adds slots to a bucket, in which none has a time before `least` now."""
         if bucket not in self._buckets:
             self._buckets[bucket] = []
+            self._least[bucket] = least
             heapq.heappush(self._heap, bucket)
-        self._buckets[bucket].append(slots)
+        self._least[bucket] = min(self._least[bucket], least)
+        if len(slots):
+            self._bucket_of[slots] = bucket
+            self._buckets[bucket].append(slots)
 
     def _reach(self, size: int) -> None:
         if size > len(self._bucket_of):

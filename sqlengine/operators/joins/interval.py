@@ -257,7 +257,8 @@ class IntervalJoinOperator:
         stored = clock < last if this.held_ms or not self._node.proctime else clock <= last
         if not self._node.kind.keeps(port):  # a NULL key matches nothing, and is never emitted
             _, numbers = keys_of(batch, this.keys, self._strict)
-            stored &= np.isin(np.arange(batch.num_rows), numbers)
+            if len(numbers) < batch.num_rows:
+                stored &= np.isin(np.arange(batch.num_rows), numbers)
         chosen = np.flatnonzero(stored)
         if len(chosen):
             rows = batch.take(chosen)
