@@ -12,7 +12,7 @@ import pyarrow as pa
 from parser.errors import PlanError
 from parser.types import Column, Schema
 from planner.logical import Scan
-from sqlengine.batch import Batch, log_of
+from sqlengine.batch import Batch, empty, log_of
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.formats.registry import value_metadata
@@ -147,8 +147,8 @@ class RunningSource:
 
     def tick(self, shard: str, proctime: int, watermark: int) -> Batch:
         """An empty batch that carries time from `shard`, or from the source as a whole ('')."""
-        columns = tuple(pa.array([], c.type.arrow) for c in self._raw)
-        return Batch(self._raw, columns, 0, proctime, watermark, origin=shard)
+        tick = empty(self._raw, proctime=proctime, watermark=watermark)
+        return replace(tick, origin=shard)
 
 
 def require_bounded(sources: Iterable[RunningSource]) -> None:

@@ -72,8 +72,8 @@ class Timed(Protocol):
 
 
 class Rest(NamedTuple):
-    """How long an operator needs no tick: until one has at least this `watermark` or this
-    `proctime` (ms)."""
+    """The first tick that an operator needs: one with at least this `watermark` or this `proctime`
+    (ms)."""
 
     watermark: int = MAX_WATERMARK
     proctime: int = MAX_WATERMARK

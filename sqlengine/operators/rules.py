@@ -255,6 +255,8 @@ class RulesOperator:
         onward = self.compiled.plan.onward
         of_port = {onward[name]: rows for name, rows in rows_of.items() if name in onward}
         ports = onward.values() if self.ticks is None else self.ticks.ports(batch, of_port)
+        if len(ports) < len(onward):
+            self._counters["ticks_withheld"] += len(onward) - len(ports)
         tick = _selected(batch, _NO_ROWS) if len(ports) > len(of_port) else None
         return [
             (p, _selected(batch, of_port[p]) if p in of_port or tick is None else tick)

@@ -108,7 +108,8 @@ class Stepped:
 
     @property
     def withheld(self) -> int:
-        return self.runner.executor.resting.withheld
+        running = self.runner.executor.running.values()
+        return sum(node.context.counters["ticks_withheld"] for node in running)
 
 
 def arriving(chance: random.Random) -> Iterator[tuple[int, Batch | None]]:

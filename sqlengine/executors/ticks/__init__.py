@@ -1,1 +1,1 @@
-"""Which operators a tick reaches: those for which there is something to do."""
+"""Keeps ticks from operators that have nothing to do."""

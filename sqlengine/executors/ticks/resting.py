@@ -35,7 +35,7 @@ class Running(Protocol):
 
 @dataclass(frozen=True)
 class Branch:
-    """What is behind one port: its operators up to further sets of rules, and these. `rests`: False
+    """The readers of one filter: operators up to further sets of rules, and these. `rests`: False
     if it needs every tick."""
 
     edges: tuple[Edge, ...]
@@ -58,14 +58,13 @@ def min_rest(rests: Collection[Rest]) -> Rest:
 
 
 class Ticks:
-    """The ticks of one set of rules; see `TickFilter`. `withheld`: those that were not made.
+    """The ticks of one set of rules; see `TickFilter`.
 
     A branch is in one of three states: it needs `every` tick; it is `unsettled`, which is found out
     when a batch has no row for it, since rows and ticks change it; or it rests until an instant."""
 
     def __init__(self) -> None:
         self.branches: dict[int, Branch] = {}
-        self.withheld = 0
         self._every: set[int] = set()
         self._unsettled: set[int] = set()
         self._watermarks = Earliest[int]()
@@ -95,7 +94,6 @@ class Ticks:
                 self._proctimes.take(batch.proctime),
             )
         self._unsettled |= due - self._every
-        self.withheld += len(self.branches) - len(due)
         return sorted(due)
 
     def rest(self) -> Rest:
@@ -123,11 +121,6 @@ class Resting:
         self._sets: dict[str, Ticks] = {}
         # The branches through a node, by the set of rules and the port that they begin at.
         self._branches_of: dict[str, set[tuple[str, int]]] = {}
-
-    @property
-    def withheld(self) -> int:
-        """How many ticks were not made, of the sets of rules that run."""
-        return sum(ticks.withheld for ticks in self._sets.values())
 
     def change(self, names: Collection[str]) -> None:
         """Follows a change of the plan in these nodes: new ones, gone ones, and those with other
