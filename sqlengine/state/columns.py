@@ -75,7 +75,8 @@ def distinct(numbers: npt.NDArray[Integer]) -> npt.NDArray[Integer]:
         return numbers.copy()
     # `np.unique` hashes integers, which takes ten times as long as sorting millions of them.
     ordered = np.sort(numbers)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    found: npt.NDArray[Integer] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return found
 
 
 def validity(array: pa.Array) -> BoolArray:

@@ -4,7 +4,7 @@ comes out where each gets every tick."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -120,7 +120,11 @@ def arriving(chance: random.Random) -> Iterator[tuple[int, Batch | None]]:
         reached += chance.choice((0, 200, 200, 900, 15_000))
         times = [max(0, reached - chance.choice((0, 500, 4_000))) for _ in range(turn % 4)]
         key = f"a{chance.randrange(6)}"
-        data = {"ts": times, "k": [key] * len(times), "v": [chance.randrange(10) for _ in times]}
+        data: dict[str, Sequence[object]] = {
+            "ts": times,
+            "k": [key] * len(times),
+            "v": [chance.randrange(10) for _ in times],
+        }
         yield now, from_pydict(ROWS, data) if times else None
 
 
