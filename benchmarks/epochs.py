@@ -67,6 +67,12 @@ def run() -> Section:
         " with aggregates and a condition that no other has), for which no row comes. Over HTTP: CPU of the server for an"
         f" append of one row and for what follows of it, at {round(1 / EVERY_S)} appends a second, the job alone.",
         [Table("CPU of an epoch with one row", columns, rows)],
+        [
+            (
+                "The window alone has no filter before it; with the others one set of rules is"
+                " evaluated for its row."
+            ),
+        ],
     )
 
 
