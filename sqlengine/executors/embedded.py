@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from planner.graph.families import FAMILY, FamilyPlan, with_families
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import LogicalPlan, Scan
 from sqlengine.batch import Batch, Writers, empty, merge_runs
@@ -21,6 +22,13 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import EpochRecord, Resumption
+from sqlengine.executors.family_state import (
+    Arrivals,
+    absorb_member,
+    arrivals,
+    leave,
+    single_table,
+)
 from sqlengine.executors.measures.waiting import Waiting, waiting_in
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
@@ -58,10 +66,17 @@ class RunningNode:
 
 @dataclass
 class PreparedPlan:
-    """A plan prepared beside the stream, with the operators to add or replace."""
+    """A plan prepared beside the stream, with the operators to add or replace. `run`: the plan with
+    its families, which is what runs."""
 
     plan: PhysicalPlan
+    run: FamilyPlan
     operators: dict[str, Operator] = field(default_factory=dict)
+
+    @property
+    def new_nodes(self) -> list[str]:
+        """The nodes of `plan` with an operator to add or replace, without those of families."""
+        return [name for name in self.operators if name in self.plan.nodes]
 
 
 @dataclass(frozen=True)
@@ -106,15 +121,18 @@ class EmbeddedExecutor:
 
     `running`: operators by node. `tables`: all state by full table name. `errors`: rows in error
     since the last `take_errors`. `guard`: knows which node runs, and ends a step that must
-    not go on. `seconds`: its time of each node. `in_tasks`: tasks of Spark have the state."""
+    not go on. `seconds`: its time of each node. `in_tasks`: tasks of Spark have the state. `run`:
+    the plan with families, by whose nodes all that is named here goes; `plan` has those of jobs."""
 
     in_tasks: ClassVar[bool] = False
+    has_families: ClassVar[bool] = True
 
     def __init__(self, factory: OperatorFactory, guard: StepGuard | None = None) -> None:
         self.factory = factory
         self.guard = guard or StepGuard()
         self.seconds = self.guard.seconds
         self.plan = PhysicalPlan()
+        self.run = FamilyPlan()
         self.running: dict[str, RunningNode] = {}
         self.firing = FiringLimit()
         self.tables: dict[str, KeyedTable] = {}
@@ -135,8 +153,9 @@ class EmbeddedExecutor:
     def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
         """Builds the operators that the plan needs and that do not run as they are. Compiles
         patterns, so it may take seconds."""
-        prepared = PreparedPlan(plan)
-        for node in self._changed_nodes(plan):
+        enabled = self.has_families and self.factory.families
+        prepared = PreparedPlan(plan, with_families(plan, enabled=enabled))
+        for node in self._changed_nodes(prepared.run.plan):
             current = self.running.get(node.id)
             if current is None or not self.factory.reusable(current.node, node):
                 previous = current.operator if current else None
@@ -148,18 +167,27 @@ class EmbeddedExecutor:
         closed and lose theirs; new ones open with the tables that `state` has for them.
 
         ServiceError where an operator keeps other tables than were restored for it."""
+        plan, come = prepared.run.plan, self._arrivals(prepared.run, state)
+        state = replace(state, tables=come.tables)
         # Before the old nodes go: their tables would be dropped with them.
-        taken_over = self._take_over_tables(prepared.plan, state.inherited)
-        self._remove_nodes(prepared.plan)
-        for node in self._changed_nodes(prepared.plan):
+        taken_over = {**self._take_over_tables(plan, state.inherited), **come.single}
+        self._leave_families(prepared.run)
+        self._remove_nodes(plan)
+        for node in self._changed_nodes(plan):
             current, new = self.running.get(node.id), prepared.operators.get(node.id)
             if current is None:
-                self.running[node.id] = self._add_node(prepared, node, state, taken_over)
+                versions = come.versions | dict(state.created_at_version)
+                version = versions.get(node.id, plan.version)
+                self.running[node.id] = self._add_node(prepared, node, state, taken_over, version)
             else:
                 self._settle_late_rows(current)
                 operator = current.operator if new is None else self._replace(current, new)
                 self.running[node.id] = RunningNode(node, operator, current.context)
-        self.plan = prepared.plan
+        self.plan, self.run = prepared.plan, prepared.run
+        for name, members in come.members.items():
+            for number, tables in members:
+                for local, rows in tables.items():
+                    absorb_member(self.tables_here(name)[local], number, rows)
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
         if state.inherited:
             self._announce_inheritance(state.inherited)
@@ -168,17 +196,32 @@ class EmbeddedExecutor:
         """Collects the tables that new nodes take over: the last heir of a node that goes gets the
         tables themselves, all others get copies."""
         taken: dict[str, dict[str, KeyedTable]] = {}
+        alone = {n: s for n, s in inherited.items() if n in plan.nodes and s in self.running}
         # A later heir overwrites an earlier one: `last` is the one that needs no copy.
-        last = {source: node for node, source in inherited.items() if source not in plan.nodes}
-        for node, source in inherited.items():
+        last = {source: node for node, source in alone.items() if source not in plan.nodes}
+        for node, source in alone.items():
             if last.get(source) != node:
                 taken[node] = self.running[source].context.copy()
         return taken | {
             node: self.running[source].context.hand_over() for source, node in last.items()
         }
 
+    def _arrivals(self, run: FamilyPlan, state: InitialState) -> Arrivals:
+        created = state.created_at_version
+
+        def find(node: str) -> dict[str, KeyedTable] | None:
+            return self.tables_of(node) if self.runs(node) else None
+
+        return arrivals(run, self.run, state.tables, created, find, state.inherited)
+
+    def _leave_families(self, run: FamilyPlan) -> None:
+        for name, family in self.run.families.items():
+            if name in run.families:
+                leave(family, run.families[name], self.tables_here(name).values())
+
     def _remove_nodes(self, plan: PhysicalPlan) -> None:
-        for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
+        gone = self.run.plan.nodes.difference(plan.nodes)
+        for name in [n for n in gone if n not in plan.nodes]:
             node = self.running.pop(name)
             self.retired.update(node.context.counters)
             self.seconds.pop(name, None)
@@ -194,8 +237,8 @@ class EmbeddedExecutor:
         node: PhysicalNode,
         state: InitialState,
         taken_over: _TakenOver,
+        version: int,
     ) -> RunningNode:
-        version = state.created_at_version.get(node.id, prepared.plan.version)
         inherited = taken_over.get(node.id)
         context = NodeContext(
             node.id,
@@ -245,7 +288,7 @@ class EmbeddedExecutor:
 
     def _changed_nodes(self, plan: PhysicalPlan) -> list[PhysicalNode]:
         """The nodes of the plan that differ from those that run, producers first."""
-        names = plan.nodes.difference(self.plan.nodes)
+        names = plan.nodes.difference(self.run.plan.nodes)
         # Only what differs is visited: a graph may have many thousands of nodes, and a change a
         # few.
         return sorted((plan.nodes[n] for n in names if n in plan.nodes), key=lambda n: n.rank)
@@ -253,8 +296,17 @@ class EmbeddedExecutor:
     # ---- state -----------------------------------------------------------------------------------
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
-        """The tables of a node by the operator's names; none if it keeps none or does not run."""
-        return self.tables_here(node)
+        """The tables of a node by the operator's names; none if it keeps none or does not run. Of
+        a member of a family copies of its own."""
+        if node not in self.run.member_of:
+            return self.tables_here(node)
+        family, number = self.run.member_of[node]
+        tables = self.tables_here(family.state)
+        return {name: single_table(table, number) for name, table in tables.items()}
+
+    def runs(self, node: str) -> bool:
+        """True if a node runs, alone or in a family."""
+        return node in self.running or node in self.run.member_of
 
     def sizes_of(self, node: str) -> dict[str, tuple[int, int]]:
         """The rows and bytes of each table of a node, by the operator's names."""
@@ -267,6 +319,9 @@ class EmbeddedExecutor:
 
     def layouts(self, node: str) -> dict[str, str]:
         """The layout of each table of a running node, by the table's name."""
+        if node in self.run.member_of:
+            tables = self.tables_here(self.run.member_of[node][0].state)
+            return {name: single_table(table).layout for name, table in tables.items()}
         return {name: table.layout for name, table in self.tables_here(node).items()}
 
     def waiting(self) -> dict[str, Waiting]:
@@ -276,7 +331,10 @@ class EmbeddedExecutor:
 
     def created_at_version(self) -> dict[str, int]:
         """The graph version that created each node with tables."""
-        return dict(map(creation_version, self.tables))
+        alone = (name for name in self.tables if not name.startswith(FAMILY))
+        nodes = self.plan.graph.nodes
+        members = {node: nodes[node].created_at_version for node in self.run.member_of}
+        return dict(map(creation_version, alone)) | members
 
     def next_timer(self) -> int | None:
         """The earliest processing time (ms) at which an operator wants a tick; None if none
@@ -431,7 +489,9 @@ class EmbeddedExecutor:
                 rows = 0
             rows += _weight(result)
             if port in (ERROR_PORT, FATAL_ERROR_PORT):
-                letters = with_source(result, current.node, self.running[work.source].node)
+                family = self.run.nodes.get(current.node.id)
+                source = self.running[work.source].node
+                letters = with_source(result, current.node, source, family)
                 self.errors.append((port, letters))
             else:
                 self._route(current, port, result, work)

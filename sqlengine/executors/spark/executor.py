@@ -107,6 +107,7 @@ class SparkExecutor(EmbeddedExecutor):
     TaskFailed from there where a task fails: nothing of the epoch has been written."""
 
     in_tasks: ClassVar[bool] = True
+    has_families: ClassVar[bool] = False
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
         super().__init__(options.factory, guard)
