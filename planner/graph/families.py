@@ -14,7 +14,7 @@ without families."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
@@ -65,9 +65,11 @@ class FamilyTail(RulesPlan):
 
 @dataclass(frozen=True)
 class Family:
-    """Members that run as one, by number. `state`: the node in which their state is."""
+    """Members that run as one, by number. `head`: the set of rules that has their filters; `state`:
+    the node in which their state is."""
 
     id: str
+    head: str
     state: str
     members: Mapping[int, Member]
 
@@ -83,9 +85,11 @@ class FamilyPlan:
     nodes: Mapping[str, Family] = field(default_factory=dict)
 
 
-def with_families(plan: PhysicalPlan, *, enabled: bool = True) -> FamilyPlan:
-    """Returns the plan with families instead of their members' operations. A plan that runs in
-    parts has none."""
+def with_families(
+    plan: PhysicalPlan, apart: Collection[str] = (), *, enabled: bool = True
+) -> FamilyPlan:
+    """Returns the plan with families instead of their members' operations, but for those that are
+    to stay `apart`, by id. A plan that runs in parts has none."""
     if not enabled or plan.undistributed is not None:
         return FamilyPlan(plan)
     put: dict[str, PhysicalNode] = {}
@@ -96,7 +100,10 @@ def with_families(plan: PhysicalPlan, *, enabled: bool = True) -> FamilyPlan:
         if not isinstance(head.plan, RulesPlan) or len(head.plan.onward) < LEAST:
             continue
         for name, members in _alike(plan, head):
-            family = Family(name, f"{name}:{_place_of_state(members[0])}", _numbered(members))
+            if name in apart:
+                continue
+            state = f"{name}:{_place_of_state(members[0])}"
+            family = Family(name, head.id, state, {m.number: m for m in members})
             made = _nodes_of(plan, family, members)
             head = _with_member_port(head, members, made[0].id)
             put |= {node.id: node for node in made}
@@ -118,6 +125,11 @@ def number_of(node: str) -> int:
     """Returns the number of the member whose state belongs to a node: the same after a restart, and
     in each process."""
     return int.from_bytes(blake2b(node.encode(), digest_size=8).digest()) >> 1
+
+
+def family_of(node: str) -> str:
+    """Returns the id of the family to which a node belongs, by its name."""
+    return node.rpartition(":")[0]
 
 
 # ---- members -------------------------------------------------------------------------------------
@@ -207,10 +219,6 @@ def _routes(plan: PhysicalPlan, writer: str, rule: str, items: Items) -> tuple[R
 
 
 # ---- families ------------------------------------------------------------------------------------
-
-
-def _numbered(members: Iterable[Member]) -> Mapping[int, Member]:
-    return {m.number: m for m in members}
 
 
 def _place_of_state(member: Member) -> int:

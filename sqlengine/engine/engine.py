@@ -164,7 +164,7 @@ class Engine:
         self._lifecycle = self._changes.lifecycle
         self._failures.open(self.graphs, self._lifecycle)
         self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
-        self._reopening = Reopening(self.graphs.unavailable, self._spark.session, self._reopen)
+        self._reopening = Reopening(self.graphs.unavailable, self._await_spark, self._reopen)
         self._isolation = Isolation(
             self._registry, self.graphs, self._migrations, self._lifecycle, machine.threads.now
         )
@@ -523,8 +523,15 @@ class Engine:
             self._migrations.remove_obsolete()
             self.savepoints.remove_unfinished()
 
+    def _await_spark(self) -> None:
+        """Raises SqlError while graphs stand still for which Spark is not there."""
+        standing = map(self.graphs.by_name.get, self.graphs.unavailable())
+        if any(g is not None and g.executor.in_tasks for g in standing):
+            self._spark.session()
+
     def _reopen(self) -> None:
-        """Recovers the graphs that stood still while Spark was away (the thread of changes)."""
+        """Recovers the graphs that stood still for want of Spark, or to take a family apart (the
+        thread of changes)."""
         self.graphs.reopen_unavailable()
         if not self._settled and not self.graphs.unavailable():
             self._settle()

@@ -108,12 +108,13 @@ P = TypeVar("P", bound=LogicalPlan)
 class OperatorFactory:
     """Builds operators. `options` are those of rule sets; `any_times`: times in records may be
     of any standard, where a table names none; `families`: equal operations of many jobs run as
-    one."""
+    one, but for those that have failed, which run `apart`, by id."""
 
     def __init__(
         self, options: Options | None = None, *, any_times: bool = False, families: bool = True
     ) -> None:
         self.families = families
+        self.apart: set[str] = set()
         self._options = options or Options()
         self._any_times = any_times
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar
@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from planner.graph.families import FAMILY, FamilyPlan, with_families
+from planner.graph.families import FAMILY, Family, FamilyPlan, with_families
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.logical import LogicalPlan, Scan
 from sqlengine.batch import Batch, Writers, empty, merge_runs
@@ -22,14 +22,16 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import EpochRecord, Resumption
+from sqlengine.executors.failures import FamilyFailed, OperatorFailed
 from sqlengine.executors.family_state import (
     Arrivals,
     absorb_member,
     arrivals,
     leave,
+    share_of,
     single_table,
 )
-from sqlengine.executors.measures.waiting import Waiting, waiting_in
+from sqlengine.executors.measures.waiting import Waiting, waiting_in, waiting_of_members
 from sqlengine.executors.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.task_state import TaskState
@@ -154,7 +156,8 @@ class EmbeddedExecutor:
         """Builds the operators that the plan needs and that do not run as they are. Compiles
         patterns, so it may take seconds."""
         enabled = self.has_families and self.factory.families
-        prepared = PreparedPlan(plan, with_families(plan, enabled=enabled))
+        run = with_families(plan, self.factory.apart, enabled=enabled)
+        prepared = PreparedPlan(plan, run)
         for node in self._changed_nodes(prepared.run.plan):
             current = self.running.get(node.id)
             if current is None or not self.factory.reusable(current.node, node):
@@ -216,8 +219,11 @@ class EmbeddedExecutor:
 
     def _leave_families(self, run: FamilyPlan) -> None:
         for name, family in self.run.families.items():
-            if name in run.families:
-                leave(family, run.families[name], self.tables_here(name).values())
+            if name not in run.families:
+                continue
+            self._settle_late_rows(self.running[name])
+            for number in leave(family, run.families[name], self.tables_here(name).values()):
+                self.running[name].context.counters.pop(f"{LATE_ROWS}/{number}", None)
 
     def _remove_nodes(self, plan: PhysicalPlan) -> None:
         gone = self.run.plan.nodes.difference(plan.nodes)
@@ -274,12 +280,20 @@ class EmbeddedExecutor:
 
     def _settle_late_rows(self, node: RunningNode) -> None:
         """Credits the late rows of a node to its jobs, which are others from now on."""
-        if late := self._unsettled(node):
-            self._late.update(dict.fromkeys(node.node.jobs, late))
-            self._settled[node.node.id] = node.context.counters[LATE_ROWS]
+        for name, jobs, rows in self._late_rows(node):
+            self._late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
+            self._settled[name] = rows
 
-    def _unsettled(self, node: RunningNode) -> int:
-        return node.context.counters[LATE_ROWS] - self._settled.get(node.node.id, 0)
+    def _late_rows(self, node: RunningNode) -> Iterator[tuple[str, frozenset[str], int]]:
+        """Yields the late rows of a node, or of each member of a family that has any: by the node
+        that is theirs, with its jobs."""
+        counters, family = node.context.counters, self.run.families.get(node.node.id)
+        if family is None:
+            counted = [(node.node.id, node.node.jobs, counters[LATE_ROWS])]
+        else:
+            names = ((m, f"{LATE_ROWS}/{number}") for number, m in family.members.items())
+            counted = [(m.state, m.jobs, counters[name]) for m, name in names if name in counters]
+        yield from (entry for entry in counted if entry[2])
 
     def _announce_inheritance(self, inherited: Mapping[str, str]) -> None:
         for node in self.running.values():
@@ -309,7 +323,12 @@ class EmbeddedExecutor:
         return node in self.running or node in self.run.member_of
 
     def sizes_of(self, node: str) -> dict[str, tuple[int, int]]:
-        """The rows and bytes of each table of a node, by the operator's names."""
+        """The rows and bytes of each table of a node, by the operator's names. A member of a family
+        has its rows' share of the bytes."""
+        if node in self.run.member_of:
+            family, number = self.run.member_of[node]
+            tables = self.tables_here(family.state)
+            return {name: share_of(table, number) for name, table in tables.items()}
         return {name: (len(table), table.bytes) for name, table in self.tables_of(node).items()}
 
     def tables_here(self, node: str) -> dict[str, KeyedTable]:
@@ -326,8 +345,13 @@ class EmbeddedExecutor:
 
     def waiting(self) -> dict[str, Waiting]:
         """Returns what operations keep until a later watermark, by node."""
-        found = {n: waiting_in(r.node, self.tables_here(n)) for n, r in self.running.items()}
-        return {name: waits for name, waits in found.items() if waits is not None}
+        alone = (n for n in self.running if n not in self.run.families)
+        found = {n: waiting_in(self.running[n].node, self.tables_here(n)) for n in alone}
+        waiting = {name: waits for name, waits in found.items() if waits is not None}
+        for name, family in self.run.families.items():
+            by_number = waiting_of_members(self.running[name].node, self.tables_here(name))
+            waiting |= {family.members[n].state: waits for n, waits in by_number.items()}
+        return waiting
 
     def created_at_version(self) -> dict[str, int]:
         """The graph version that created each node with tables."""
@@ -467,6 +491,11 @@ class EmbeddedExecutor:
                 outer = self.guard.enter(current.node)
                 self._run_node(current, work.inputs.pop(name), work)
                 self.guard.leave(outer)
+        except OperatorFailed as error:
+            self.guard.interrupts.permitted = False
+            self.guard.interrupts.take_back()
+            family = self.run.nodes.get(error.node)
+            raise error if family is None else FamilyFailed(family.id, str(error)) from error
         except BaseException:
             # What is undone from here on is not the operator's. First a plain write: a call could
             # be interrupted before it.
@@ -529,9 +558,25 @@ class EmbeddedExecutor:
         them. Any thread."""
         late = Counter(self._late)
         for node in list(self.running.values()):
-            if rows := self._unsettled(node):
-                late.update(dict.fromkeys(node.node.jobs, rows))
+            for name, jobs, rows in self._late_rows(node):
+                late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
         return late
+
+    def late_rows(self) -> dict[str, int]:
+        """Returns the rows dropped as late so far, by node. Any thread."""
+        nodes = list(self.running.values())
+        return {name: rows for node in nodes for name, _, rows in self._late_rows(node)}
+
+    def rows_of_members(self, family: Family) -> Counter[str]:
+        """Returns the rows that a family has had so far, by job; where jobs share a member, for
+        each of them. Any thread."""
+        rows: Counter[str] = Counter()
+        head = self.running.get(family.head)
+        if head is not None and isinstance(head.operator, RulesOperator):
+            passed = dict(head.operator.passed)
+            for member in family.members.values():
+                rows.update(dict.fromkeys(member.jobs, passed.get(member.rule, 0)))
+        return rows
 
     def node_seconds(self) -> dict[str, float]:
         """Returns the time of operators by node, that which jobs share. Any thread."""

@@ -102,14 +102,21 @@ def arrivals(
     return found
 
 
-def leave(family: Family, after: Family | None, tables: Iterable[KeyedTable]) -> None:
-    """Removes the rows of members that a family has no more."""
-    gone = family.members.keys() - (after.members.keys() if after is not None else set())
+def share_of(table: KeyedTable, number: int) -> tuple[int, int]:
+    """Returns the rows of one member in a family's table, and their share of its bytes."""
+    rows = len(slots_of(table, number))
+    return rows, table.bytes * rows // max(len(table), 1)
+
+
+def leave(family: Family, after: Family, tables: Iterable[KeyedTable]) -> set[int]:
+    """Removes the rows of members that a family has no more; returns their numbers."""
+    gone = family.members.keys() - after.members.keys()
     for table in tables:
         slots = table.live() if gone else np.empty(0, np.int64)
         if len(slots):
             of_gone = np.isin(_numbers(table, slots), np.array(sorted(gone), np.int64))
             table.remove(slots[of_gone])
+    return gone
 
 
 def _of_store(
