@@ -138,7 +138,7 @@ class Engine:
             config,
             machine,
             self.broker,
-            OperatorFactory(machine.rules(config), any_times=True),
+            OperatorFactory(machine.rules(config), any_times=True, families=config.families),
             open_stores(self.broker, config, machine),
             self._registry.fails_on_error,
             self._failures.report,

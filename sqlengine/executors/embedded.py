@@ -181,7 +181,9 @@ class EmbeddedExecutor:
             if current is None:
                 versions = come.versions | dict(state.created_at_version)
                 version = versions.get(node.id, plan.version)
-                self.running[node.id] = self._add_node(prepared, node, state, taken_over, version)
+                self.running[node.id] = self._add_node(
+                    prepared, node, state, taken_over, version, split=come.split
+                )
             else:
                 self._settle_late_rows(current)
                 operator = current.operator if new is None else self._replace(current, new)
@@ -224,6 +226,7 @@ class EmbeddedExecutor:
             self._settle_late_rows(self.running[name])
             for number in leave(family, run.families[name], self.tables_here(name).values()):
                 self.running[name].context.counters.pop(f"{LATE_ROWS}/{number}", None)
+                self._settled.pop(family.members[number].state, None)
 
     def _remove_nodes(self, plan: PhysicalPlan) -> None:
         gone = self.run.plan.nodes.difference(plan.nodes)
@@ -232,7 +235,8 @@ class EmbeddedExecutor:
             self.retired.update(node.context.counters)
             self.seconds.pop(name, None)
             self._settle_late_rows(node)
-            self._settled.pop(name, None)
+            for counted, _, _ in self._late_rows(node):  # by other counters, if it comes again
+                del self._settled[counted]
             self.firing.waiting.pop(name, None)
             self._retire(node)
             node.context.drop()
@@ -244,6 +248,8 @@ class EmbeddedExecutor:
         state: InitialState,
         taken_over: _TakenOver,
         version: int,
+        *,
+        split: bool,
     ) -> RunningNode:
         inherited = taken_over.get(node.id)
         context = NodeContext(
@@ -258,7 +264,7 @@ class EmbeddedExecutor:
         operator = prepared.operators.get(node.id) or self.factory.build(node, None)
         self._open(operator, node.id, context)
         if node.id in state.created_at_version:
-            context.check_complete()
+            context.check_complete(may_lack_all=split)
         return RunningNode(node, operator, context)
 
     def _replace(self, current: RunningNode, new: Operator) -> Operator:

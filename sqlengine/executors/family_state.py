@@ -29,12 +29,14 @@ class Arrivals:
 
     `members`: rows of members by the node of their family, with their numbers. `single`: tables of
     nodes that were members. `tables`: restored tables by full name, for all other nodes, and
-    `versions` the versions of families that are restored as they are."""
+    `versions` those of families. `split`: restored members of families run alone, whose tables are
+    not among these where they have no rows."""
 
     members: dict[str, list[tuple[int, Rows]]] = field(default_factory=dict)
     single: dict[str, dict[str, KeyedTable]] = field(default_factory=dict)
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
+    split: bool = False
 
 
 def slots_of(table: KeyedTable, number: int) -> IntArray:
@@ -84,7 +86,7 @@ def arrivals(
     single tables that a node has now, None where it runs not. `inherited`: new nodes by those whose
     state they take over."""
     tables, versions = _of_store(run, restored, created)
-    found = Arrivals(tables=tables, versions=versions)
+    found = Arrivals(tables=tables, versions=versions, split=not restored.keys() <= tables.keys())
     by_node = _by_node(tables, created)
     for node, (family, number) in run.member_of.items():
         known = before.member_of.get(node)
@@ -135,16 +137,25 @@ def _of_store(
         numbers = set(rows[MEMBER].to_pylist())
         alone = family is None or any(m.state in single for m in family.members.values())
         if family is None or alone or not numbers <= family.members.keys():
-            tables |= _split(name, rows, created)
+            tables |= _split(name, rows, created, _numbers_in(restored, node))
+            versions[node] = version + 1  # the names of tables that are made anew are not stored
         else:
             tables[name], versions[node] = rows, version
     return tables, versions
 
 
-def _split(name: str, rows: pa.Table, created: Mapping[str, int]) -> Iterator[tuple[str, pa.Table]]:
+def _numbers_in(restored: Mapping[str, pa.Table], node: str) -> list[int]:
+    """Returns the numbers of members that have rows in any table of a family."""
+    tables = [rows[MEMBER] for name, rows in restored.items() if _node(name) == node]
+    return sorted(set().union(*(pc.unique(column).to_pylist() for column in tables)))
+
+
+def _split(
+    name: str, rows: pa.Table, created: Mapping[str, int], numbers: Iterable[int]
+) -> Iterator[tuple[str, pa.Table]]:
     """Yields the parts of a family's table that belong to nodes alone, by full name."""
     owners = {number_of(node): f"{node}@{version}" for node, version in created.items()}
-    for number in pc.unique(rows[MEMBER]).to_pylist():
+    for number in numbers:
         part = rows.filter(pc.equal(rows[MEMBER], number))
         yield f"{owners[number]}/{local_name(name)}", _without(part, MEMBER, SEQUENCE, BUCKET)
 

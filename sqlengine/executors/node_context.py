@@ -63,10 +63,12 @@ class NodeContext:
                 _fill(table, self._restored[full])
         return self._tables[full]
 
-    def check_complete(self) -> None:
+    def check_complete(self, *, may_lack_all: bool) -> None:
         """Raises ServiceError if the operator keeps other tables than were restored for it: rows
-        would be lost in silence."""
+        would be lost in silence. A member of a family may have had rows in none."""
         stored = {name for name in self._restored if name.startswith(f"{self._owner}/")}
+        if may_lack_all and not stored:
+            return
         for name in sorted(stored.symmetric_difference(self._names)):
             raise ServiceError(
                 f"state of table '{name}' is"

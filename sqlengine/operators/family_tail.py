@@ -88,9 +88,10 @@ class FamilyTailOperator(RulesOperator):
             own = np.flatnonzero(self._shape_of[rules] == shape)
             kept = self._true(batch, rows[own], rules[own], output)
             matched.append((rows[own][kept], rules[own][kept]))
-        if not matched:
+        found = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in matched)])
+        if not len(found):
             return {}
-        found, of = (np.concatenate(parts) for parts in zip(*matched, strict=True))
+        of = np.concatenate([rules for _, rules in matched])
         order = np.lexsort((found, of))
         numbers, starts = np.unique(of[order], return_index=True)
         parts = np.split(found[order], starts[1:])

@@ -45,11 +45,16 @@ class Checkpointer:
         self._flight: tuple[Future[None], Position, dict[str, TableDelta]] | None = None
 
     def adopt(
-        self, position: Position, tables: Mapping[str, KeyedTable], known: Collection[str]
+        self,
+        position: Position,
+        tables: Mapping[str, KeyedTable],
+        known: Collection[str] | None = None,
     ) -> None:
-        """Takes the tables that the store knows as equal to what it holds, after a recovery."""
+        """Takes the tables that the store knows (all, unless names are given) as equal to what it
+        holds, after a recovery."""
+        names = tables.keys() if known is None else known
         self.stored = position
-        self._since = {name: tables[name].version if name in tables else 0 for name in known}
+        self._since = {name: tables[name].version if name in tables else 0 for name in names}
         self._writes = {name: table.writes for name, table in tables.items()}
 
     def changed_rows(self, tables: Mapping[str, KeyedTable]) -> int:
