@@ -85,6 +85,10 @@ class FamilyPlan:
     nodes: Mapping[str, Family] = field(default_factory=dict)
 
 
+# Nothing runs in families.
+ALONE: Final = FamilyPlan()
+
+
 def with_families(
     plan: PhysicalPlan, apart: Collection[str] = (), *, enabled: bool = True
 ) -> FamilyPlan:

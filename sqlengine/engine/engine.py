@@ -421,6 +421,7 @@ class Engine:
             planned.settings,
             once=once,
             stages=stages_of_job(graph, name),
+            families=graph.executor.run,
         )
         job = self.job(name)
         if not self.config.instances and job.graph == MAIN and self.config.target == "embedded":
@@ -434,7 +435,12 @@ class Engine:
         planned = self._traced(name)
         graph = self.graphs.of(name)
         explained = explain_sinks_json(
-            planned.sinks, planned.traces, graph.runner.graph, name, stages_of_job(graph, name)
+            planned.sinks,
+            planned.traces,
+            graph.runner.graph,
+            name,
+            stages_of_job(graph, name),
+            graph.executor.run,
         )
         return {"delivery": self.config.delivery, **explained}
 

@@ -8,9 +8,11 @@ from typing import TypeAlias
 from msgspec import to_builtins
 
 from planner.explain import explain, explain_json
+from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.rule_sets import RulesPlan
+from planner.graph.takeover import name_of
 from planner.graph.two_phases import split_aggregates
 from planner.logical import LogicalPlan, Sink
 from planner.plan import Trace
@@ -50,11 +52,12 @@ def explain_sinks(
     *,
     once: bool = True,
     stages: Sequence[StageView] = (),
+    families: FamilyPlan = ALONE,
 ) -> str:
     """The plan as text after every arrow: bound, after each step and pass that changed it, merged
     into `graph`, with the guarantee of each sink, and as operators that run, on Spark in these
-    `stages`; then why rows may be processed twice, where the server does not deliver them
-    `once`."""
+    `stages`, or in `families`; then why rows may be processed twice, where the server does not
+    deliver them `once`."""
     merged = merge(graph or Graph(), {job: sinks})
     sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace]
     sections.append(
@@ -63,6 +66,8 @@ def explain_sinks(
     if deliveries := deliveries_of(sinks, once=once):
         sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
     sections.append("== operators ==\n" + _physical_text(lower(merged), job))
+    if together := _family_text(merged, job, families):
+        sections.append("== in families, with equal operations of other jobs ==\n" + together)
     if stages:  # they say which aggregates have two phases
         sections.append("== stages on Spark ==\n" + stages_text(stages))
     else:
@@ -101,6 +106,7 @@ def explain_sinks_json(
     graph: Graph | None = None,
     job: str = "",
     stages: Sequence[StageView] = (),
+    families: FamilyPlan = ALONE,
 ) -> Json:
     """The arrows of `explain_sinks` as JSON."""
     merged = merge(graph or Graph(), {job: sinks})
@@ -120,6 +126,7 @@ def explain_sinks_json(
                 "label": n.plan.label,
                 "inputs": list(n.inputs),
                 "shared_with": sorted(n.jobs - {job}),
+                "family": size_of_family(families, n.id),
             }
             for n in nodes
         ],
@@ -154,6 +161,22 @@ def _graph_text(graph: Graph, job: str) -> str:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         lines.append(f"{line}  [shared with {', '.join(others[:3])}{more}]" if others else line)
     return "\n".join(lines)
+
+
+def size_of_family(families: FamilyPlan, node: str) -> int:
+    """Returns the number of members of the family in which a node keeps its state; 0 for none."""
+    known = families.member_of.get(node)
+    return 0 if known is None else len(known[0].members)
+
+
+def _family_text(graph: Graph, job: str, families: FamilyPlan) -> str:
+    """A line for each operation of a job whose state is in that of a family."""
+    sizes = {name: size_of_family(families, name) for name in graph.jobs[job]}
+    return "\n".join(
+        f"{name[:8]} {name_of(graph.nodes[name].plan)}  [family of {size}]"
+        for name, size in sizes.items()
+        if size
+    )
 
 
 def _physical_text(plan: PhysicalPlan, job: str) -> str:

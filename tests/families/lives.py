@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
+from parser.errors import SqlError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from tests.engine.by_hand import die, step
@@ -40,7 +42,11 @@ SHAPES = {
     "all": """INSERT INTO outs SELECT '{name}', host, SUM(n) OVER (PARTITION BY host ORDER BY ts) FROM (
         SELECT host, id AS n, ts FROM events WHERE {where})""",
 }
+WHERE = ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
 LATE = "SET 'job.late-rows' = 'dead-letter';"
+
+
+Action: TypeAlias = Callable[["Life"], object]
 
 
 @dataclass
@@ -76,6 +82,14 @@ class Life:
         self.engine.close()
         self.families = families
         self.open()
+
+    def do(self, action: Action) -> str | None:
+        """Does something; returns the error with which it was refused."""
+        try:
+            action(self)
+        except SqlError as error:
+            return error.message
+        return None
 
     def append(self, lines: list[bytes]) -> None:
         self.engine.broker.append("events", 0, lines, timestamp_ms=0)
@@ -114,60 +128,82 @@ class Life:
         return late
 
 
-Action = Callable[[Life], object]
+class Script:
+    """What happens in a life, drawn by a seed: `made` has it in order, with a text for each."""
+
+    def __init__(self, seed: int) -> None:
+        self.made: list[tuple[str, Action]] = []
+        self._chance = random.Random(seed)
+        self._jobs: dict[str, str] = {}  # the shape of each
+        self._clock = 1_000
+
+    def draw(self) -> None:
+        """Adds something that happens."""
+        may_remove = 2 if len(self._jobs) > 2 else 0
+        simple = [
+            lambda: self._do("kill", Life.kill),
+            lambda: self._do("checkpoint", Life.checkpoint),
+        ]
+        kinds = [self.rows, self.add, self.change, self.remove, *simple, self.move, self.stop]
+        self._chance.choices(kinds, [10, 3, 2, may_remove, 1, 2, 1, 1])[0]()
+
+    def add(self) -> None:
+        name = f"j{len(self.made)}"
+        self._jobs[name] = self._chance.choice(list(SHAPES))
+        sql = self._text(name)
+        self._do(f"add {name}: {sql}", lambda life: life.engine.submit(name, sql))
+
+    def change(self) -> None:
+        name = self._any()
+        keep = "SET 'job.state' = 'keep';" if self._chance.random() < 0.5 else ""
+        sql = keep + self._text(name)
+        self._do(f"change {name}: {sql}", lambda life: life.engine.submit(name, sql))
+
+    def remove(self) -> None:
+        name = self._any()
+        del self._jobs[name]
+        self._do(f"remove {name}", lambda life: life.engine.remove(name))
+
+    def move(self) -> None:
+        name = self._any()
+        self._do(f"isolate {name}", lambda life: life.engine.isolate(name))
+        self.rows()
+        self._do(f"merge {name}", lambda life: life.engine.merge(name))
+
+    def stop(self) -> None:
+        name = self._any()
+        self._do(f"stop {name}", lambda life: life.engine.stop_job(name))
+        self.rows()
+        self._do(f"start {name}", lambda life: life.engine.start_job(name))
+
+    def rows(self) -> None:
+        chance, lines = self._chance, []
+        for _ in range(chance.choice([1, 3, 40])):
+            self._clock += chance.choice([0, 10, 100, 700])
+            at = self._clock - chance.choice([0, 0, 0, 50, 1500])
+            event = {"id": chance.randrange(20), "ms": at, "host": f"h{chance.randrange(3)}"}
+            lines.append(json.dumps(event).encode())
+        self._do(f"{len(lines)} rows", lambda life: life.append(lines))
+
+    def _do(self, text: str, action: Action) -> None:
+        self.made.append((text, action))
+
+    def _any(self) -> str:
+        return self._chance.choice(list(self._jobs))
+
+    def _text(self, name: str) -> str:
+        where = self._chance.choice(WHERE).format(self._chance.randrange(3))
+        late = LATE if self._chance.random() < 0.3 else ""
+        shape = SHAPES[self._jobs[name]]
+        return late + shape.format(name=name, where=where, least=self._chance.randrange(4))
 
 
 def actions(seed: int, count: int) -> list[tuple[str, Action]]:
-    """What happens in a life, in order, with a text for each."""
-    chance = random.Random(seed)
-    jobs: dict[str, str] = {}
-    made: list[tuple[str, Action]] = []
-    clock = [1_000]
-
-    def text(name: str, shape: str) -> str:
-        where = chance.choice(
-            ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
-        ).format(chance.randrange(3))
-        late = LATE if chance.random() < 0.3 else ""
-        return late + SHAPES[shape].format(name=name, where=where, least=chance.randrange(4))
-
-    def add() -> None:
-        name = f"j{len(made)}"
-        jobs[name] = chance.choice(list(SHAPES))
-        sql = text(name, jobs[name])
-        made.append((f"add {name}: {sql}", lambda life: life.engine.submit(name, sql)))
-
-    def change() -> None:
-        name = chance.choice(list(jobs))
-        sql = text(name, jobs[name])
-        keep = f"SET 'job.state' = 'keep'; {sql}" if chance.random() < 0.5 else sql
-        made.append((f"change {name}: {keep}", lambda life: life.engine.submit(name, keep)))
-
-    def remove() -> None:
-        name = chance.choice(list(jobs))
-        del jobs[name]
-        made.append((f"remove {name}", lambda life: life.engine.remove(name)))
-
-    def rows() -> None:
-        lines = []
-        for _ in range(chance.choice([1, 3, 40])):
-            clock[0] += chance.choice([0, 10, 100, 700])
-            at = clock[0] - chance.choice([0, 0, 0, 50, 1500])
-            event = {"id": chance.randrange(20), "ms": at, "host": f"h{chance.randrange(3)}"}
-            lines.append(json.dumps(event).encode())
-        made.append((f"{len(lines)} rows", lambda life: life.append(lines)))
-
-    def kill() -> None:
-        made.append(("kill", Life.kill))
-
-    def checkpoint() -> None:
-        made.append(("checkpoint", Life.checkpoint))
-
+    """Returns what happens in a life."""
+    script = Script(seed)
     for _ in range(6):
-        add()
+        script.add()
     for _ in range(count):
-        may_remove = 2 if len(jobs) > 2 else 0
-        kinds = [rows, add, change, remove, kill, checkpoint]
-        chance.choices(kinds, [10, 3, 2, may_remove, 1, 2])[0]()
-    rows()
-    return made
+        script.draw()
+    script.rows()
+    return script.made
