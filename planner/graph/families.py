@@ -25,7 +25,7 @@ from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan, route_to
 from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan, Target
 from planner.logical import LogicalPlan, Project, Sink
 from planner.rewrite import references
-from planner.scalar import ColumnRef, Literal, digest_of
+from planner.scalar import ColumnRef, Literal, digest_of, walk
 
 # The column with the member's number. No column of a user has such a name.
 MEMBER: Final = "$member"
@@ -65,8 +65,8 @@ class FamilyTail(RulesPlan):
 
 @dataclass(frozen=True)
 class Family:
-    """Members that run as one, by number. `head`: the set of rules that has their filters; `state`:
-    the node in which their state is."""
+    """Members that run as one, by number, the oldest first. `head`: the set of rules that has their
+    filters; `state`: the node in which their state is."""
 
     id: str
     head: str
@@ -129,6 +129,20 @@ def number_of(node: str) -> int:
     """Returns the number of the member whose state belongs to a node: the same after a restart, and
     in each process."""
     return int.from_bytes(blake2b(node.encode(), digest_size=8).digest()) >> 1
+
+
+def place_in(family: Family, member: Member, place: str) -> str:
+    """Returns where the text of a member's job has what is at `place` in that of the oldest member,
+    from which the operations of the family are made."""
+    oldest = next(iter(family.members.values()))
+    for one, other in zip(oldest.nodes, member.nodes, strict=True):
+        assert isinstance(one.plan, LogicalPlan)
+        assert isinstance(other.plan, LogicalPlan)
+        for mine, theirs in zip(one.plan.expressions, other.plan.expressions, strict=True):
+            for part, same in zip(walk(mine), walk(theirs), strict=True):
+                if part.position is not None and str(part.position) == place:
+                    return str(same.position or "")
+    return place
 
 
 def family_of(node: str) -> str:

@@ -15,7 +15,7 @@ import gc
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -518,16 +518,20 @@ class Engine:
             except SqlError as error:
                 log.error("a change that was interrupted cannot be made any more: %s", error)
                 self.log.drop_pending(self._clock())
-        kept = self._migrations.departed() | self.graphs.taken_out()
-        self._registry.reconcile(self.graphs.running(), self.graphs.lost(), standing)
-        lost = self.graphs.lost().items()
-        lasting = {name for name, error in lost if isinstance(error, LastingFailure)}
-        self._lifecycle.keep_departed(kept, lasting)
+        self._reconcile(self._migrations.departed())
         self.graphs.retire_idle()
         self._settled = not standing
         if self._settled:
             self._migrations.remove_obsolete()
             self.savepoints.remove_unfinished()
+
+    def _reconcile(self, departed: Mapping[str, str]) -> None:
+        """Writes down which jobs run, and which of them recoveries have lost; `departed`: the keys
+        of what migrations keep of jobs."""
+        lost = self.graphs.lost()
+        self._registry.reconcile(self.graphs.running(), lost, self.graphs.unavailable())
+        lasting = {name for name, error in lost.items() if isinstance(error, LastingFailure)}
+        self._lifecycle.keep_departed({**departed, **self.graphs.taken_out()}, lasting)
 
     def _await_spark(self) -> None:
         """Raises SqlError while graphs stand still for which Spark is not there."""
@@ -539,7 +543,9 @@ class Engine:
         """Recovers the graphs that stood still for want of Spark, or to take a family apart (the
         thread of changes)."""
         self.graphs.reopen_unavailable()
-        if not self._settled and not self.graphs.unavailable():
+        if self._settled:
+            self._reconcile({})
+        elif not self.graphs.unavailable():
             self._settle()
 
     def _traced(self, name: str) -> PlannedJob:

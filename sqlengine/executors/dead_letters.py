@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from planner.graph.families import Family
+from planner.graph.families import Family, place_in
 from planner.graph.physical import PhysicalNode
 from planner.logical import AssignWatermark, Scan, ShuffleScan
 from sqlengine.batch import Batch
@@ -25,7 +25,7 @@ from sqlengine.operators.base import DEAD_LETTER
 
 DEAD_LETTERS = "_dead_letters"
 # The number of a member in a row as JSON: in a text its quotes would be escaped.
-_NUMBER = re.compile(r'(?<!\\)"\$member": (\d+)(?:, )?')
+_NUMBER = re.compile(r'(?<!\\)"\$member": (\d+), |, "\$member": (\d+)|(?<!\\)"\$member": (\d+)')
 # The job of a letter ('' for a record that its table cannot read) and its table.
 Owner: TypeAlias = tuple[str, str]
 _OWNER = msgspec.json.Decoder(tuple[str, str])
@@ -132,22 +132,26 @@ def stored(options: Mapping[str, str]) -> str:
 
 
 def _of_members(letters: Batch, family: Family) -> Batch:
-    """Gives letters to the jobs of the member that is named in the row, and takes its number out of
-    what people see."""
-    place = DEAD_LETTER.index("payload")
-    owners, payloads = (letters.columns[i].to_pylist() for i in (0, place))
+    """Gives letters to the jobs of the member that is named in the row, with the place in their
+    text, and takes its number out of what people see."""
+    names = ("owner", "place", "payload")
+    at = [DEAD_LETTER.index(name) for name in names]
+    texts: dict[str, list[str]] = {name: [] for name in names}
     rows: list[int] = []
-    jobs: list[str] = []
-    for row, (owner, payload) in enumerate(zip(owners, payloads, strict=True)):
+    known = zip(*(letters.columns[i].to_pylist() for i in at), strict=True)
+    for row, (owner, place, payload) in enumerate(known):
         found = _NUMBER.search(payload)
-        member = None if found is None else family.members.get(int(found[1]))
-        of_row = [owner] if owner or member is None else sorted(member.jobs)
-        rows += [row] * len(of_row)
-        jobs += of_row
+        member = None if found is None else family.members.get(int(found[found.lastindex or 0]))
+        shared = not owner and member is not None
+        for job in sorted(member.jobs) if shared and member is not None else [owner]:
+            rows.append(row)
+            texts["owner"].append(job)
+            texts["place"].append(place_in(family, member, place) if shared and member else place)
+            texts["payload"].append(_NUMBER.sub("", payload))
     taken = letters.take(np.array(rows, np.int64))
-    texts = [_NUMBER.sub("", payloads[row]).replace(", }", "}") for row in rows]
     columns = list(taken.columns)
-    columns[0], columns[place] = pa.array(jobs, pa.string()), pa.array(texts, pa.string())
+    for i, name in zip(at, names, strict=True):
+        columns[i] = pa.array(texts[name], pa.string())
     return replace(taken, columns=tuple(columns))
 
 
