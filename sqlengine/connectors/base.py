@@ -32,6 +32,7 @@ from sqlengine.batch import RowKind as RowKind
 from sqlengine.broker.auto_create import AutoCreate, NewTopic
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
 from sqlengine.system.disk import MACHINE, Disk
@@ -352,6 +353,11 @@ class Connector(ABC):
         """Makes records of rows, as a sink of the table does, and drops them. Raises where a row
         cannot be one, whatever the state of the table: such rows are looked for when a sink refuses
         a batch, and become dead letters. The sink must not have taken any row of the batch then."""
+
+    def row_encoder(self, table: Table) -> RowEncoder | None:
+        """Returns what makes of rows what the table's sink stores, so that it need not; None where
+        only the sink can."""
+        return None
 
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool

@@ -48,9 +48,10 @@ from sqlengine.connectors.base import (
     is_rehearsal,
     writer_of,
 )
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.creation import missing_topic, shards_of
-from sqlengine.connectors.topic.sink import TopicSink
+from sqlengine.connectors.topic.sink import TopicRecords, TopicSink
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert, read_upserts
 from sqlengine.formats.options import at_least, boolean, choice, duration
 from sqlengine.formats.registry import encoder_for, value_metadata
@@ -163,6 +164,10 @@ class TopicConnector(Connector):
         names = table.physical.names
         columns = [rows.column(name) for name in names]
         encoder_for(table).encode(rows.with_columns(rows.schema.select(names), columns))
+
+    def row_encoder(self, table: Table) -> RowEncoder:
+        """See `Connector`."""
+        return TopicRecords(table)
 
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool

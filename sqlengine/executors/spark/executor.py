@@ -22,6 +22,7 @@ from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.encoded import encoded_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
@@ -29,6 +30,7 @@ from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.node_context import local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
+from sqlengine.executors.spark.encoding import sink_tables
 from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.handed_over import discard_handed_over
 from sqlengine.executors.spark.job import JobResult, run_job
@@ -77,7 +79,8 @@ class SparkOptions:
     has repeated tasks before. Behind a whole file of state come at most so many with the changes
     (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
     'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
-    go by files where they are more than `carried` bytes."""
+    go by files where they are more than `carried` bytes. `encodes`: tasks make of rows what sinks
+    store, where they can."""
 
     folder: Path
     rows_per_turn: int
@@ -90,6 +93,7 @@ class SparkOptions:
     whole_rows: int = 4096
     phases: str = "AUTO"
     carried: int = 4 << 20
+    encodes: bool = True
 
     @property
     def uri(self) -> str:
@@ -214,6 +218,7 @@ class SparkExecutor(EmbeddedExecutor):
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
                     self.errors.append((port, rows))
                 else:
+                    self.state_files["batches encoded"] += encoded_of(rows) is not None
                     write(self._cut.sinks[port], rows)
             if result.by_files:
                 discard_handed_over(self._options.uri)
@@ -301,7 +306,9 @@ class SparkExecutor(EmbeddedExecutor):
         if not self._last_version:
             discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
-            self._tasks = task_plan(self._cut, options, self._name, self._version)
+            tables = sink_tables(self._cut.sinks, self.plan) if options.encodes else {}
+            tasks = task_plan(self._cut, options, self._name, self._version)
+            self._tasks = replace(tasks, tables=tables)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
         step = self._step(record, self._spark.partitions(), answers)

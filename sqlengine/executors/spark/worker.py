@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
+from sqlengine.executors.spark.encoding import SinkTable
 from sqlengine.executors.spark.task_functions import Losses, TaskFunctions
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
@@ -197,7 +198,8 @@ class SparkPlan:
     `stateless` and `keyed` are factories, called in the workers, once for each `name` and `version`
     (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
     output ports that lead to the input port of the same number of a keyed stage. All other ports
-    are results. `rules`: what its tasks may do; `functions`: those of users that they call."""
+    are results; tasks make of them what sinks of `tables` store. `rules`: what its tasks may do;
+    `functions`: those of users that they call."""
 
     name: str
     version: int
@@ -206,6 +208,7 @@ class SparkPlan:
     keyed: Sequence[Callable[[bool], Keyed]] = ()
     rules: TaskRules = field(default_factory=TaskRules)
     functions: TaskFunctions = field(default_factory=TaskFunctions)
+    tables: Mapping[int, SinkTable] = field(default_factory=dict)
 
     @property
     def graph(self) -> str:
@@ -308,7 +311,9 @@ def frames_of(
         exchange = plan.exchange.get(port)
         if exchange is None:
             if batch.num_rows:
-                yield sender, stage, *at, sender, i, port, encode_batch(batch)
+                table = plan.tables.get(port)
+                encoded = None if table is None else table.encoded(batch)
+                yield sender, stage, *at, sender, i, port, encode_batch(batch, encoded)
             continue
         origin = at[1] if stage == STATELESS else ""
         partition = _partitions(batch, exchange.keys, step.partitions, sender)
