@@ -186,6 +186,14 @@ class Source(ABC):
         `partition_push_down`). Called before anything else."""
         raise NotImplementedError(f"{type(self).__name__} has no partitions")
 
+    def widen(self, times: int, size: int) -> None:  # noqa: B027
+        """Lets polls read so many times as many rows, where these are about `size` bytes at most:
+        who polls pays for each. Called before anything else; not all sources can."""
+
+    def rows_per_poll(self, most: int) -> int:
+        """Returns how many rows a poll reads of each shard that may read so many, see `widen`."""
+        return most
+
     @abstractmethod
     def close(self) -> None: ...
 

@@ -155,13 +155,16 @@ class WalledSource(Source):
         if bounds is None:
             opened = [s for s in self._shards() if s not in positions]
             positions |= dict.fromkeys(opened, 0)
+        rows = self._calls.guarded(
+            "rows_per_poll", lambda: answers.whole(self._source.rows_per_poll(max_rows))
+        )
         chunks = []
         for shard, offset in positions.items():
             until = None if bounds is None else bounds.get(shard, offset)
             # Nothing is read at a bound, so that the position stays exactly there.
             if until is not None and until <= offset:
                 continue
-            chunk = self._read(shard, offset, max_rows, until)
+            chunk = self._read(shard, offset, rows, until)
             if chunk is not None:
                 chunks.append(chunk)
         if not self._calls.beside:
@@ -236,6 +239,10 @@ class WalledSource(Source):
 
     def apply_partitions(self, where: Scalar) -> None:
         self._calls.need("apply_partitions", lambda: self._source.apply_partitions(where))
+
+    def widen(self, times: int, size: int) -> None:
+        if not self._calls.beside:  # others are slower than what a poll costs
+            self._calls.need("widen", lambda: self._source.widen(times, size))
 
     # ---- calls that never raise ------------------------------------------------------------------
 

@@ -64,6 +64,10 @@ from udf.user import is_user
 
 # An epoch reads so many turns of each shard that the driver reads.
 TURNS_PER_EPOCH: Final = 16
+# Of topics an epoch reads so many times as much, where that is about so many bytes at most: what an
+# epoch costs besides its rows is as much as some hundred thousand rows.
+_TIMES: Final = 8
+BYTES_PER_POLL: Final = 64 << 20
 NOTHING: Final = InitialState()
 _RUNS: Final = "runs a job on Spark"
 
@@ -80,7 +84,8 @@ class SparkOptions:
     (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
     'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
     go by files where they are more than `carried` bytes. `encodes`: tasks make of rows what sinks
-    store, where they can."""
+    store, where they can. `widens`: topics are read by so many times 16 turns, if that is not too
+    much for an epoch."""
 
     folder: Path
     rows_per_turn: int
@@ -94,6 +99,7 @@ class SparkOptions:
     phases: str = "AUTO"
     carried: int = 4 << 20
     encodes: bool = True
+    widens: int = _TIMES
 
     @property
     def uri(self) -> str:
@@ -118,7 +124,7 @@ class SparkExecutor(EmbeddedExecutor):
         self._name = f"{options.uri}#{token_hex(4)}"
         self._cut: CutPlan | None = None
         self._tasks: SparkPlan | None = None
-        self._epoch = EpochSplits()
+        self._epoch = EpochSplits(options.rows_per_turn)
         self._record: EpochRecord | None = None
         self._waits = False
         self._state = KeptState(options.uri)
@@ -160,7 +166,10 @@ class SparkExecutor(EmbeddedExecutor):
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
-        return RangeSource(source, scan, self._budget) if read_by_tasks(scan, source) else source
+        if read_by_tasks(scan, source):
+            return RangeSource(source, scan, self._budget)
+        source.widen(self._options.widens, BYTES_PER_POLL)
+        return source
 
     # ---- epochs ----------------------------------------------------------------------------------
 
@@ -211,7 +220,7 @@ class SparkExecutor(EmbeddedExecutor):
         if self._record is None or self._cut is None:
             return
         if self._epoch.splits or self._cut.keyed:
-            splits, self._epoch = self._epoch.splits, EpochSplits()
+            splits, self._epoch = self._epoch.splits, EpochSplits(self._options.rows_per_turn)
             result = self._run_again(self._record, splits)
             self._count(result.counts, self._state.before().partitions)
             for port, rows in result.rows:

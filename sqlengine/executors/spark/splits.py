@@ -29,6 +29,8 @@ from sqlengine.executors.wire import encode_batch
 READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
 # With it rows come one after the other, and the driver waits for them.
 _PACE: Final = "rows-per-second"
+# A split of rows that the driver reads has so many turns.
+TURNS_PER_SPLIT: Final = 2
 # An epoch has ranges of about so many bytes, which a keyed stage must hold in memory.
 BYTES_PER_EPOCH: Final = 256 << 20
 
@@ -46,7 +48,8 @@ class InputSplit:
     which may be in a file (`handed_over.py`).
 
     Splits are processed in the order of `turn`; rows `n * rows_per_turn` on have the turn `turn + n
-    * TURN`. `log` names the shard's log over all sources of a graph."""
+    * TURN`. `log` names the shard's log over all sources of a graph. Several splits may have rows
+    that were read at once; `row` is the first of them in `batch`."""
 
     source: str
     shard: str
@@ -55,6 +58,7 @@ class InputSplit:
     start: int = 0
     end: int = 0
     batch: bytes | None = None
+    row: int = 0
 
 
 SPLIT_SCHEMA: Final = pa.schema(
@@ -66,6 +70,7 @@ SPLIT_SCHEMA: Final = pa.schema(
         ("start", pa.int64()),
         ("end", pa.int64()),
         ("batch", pa.binary()),
+        ("row", pa.int64()),
     ]
 )
 
@@ -94,19 +99,23 @@ class EpochSplits:
     Rows of one phase are read by turns, a turn of each shard after the other; whatever carries
     time, and rows behind others of their log, begin another phase."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows_per_turn: int) -> None:
+        self._most = rows_per_turn * TURNS_PER_SPLIT
         self.splits: list[InputSplit] = []
         self._phase = self._place = 0
         self._logs: set[str] = set()  # of the phase
         self._has_rows = False
 
     def add(self, source: str, batch: Batch, start: int = 0) -> None:
-        """Adds rows that were read, or a tick."""
+        """Adds rows that were read, or a tick: of many rows splits of some turns, for several
+        tasks."""
         log = log_name(source, batch.origin)
         turn = self._turn(log, has_rows=batch.num_rows > 0)
-        self.splits.append(
-            InputSplit(source, batch.origin, log, turn, start, start, encode_batch(batch))
-        )
+        for row in range(0, max(batch.num_rows, 1), self._most):
+            part = _part(batch, row, self._most)
+            self.splits.append(
+                InputSplit(source, batch.origin, log, turn, start, start, encode_batch(part), row)
+            )
 
     def add_values(self, source: str) -> None:
         """Adds the rows of VALUES."""
@@ -128,6 +137,13 @@ class EpochSplits:
         self._logs.add(log)
         self._place += 1
         return self._phase * _PHASE + self._place - 1
+
+
+def _part(batch: Batch, row: int, most: int) -> Batch:
+    """Returns at most so many rows of a batch, from one on; a tick as it is."""
+    if batch.num_rows <= most:
+        return batch
+    return batch.slice(row, min(most, batch.num_rows - row))
 
 
 def log_name(source: str, shard: str) -> str:

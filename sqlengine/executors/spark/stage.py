@@ -68,7 +68,8 @@ class SourceStage:
     def _outputs(self, split: InputSplit, step: Step) -> Iterator[ChunkOutput]:
         operator = self._operators[split.source]
         operator.reset(TaskContext())
-        for n, batch in enumerate(self._batches(split, step)):
+        first = split.row // self._rows_per_turn
+        for n, batch in enumerate(self._batches(split, step), first):
             if split.end > split.start:  # read here, and not in the driver
                 self._rows_read += batch.num_rows
             position = ChunkPosition(split.log, split.start, n, split.turn + n * TURN)
@@ -93,7 +94,7 @@ class SourceStage:
             yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):
             part = batch.slice(start, min(self._rows_per_turn, batch.num_rows - start))
-            yield replace(part, seed=part.seed ^ start)
+            yield replace(part, seed=part.seed ^ (split.row + start))
 
     def _read(self, split: InputSplit, step: Step) -> Batch:
         rows = split.end - split.start
