@@ -3,6 +3,7 @@ starts a JVM."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ QUERIES = {
 }
 
 
-def told(case: Fed, folder: Path) -> tuple[list[object], int]:
+def told(case: Fed, folder: Path) -> tuple[Sequence[object], int]:
     """The rows that come, in their order, and how many splits there were."""
     folder.mkdir()
     executor, seen = SparkExecutor(Staged(), SparkOptions(folder, 3, carried=0)), Told()
