@@ -70,6 +70,8 @@ _TIMES: Final = 8
 BYTES_PER_POLL: Final = 64 << 20
 NOTHING: Final = InitialState()
 _RUNS: Final = "runs a job on Spark"
+# An epoch takes so many times as long as one in this process, and is as dear to repeat.
+_PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
         super().__init__(options.factory, guard)
+        self.guard.patience = _PATIENCE
         self._spark = spark
         self._options = options
         # Workers outlive a graph that is recovered, and the numbers of its plans.
@@ -316,7 +319,8 @@ class SparkExecutor(EmbeddedExecutor):
             discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
             tables = sink_tables(self._cut.sinks, self.plan) if options.encodes else {}
-            tasks = task_plan(self._cut, options, self._name, self._version)
+            timeouts = self.guard.timeouts()
+            tasks = task_plan(self._cut, options, self._name, self._version, timeouts)
             self._tasks = replace(tasks, tables=tables)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
@@ -395,8 +399,10 @@ class SparkExecutor(EmbeddedExecutor):
 def _nowhere(sink: str, batch: Batch) -> None: ...
 
 
-def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> SparkPlan:
-    """Returns the plan that workers run."""
+def task_plan(
+    cut: CutPlan, options: SparkOptions, name: str, version: int, timeouts: Mapping[str, float]
+) -> SparkPlan:
+    """Returns the plan that workers run, see `SparkPlan`."""
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
@@ -408,4 +414,5 @@ def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> S
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,
         functions,
+        timeouts,
     )

@@ -199,7 +199,8 @@ class SparkPlan:
     (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
     output ports that lead to the input port of the same number of a keyed stage. All other ports
     are results; tasks make of them what sinks of `tables` store. `rules`: what its tasks may do;
-    `functions`: those of users that they call."""
+    `functions`: those of users that they call; `timeouts`: seconds that the operators of a job may
+    take in one task, of jobs that have one."""
 
     name: str
     version: int
@@ -208,6 +209,7 @@ class SparkPlan:
     keyed: Sequence[Callable[[bool], Keyed]] = ()
     rules: TaskRules = field(default_factory=TaskRules)
     functions: TaskFunctions = field(default_factory=TaskFunctions)
+    timeouts: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[int, SinkTable] = field(default_factory=dict)
 
     @property
