@@ -17,14 +17,18 @@ import pyarrow.compute as pc
 
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import Column, DataType, Root, Schema
+from planner.scalar import Scalar
 from sqlengine.formats.base import (
+    FilePart,
     FileReader,
     FileWriter,
     Format,
     FormatCapabilities,
     Option,
 )
+from sqlengine.formats.bounds import Bounds, may_hold
 from sqlengine.formats.options import boolean, choice, parse_options
+from sqlengine.formats.parquet_bounds import parquet_bounds
 from sqlengine.system.sizes import size
 
 _NEVER_HELD: Final = (
@@ -44,7 +48,9 @@ _READ: Final = 8192
 
 class ParquetFormat(Format):
     name: ClassVar[str] = "parquet"
-    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(bulk=True, line_separated=False)
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(
+        bulk=True, line_separated=False, statistics=True
+    )
     options: ClassVar[Mapping[str, Option]] = {
         "compression": Option(
             choice("SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI", "UNCOMPRESSED"), default="SNAPPY"
@@ -99,7 +105,7 @@ def _library() -> Any:
 
 class _Reader:
     """Reads on where the last read ended without going back; anywhere else from the beginning of a
-    group of rows."""
+    group of rows. Groups that need not be read are not read ahead."""
 
     def __init__(self, path: Path, file: int, schema: Schema) -> None:
         self._path = path
@@ -126,23 +132,35 @@ class _Reader:
                 there.field(column.name).type, column.type.arrow
             ):
                 raise self._other_type(column, there.field(column.name).type)
-        groups = (
-            self._file.metadata.row_group(i).num_rows
-            for i in range(self._file.metadata.num_row_groups)
-        )
-        self._groups = list(groups)
+        groups = map(self._file.metadata.row_group, range(self._file.metadata.num_row_groups))
+        self._groups = [(g.num_rows, g.total_byte_size) for g in groups]
+        self._kept = [True] * len(self._groups)
         self._at = 0
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._rest: pa.RecordBatch | None = None
-        self._seek(0)
+        self._sought = False
 
     @property
     def num_rows(self) -> int:
         return int(self._file.metadata.num_rows)
 
+    def parts(self, where: Scalar | None) -> list[FilePart]:
+        """See `PartedReader`: the groups of rows."""
+        kept = [True] * len(self._groups)
+        if where is not None:
+            by_name = {c.name: c for c in self._schema}
+
+            def bounds(name: str) -> Bounds | None:
+                return parquet_bounds(self._file, by_name[name]) if name in by_name else None
+
+            kept = may_hold(where, len(kept), bounds).tolist()
+        if kept != self._kept:
+            self._kept, self._sought = kept, False
+        return [FilePart(*g, keep) for g, keep in zip(self._groups, kept, strict=True)]
+
     def read(self, start: int, count: int) -> pa.RecordBatch:
         """See `FileReader`."""
-        if start != self._at:
+        if start != self._at or not self._sought:
             self._seek(start)
         parts: list[pa.RecordBatch] = []
         while count > 0 and (part := self._next()) is not None:
@@ -156,22 +174,29 @@ class _Reader:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
 
     def _seek(self, row: int) -> None:
-        group = 0
-        first = 0
-        while group < len(self._groups) and first + self._groups[group] <= row:
-            first += self._groups[group]
-            group += 1
-        self._batches = self._file.iter_batches(
-            batch_size=_READ,
-            row_groups=range(group, len(self._groups)),
-            columns=self._columns,
-            use_threads=False,
-        )
-        self._rest, self._at = None, first
+        self._open_groups(row)
         while self._at < row and (part := self._next()) is not None:
             passed = min(row - self._at, len(part))
             self._rest = part.slice(passed) if passed < len(part) else None
             self._at += passed
+
+    def _open_groups(self, row: int) -> None:
+        """Begins with the group that has the row, and goes on to the next one of another kind: that
+        need not be read, or has to be."""
+        group = first = 0
+        while group < len(self._groups) and first + self._groups[group][0] <= row:
+            first += self._groups[group][0]
+            group += 1
+        behind = group
+        while behind < len(self._groups) and self._kept[behind] == self._kept[group]:
+            behind += 1
+        self._batches = self._file.iter_batches(
+            batch_size=_READ,
+            row_groups=range(group, behind),
+            columns=self._columns,
+            use_threads=False,
+        )
+        self._rest, self._at, self._sought = None, first, True
 
     def _next(self) -> pa.RecordBatch | None:
         """Rows from where it stands."""
@@ -179,7 +204,11 @@ class _Reader:
             rest, self._rest = self._rest, None
             return rest
         try:
-            return next(self._batches, None)
+            found = next(self._batches, None)
+            if found is None and self._at < self.num_rows:
+                self._open_groups(self._at)
+                found = next(self._batches, None)
+            return found
         except (pa.ArrowException, OSError) as error:
             raise ExecutionError(
                 f"'{self._path}' is damaged", detail=" ".join(str(error).split()), hint=_LEFT_OUT

@@ -20,6 +20,7 @@ import msgspec
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
+from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
@@ -43,6 +44,7 @@ from sqlengine.executors.spark.splits import (
     InputSplit,
     RangeSource,
     failing,
+    ranges_of,
     read_by_tasks,
 )
 from sqlengine.executors.spark.stage import SourceStage
@@ -77,7 +79,8 @@ class SparkOptions:
     has repeated tasks before. Behind a whole file of state come at most so many with the changes
     (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
     'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
-    go by files where they are more than `carried` bytes."""
+    go by files where they are more than `carried` bytes. `filters`: sources leave out rows that
+    nobody wants, see `EmbeddedExecutor`."""
 
     folder: Path
     rows_per_turn: int
@@ -90,6 +93,7 @@ class SparkOptions:
     whole_rows: int = 4096
     phases: str = "AUTO"
     carried: int = 4 << 20
+    filters: bool = True
 
     @property
     def uri(self) -> str:
@@ -107,7 +111,7 @@ class SparkExecutor(EmbeddedExecutor):
     in_tasks: ClassVar[bool] = True
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
-        super().__init__(options.factory, guard)
+        super().__init__(options.factory, guard, filters=options.filters)
         self._spark = spark
         self._options = options
         # Workers outlive a graph that is recovered, and the numbers of its plans.
@@ -156,7 +160,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
-        return RangeSource(source, scan, self._budget) if read_by_tasks(scan, source) else source
+        return ranges_of(source, scan, self._budget) if read_by_tasks(scan, source) else source
 
     # ---- epochs ----------------------------------------------------------------------------------
 
@@ -178,6 +182,7 @@ class SparkExecutor(EmbeddedExecutor):
             with failing(self.plan.nodes[node]):
                 self._epoch.add_ranges(node, chunk.shard, source.source.bounds(chunk))
         else:
+            self.count_pruned(node, chunk)
             batch = source.batch(chunk, record.proctime, record.seed)
             self._epoch.add(node, batch, chunk.start)
 
@@ -301,7 +306,9 @@ class SparkExecutor(EmbeddedExecutor):
         if not self._last_version:
             discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
-            self._tasks = task_plan(self._cut, options, self._name, self._version)
+            self._tasks = task_plan(
+                self._cut, options, self._name, self._version, self.scan_filters
+            )
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
         step = self._step(record, self._spark.partitions(), answers)
@@ -379,15 +386,23 @@ class SparkExecutor(EmbeddedExecutor):
 def _nowhere(sink: str, batch: Batch) -> None: ...
 
 
-def task_plan(cut: CutPlan, options: SparkOptions, name: str, version: int) -> SparkPlan:
-    """Returns the plan that workers run."""
+def task_plan(
+    cut: CutPlan,
+    options: SparkOptions,
+    name: str,
+    version: int,
+    filters: Mapping[str, Scalar],
+) -> SparkPlan:
+    """Returns the plan that workers run. `filters`: of scans, see `EmbeddedExecutor`."""
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
     return SparkPlan(
         name,
         version,
-        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules, answers_in),
+        partial(
+            SourceStage, cut.sources, factory, options.rows_per_turn, rules, filters, answers_in
+        ),
         cut.exchange,
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,

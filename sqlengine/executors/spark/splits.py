@@ -7,7 +7,7 @@ make the rows of datagen, themselves (`RangeSource`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,8 +18,9 @@ import pyarrow as pa
 from parser.errors import SqlError
 from planner.graph.physical import PhysicalNode
 from planner.logical import Scan
+from planner.scalar import Scalar
 from sqlengine.batch import Batch, log_of
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Chunk, Part, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
@@ -150,6 +151,10 @@ class RangeSource(Source):
         self._step, self._width = READ_BY_TASKS[scan.table.connector]
         self._budget = budget
         self._shards = 1
+        self.filters = source.filters
+
+    def apply_filter(self, where: Scalar | None) -> None:
+        self._source.apply_filter(where)
 
     @property
     def bounded(self) -> bool:
@@ -178,8 +183,8 @@ class RangeSource(Source):
             return None
         if until is None:
             most = max(self._budget.share(self._shards) // self._width, self._step)
-            end = self._bound(shard, offset + most, end)
-            self._budget.spend((end - offset) * self._width)
+            end = self._behind(shard, offset, most, end)
+            self._budget.spend(self._size(shard, offset, end))
         return Chunk(shard, offset, end, 0)
 
     def bounds(self, chunk: Chunk) -> Iterator[int]:
@@ -187,11 +192,16 @@ class RangeSource(Source):
         at = chunk.start
         while at < chunk.end:
             yield at
-            at = self._bound(chunk.shard, at + self._step, chunk.end)
+            at = self._behind(chunk.shard, at, self._step, chunk.end)
         yield chunk.end
 
-    def _bound(self, shard: str, at: int, end: int) -> int:
-        """Returns the end of the record at an offset, or `end`."""
+    def _size(self, shard: str, start: int, end: int) -> int:
+        """Returns about how many bytes are read between two offsets."""
+        return (end - start) * self._width
+
+    def _behind(self, shard: str, start: int, most: int, end: int) -> int:
+        """Returns the end of the record that is so many offsets behind `start`, or `end`."""
+        at = start + most
         if at >= end:
             return end
         record = self._source.read(shard, at, max_rows=1)
@@ -205,6 +215,32 @@ class RangeSource(Source):
 
     def close(self) -> None:
         self._source.close()
+
+
+class PartRanges(RangeSource):
+    """Ranges of a source whose shards have parts, such as groups of rows of Parquet: they end where
+    a part ends, and count by the bytes that have to be read."""
+
+    def parts(self, shard: str) -> Sequence[Part]:
+        """See `Source`: where a file is left out, it is one part."""
+        return self._source.parts(shard) or [Part(self.end(shard), 0)]
+
+    def _size(self, shard: str, start: int, end: int) -> int:
+        return sum(part.bytes for part in self.parts(shard) if start < part.end <= end)
+
+    def _behind(self, shard: str, start: int, most: int, end: int) -> int:
+        size = 0
+        for part in self.parts(shard):
+            size += part.bytes if part.end > start else 0
+            if size >= most:
+                return min(part.end, end)
+        return end
+
+
+def ranges_of(source: Source, scan: Scan, budget: Budget) -> RangeSource:
+    """Returns what the graph knows of a source that tasks read."""
+    of_parts = source.filters  # what can be left out are parts
+    return (PartRanges if of_parts else RangeSource)(source, scan, budget)
 
 
 class Budget:
