@@ -160,7 +160,8 @@ class SparkExecutor(EmbeddedExecutor):
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
-        return ranges_of(source, scan, self._budget) if read_by_tasks(scan, source) else source
+        in_tasks = read_by_tasks(scan, source, durable=self._options.durable)
+        return ranges_of(source, scan, self._budget) if in_tasks else source
 
     # ---- epochs ----------------------------------------------------------------------------------
 

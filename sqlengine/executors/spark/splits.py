@@ -27,7 +27,13 @@ from sqlengine.executors.wire import encode_batch
 
 # The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
 # per offset, about.
-READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
+READ_BY_TASKS: Final = {
+    "filesystem": (16 << 20, 1),
+    "datagen": (1 << 16, 256),
+    "jdbc": (1 << 40, 256),  # a partition each
+}
+# Without it a table of a database is read at once.
+_PARTITIONS: Final = "scan.partition.num"
 # With it rows come one after the other, and the driver waits for them.
 _PACE: Final = "rows-per-second"
 # An epoch has ranges of about so many bytes, which a keyed stage must hold in memory.
@@ -136,9 +142,14 @@ def log_name(source: str, shard: str) -> str:
     return f"{source}/{log_of(shard)}"
 
 
-def read_by_tasks(scan: Scan, source: Source) -> bool:
-    """True if tasks can read a table themselves: all of its rows are there now."""
-    readable = scan.table.connector in READ_BY_TASKS and _PACE not in scan.table.options
+def read_by_tasks(scan: Scan, source: Source, *, durable: bool = False) -> bool:
+    """True if tasks can read a table themselves: all of its rows are there now. Where epochs are
+    repeated after a crash (`durable`), the driver has to know that rows of a database are still
+    those of before."""
+    options, connector = scan.table.options, scan.table.connector
+    if connector == "jdbc" and (durable or _PARTITIONS not in options):
+        return False
+    readable = connector in READ_BY_TASKS and _PACE not in options
     return readable and source.bounded and source.full_cache is None
 
 
