@@ -116,6 +116,17 @@ def test_both_executors_leave_out_the_same(
         assert found[1] == pruned
 
 
+def test_explain_has_what_is_wanted(folder: Path) -> None:
+    where = "[reads parts where ((n >= 580) AND (v IS NOT NULL))]"
+    text = f"EXPLAIN {PARTITIONS} AND n >= 580 AND v IS NOT NULL AND 1 / v > 0;"
+    for settings, told in ((OFF.replace("'false'", "'true'"), True), (OFF, False)):
+        whole = settings + TABLES.format(folder=folder) + text
+        with open_runner(folder / str(told), 100, "embedded") as runner:
+            collected = Collected(whole)
+            Session(runner, collected).run(whole)
+        assert (where in str(collected.finish().rows)) == told
+
+
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
 def test_spark_leaves_out_the_same(
