@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,10 +29,14 @@ from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.registry import capabilities_of, declared, open_source
 from sqlengine.expressions import compile_expression, truth
+from sqlengine.system.lanes import Call
 from tests.connectors.tables import environment
 
+T = TypeVar("T")
 COLUMNS = (
     "id BIGINT, i INT, d DOUBLE, n DECIMAL(8, 2), s STRING, ts TIMESTAMP(3), dt DATE, absent INT"
 )
@@ -171,7 +177,7 @@ def passing(of: Table, predicate: Scalar, found: Sequence[Chunk]) -> list[int]:
     return kept
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     rows=files(),
     group=st.integers(1, 8),
@@ -300,4 +306,59 @@ def test_what_is_not_certain_is_read(
     source = open_source(of, environment())
     source.apply_filter(where)
     assert sum(c.num_rows for c in chunks(source, 10)) == len(values)
+    source.close()
+
+
+class HeldLanes:
+    """Runs each call at once, or once it is `released`."""
+
+    ends = float("inf")
+
+    def __init__(self) -> None:
+        self.holds = False
+        self._waiting: list[Callable[[], None]] = []
+
+    def begin(self, work: Callable[[], T]) -> Call[T]:
+        call = Call(work, self)
+
+        def run() -> None:
+            call.run()
+            call.finish()
+
+        if self.holds:
+            self._waiting.append(run)
+        else:
+            run()
+        return call
+
+    def release(self) -> None:
+        self.holds = False
+        for run in self._waiting:
+            run()
+        self._waiting.clear()
+
+    def stop(self) -> None: ...
+
+
+def test_rows_that_were_asked_for_before_are_asked_for_again(hours: Path) -> None:
+    """A disk is slow, and meanwhile a job comes that wants more of its rows."""
+    of, lanes = table_of(hours, HOURS), HeldLanes()
+    source = open_source(of, replace(environment(), openings=Openings(lanes)))
+    assert isinstance(source, WalledSource)
+    positions = dict.fromkeys(source.shards(), 0)
+    source.apply_filter(planned(of, "WHERE h = 3")[0])
+    lanes.holds = True
+    assert source.poll(positions, 1000) == ([], [])
+    source.apply_filter(planned(of, "WHERE h = 3", "")[0])
+    lanes.release()
+    polls = [source.poll(positions, 1000)[1] for _ in range(2)]
+    assert [[(c.start, c.end, c.num_rows) for c in poll] for poll in polls] == [[], [(0, 100, 100)]]
+    # The same condition, planned anew, drops no answer.
+    for _ in range(2):
+        source.apply_filter(planned(of, "WHERE h = 5")[0])
+        lanes.holds = True
+        assert source.poll(positions, 1000) == ([], [])
+    source.apply_filter(planned(of, "WHERE h = 5")[0])
+    lanes.release()
+    assert [c.num_rows for c in source.poll(positions, 1000)[1]] == [10]
     source.close()
