@@ -32,9 +32,9 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
     @blueprint.get("/readyz")
     def readyz() -> tuple[Response, int]:
         """200 once jobs run and changes are taken; 503 while a graph stands still, or is in one
-        step for longer than STANDS_S seconds, with the reason."""
+        step for longer than STANDS_S seconds (times its patience), with the reason."""
         slow = engine.slow_steps()
-        stands = engine.graphs.problem or next((s for s in slow if s.seconds >= STANDS_S), None)
+        stands = engine.graphs.problem or next((s for s in slow if s.lasts(STANDS_S)), None)
         ready = engine.ready and stands is None
         problem = engine.graphs.problem or next(map(str, slow), None) or _of_access(engine, audit)
         return jsonify(

@@ -95,7 +95,7 @@ def test_all_time_of_operators_is_that_of_jobs(tmp_path: Path, target: Target) -
         assert all(by_job[name] > 0 for name in JOBS.keys() - {"tables"})
         assert by_job["tables"] == 0
         # Graphs are gone in which jobs have caught up.
-        assert sum(by_job.values()) >= total > 0
+        assert sum(by_job.values()) > total * (1 - 1e-9) > 0  # sums in another order
         engine.isolate("totals")
         assert engine.seconds_by_job()["totals"] >= by_job["totals"], "a move takes nothing from it"
 

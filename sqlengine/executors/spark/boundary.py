@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from parser.errors import ExecutionError, SqlError
 from sqlengine.executors.failures import ExecutorUnavailable, JobsFailed, OperatorFailed
 from sqlengine.executors.memory_limits import megabytes
+from sqlengine.executors.spark.task_steps import within_timeouts
 from sqlengine.executors.spark.task_work import TaskClock
 from sqlengine.executors.spark.worker import (
     FAILED,
@@ -76,7 +77,8 @@ def contained(
     clock = TaskClock()
     try:
         plan.rules.apply()
-        yield from plan.functions.around(plan.graph, run(batches))
+        frames = plan.functions.around(plan.graph, run(batches))
+        yield from within_timeouts(plan.timeouts, frames)
         yield Counts(losses=plan.functions.take_losses(), work=clock.work()).frame()
     except Exception as error:
         log.info("a task on Spark failed", exc_info=error)

@@ -66,6 +66,8 @@ from udf.user import is_user
 TURNS_PER_EPOCH: Final = 16
 NOTHING: Final = InitialState()
 _RUNS: Final = "runs a job on Spark"
+# An epoch takes so many times as long as one in this process, and is as dear to repeat.
+_PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
         super().__init__(options.factory, guard, filters=options.filters)
+        self.guard.patience = _PATIENCE
         self._spark = spark
         self._options = options
         # Workers outlive a graph that is recovered, and the numbers of its plans.
@@ -307,8 +310,9 @@ class SparkExecutor(EmbeddedExecutor):
         if not self._last_version:
             discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
+            timeouts = self.guard.timeouts()
             self._tasks = task_plan(
-                self._cut, options, self._name, self._version, self.scan_filters
+                self._cut, options, self._name, self._version, timeouts, self.scan_filters
             )
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
@@ -392,9 +396,11 @@ def task_plan(
     options: SparkOptions,
     name: str,
     version: int,
+    timeouts: Mapping[str, float],
     filters: Mapping[str, Scalar],
 ) -> SparkPlan:
-    """Returns the plan that workers run. `filters`: of scans, see `EmbeddedExecutor`."""
+    """Returns the plan that workers run, see `SparkPlan`. `filters`: of scans, see
+    `EmbeddedExecutor`."""
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
@@ -408,4 +414,5 @@ def task_plan(
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,
         functions,
+        timeouts,
     )

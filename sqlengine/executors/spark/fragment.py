@@ -6,6 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from time import process_time
 
 from parser.types import Schema
@@ -16,6 +17,7 @@ from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.measures.job_seconds import by_tests
 from sqlengine.executors.measures.waiting import waiting_in
+from sqlengine.executors.spark.task_steps import task_guard
 from sqlengine.executors.spark.task_work import TaskWork
 from sqlengine.executors.spark.worker import Counts
 from sqlengine.operators.base import (
@@ -70,10 +72,10 @@ class _Scoped:
         return table
 
     def check_step(self) -> None:
-        self._context.check_step()
+        task_guard().check()
 
     def charge(self, jobs: frozenset[str]) -> None:
-        self._context.charge(jobs)
+        task_guard().charge(jobs)
 
 
 class FragmentOperator:
@@ -144,9 +146,8 @@ class FragmentOperator:
         return output
 
     def _process(self, name: str, parts: Sequence[tuple[int, Batch]]) -> Output:
-        stateful, began = name in self._tables, process_time()
-        streams = run_contained(self._nodes[name], self._operators[name], stateful, parts)
-        output = [made for stream in streams for made in stream]
+        began = process_time()
+        output = self._run(self._nodes[name], parts)
         self._seconds[name] = self._seconds.get(name, 0.0) + process_time() - began
         if name not in self._watermarks_only:
             return output
@@ -155,6 +156,22 @@ class FragmentOperator:
             for to, made in output
             if to not in (ERROR_PORT, FATAL_ERROR_PORT)
         ]
+
+    def _run(self, node: PhysicalNode, parts: Sequence[tuple[int, Batch]]) -> Output:
+        guard, output = task_guard(), []
+        outer = guard.enter(node)
+        streams = run_contained(node, self._operators[node.id], node.id in self._tables, parts)
+        try:
+            for made in chain.from_iterable(streams):
+                guard.emitted(made[1].num_rows)
+                output.append(made)
+                guard.resume()
+            guard.leave(outer)
+        except BaseException:
+            guard.interrupts.permitted = False  # a call could be interrupted before it
+            guard.interrupts.take_back()
+            raise
+        return output
 
     def _send(
         self,

@@ -197,7 +197,8 @@ class SparkPlan:
     `stateless` and `keyed` are factories, called in the workers, once for each `name` and `version`
     (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
     output ports that lead to the input port of the same number of a keyed stage. All other ports
-    are results. `rules`: what its tasks may do; `functions`: those of users that they call."""
+    are results. `rules`: what its tasks may do; `functions`: those of users that they call;
+    `timeouts`: seconds that the operators of a job may take in one task, of jobs that have one."""
 
     name: str
     version: int
@@ -206,6 +207,7 @@ class SparkPlan:
     keyed: Sequence[Callable[[bool], Keyed]] = ()
     rules: TaskRules = field(default_factory=TaskRules)
     functions: TaskFunctions = field(default_factory=TaskFunctions)
+    timeouts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def graph(self) -> str:

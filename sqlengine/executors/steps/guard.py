@@ -45,7 +45,8 @@ class StepView:
 
     `activity`: what it is doing, for people. `jobs`: the jobs of the operator that runs, none
     outside of operators. `rows`: the rows that operators have put out in this step. `part`: of a
-    graph that runs in parts, None for any other."""
+    graph that runs in parts, None for any other. `patience`: how many times the seconds that steps
+    are given elsewhere."""
 
     graph: str
     number: int
@@ -54,6 +55,11 @@ class StepView:
     jobs: frozenset[str]
     rows: int
     part: int | None = None
+    patience: float = 1.0
+
+    def lasts(self, seconds: float) -> bool:
+        """True if the step takes longer than so many seconds, times its patience."""
+        return self.seconds >= seconds * self.patience
 
     def __str__(self) -> str:
         """The step for people, as in `graph 'main' is in one step for 12 s: Join of job 'hog'`."""
@@ -88,6 +94,7 @@ class StepGuard:
     of the nodes behind it. `activity`: what the step does while no operator runs. `failure`: why
     the step was ended. `abandoned`: nobody waits for it any more. `now`: the monotonic clock, in s.
     `cut_short` ends a call outside of this process in which the step is, so that it comes back.
+    `patience`: see `StepView`.
 
     `interrupts` are permitted while the thread runs code of an operator, which may be interrupted
     anywhere: the memory of the graph is thrown away then. Nothing else may be, above all no
@@ -108,6 +115,7 @@ class StepGuard:
         self.graph_version: Callable[[], int] = int
         self.measure: Callable[[StepView], Exception | None] | None = None
         self.cut_short: Callable[[], None] = lambda: None
+        self.patience = 1.0
         self._limits = limits
         self.now = now
         self._number = 0
@@ -204,6 +212,13 @@ class StepGuard:
         self._since = now
         if self._own:
             self.charge(frozenset())
+
+    def timeouts(self) -> dict[str, float]:
+        """Returns the timeout (s) of each running job that has one."""
+        if self._limits is None:
+            return {}
+        of = {job: self._limits.timeout_of(job, v) for job, v in self.versions().items()}
+        return {job: seconds for job, seconds in of.items() if seconds is not None}
 
     @property
     def operator_seconds(self) -> float:
@@ -311,7 +326,8 @@ class StepGuard:
         seconds = self.now() - began
         jobs = self._called if node is None else self._own or node.jobs
         activity = self.activity if node is None else describe(node)
-        return StepView(self.graph, number, seconds, activity, jobs, self._rows)
+        rows, patience = self._rows, self.patience
+        return StepView(self.graph, number, seconds, activity, jobs, rows, patience=patience)
 
     @property
     def stuck(self) -> bool:

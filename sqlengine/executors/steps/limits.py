@@ -23,7 +23,7 @@ SLOW_S: Final = 1.0
 HELD_S: Final = 3.0
 # How often steps are watched, and how long a step that must end has before it is interrupted
 # anywhere, and before its thread is given up.
-_WATCH_S: Final = 0.25
+WATCH_S: Final = 0.25
 _PATIENCE_S: Final = 0.5
 _STUCK_S: Final = 5.0
 
@@ -45,7 +45,7 @@ def step_timeout(settings: Mapping[str, str]) -> float | None:
 
 
 @dataclass
-class _Watched:
+class Watched:
     """The step of a graph that was seen last. `shown_s`: seconds at which it is shown next;
     `due_s`: at which it was first found that it must end."""
 
@@ -60,7 +60,7 @@ class _Watched:
         view = guard.view()
         if view is None or view.number != self.number:
             self.number, self.shown_s, self.due_s, self.stuck = -1, SLOW_S, None, False
-        if view is None or view.seconds < SLOW_S:
+        if view is None or not view.lasts(SLOW_S):
             return
         if self.number != view.number:
             self.number = view.number
@@ -102,7 +102,7 @@ class Steps:
         self._guards: dict[str, StepGuard] = {}
         self._leaving: Counter[str] = Counter()
         self._replaced: Counter[str] = Counter()
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, Watched] = {}
         self._on_stuck: Callable[[StepGuard, Exception], None] = lambda guard, failure: None
         self._repeated: Repeated | None = None
 
@@ -171,7 +171,7 @@ class Steps:
         """Starts to watch steps from outside, in a thread of its own. `on_stuck` is called for a
         graph whose operator does not come back from a call."""
         self._on_stuck = on_stuck
-        self._repeated = threads.every("steps", _WATCH_S, self.watch)
+        self._repeated = threads.every("steps", WATCH_S, self.watch)
 
     def close_watch(self) -> None:
         """Ends the watch."""
@@ -182,7 +182,7 @@ class Steps:
         """Logs slow steps, and ends those that must end and do not ask themselves."""
         for guard in self.guards():
             try:
-                self._watched.setdefault(guard.graph, _Watched()).look(guard, self._on_stuck)
+                self._watched.setdefault(guard.graph, Watched()).look(guard, self._on_stuck)
             except Exception:
                 log.exception("the step of graph %s could not be looked at", guard.graph)
 
@@ -198,7 +198,8 @@ class Steps:
     @contextmanager
     def replacing(self, jobs: Collection[str]) -> Iterator[None]:
         """While the body runs, these jobs get new versions: steps that run their operators for
-        longer than HELD_S end, and their jobs leave with what they had before."""
+        longer than HELD_S, times their patience, end, and their jobs leave with what they had
+        before."""
         with _counted(self._replaced, jobs):
             yield
 
@@ -220,10 +221,10 @@ class Steps:
         if self.stopping:
             return StepEnded("the server stops; its next start repeats the step")
         leaving = view.jobs & self.jobs_leaving()
-        if leaving and view.seconds >= SLOW_S:
+        if leaving and view.lasts(SLOW_S):
             return StepEnded("a job leaves that took long in one step", leaving)
         replaced = view.jobs & frozenset(dict(self._replaced))
-        if replaced and view.seconds >= HELD_S:
+        if replaced and view.lasts(HELD_S):
             why = f"ended in a step of {view.seconds:.0f} s, which held up a new version"
             return StepEnded(why, replaced, lasting=False)
         return None
