@@ -4,12 +4,12 @@ commit an epoch at a time."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,8 @@ class Chunk:
     None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
     'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
     same. `lengths`: the bytes of each record, where only the first ones of some are in
-    `records`."""
+    `records`. `pruned`: how many parts of the shard (groups of rows of Parquet) were left out, see
+    `Source.apply_filter`."""
 
     shard: str
     start: int
@@ -63,6 +64,14 @@ class Chunk:
     kinds: npt.NDArray[np.int8] | None = None
     digest: str = ""
     lengths: npt.NDArray[np.int64] | None = None
+    pruned: int = 0
+
+
+class Part(NamedTuple):
+    """A part of a shard up to the offset `end`, of which so many bytes have to be read."""
+
+    end: int
+    bytes: int
 
 
 class FullCache(ABC):
@@ -105,6 +114,8 @@ class Source(ABC):
 
     # How lookup joins see new versions of the table; None for a table that is read once.
     full_cache: FullCache | None = None
+    # True if `apply_filter` has an effect.
+    filters: bool = False
 
     @property
     @abstractmethod
@@ -193,6 +204,16 @@ class Source(ABC):
     def rows_per_poll(self, most: int) -> int:
         """Returns how many rows a poll reads of each shard that may read so many, see `widen`."""
         return most
+
+    def apply_filter(self, where: Scalar | None) -> None:  # noqa: B027
+        """Lets reads leave out rows that do not fulfil `where`, as far as that is known without
+        reading them (capability `filter_push_down`); None: they leave out nothing. Offsets stay
+        what they are. Called between two reads, as often as the plan changes."""
+
+    def parts(self, shard: str) -> Sequence[Part] | None:
+        """Returns the parts of a shard that are best read by one reader each, in order; None where
+        any offset is as good as another."""
+        return None
 
     @abstractmethod
     def close(self) -> None: ...

@@ -170,6 +170,7 @@ class FilesystemConnector(Connector):
             boundedness=Boundedness.BY_OPTIONS,
             expires=True,
             partition_push_down=True,
+            filter_push_down=True,
             lookup=Lookup.RELOADED,
         ),
         sink=SinkCapabilities(
@@ -183,15 +184,23 @@ class FilesystemConnector(Connector):
     )
 
     def capabilities_of(self, table: Table) -> Capabilities:
-        """See `Connector`. A single file of lines that only grows is not `rolling`."""
-        sink = self.capabilities.sink
+        """See `Connector`. A single file of lines that only grows is not `rolling`, and files of
+        lines know nothing of rows that were not read."""
+        source, sink = self.capabilities.source, self.capabilities.sink
+        assert source is not None
         assert sink is not None
+        whole = bulk_format_of(table)
         rolling = (
             bool(table.partition_keys)
             or any(name.startswith(_ROLLING) for name in table.options)
-            or bulk_format_of(table) is not None
+            or whole is not None
         )
-        return replace(self.capabilities, sink=replace(sink, rolling=rolling))
+        filters = whole is not None and whole[0].capabilities.statistics
+        return replace(
+            self.capabilities,
+            source=replace(source, filter_push_down=filters),
+            sink=replace(sink, rolling=rolling),
+        )
 
     def source(self, table: Table, environment: Environment) -> Source:
         """ExecutionError where there is nothing at the path."""

@@ -20,6 +20,7 @@ import msgspec
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
+from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.encoded import encoded_of
@@ -45,6 +46,7 @@ from sqlengine.executors.spark.splits import (
     InputSplit,
     RangeSource,
     failing,
+    ranges_of,
     read_by_tasks,
 )
 from sqlengine.executors.spark.stage import SourceStage
@@ -87,7 +89,8 @@ class SparkOptions:
     'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
     go by files where they are more than `carried` bytes. `encodes`: tasks make of rows what sinks
     store, where they can. `widens`: topics are read by so many times 16 turns, if that is not too
-    much for an epoch."""
+    much for an epoch. `filters`: sources leave out rows that nobody wants, see
+    `EmbeddedExecutor`."""
 
     folder: Path
     rows_per_turn: int
@@ -102,6 +105,7 @@ class SparkOptions:
     carried: int = 4 << 20
     encodes: bool = True
     widens: int = _TIMES
+    filters: bool = True
 
     @property
     def uri(self) -> str:
@@ -119,7 +123,7 @@ class SparkExecutor(EmbeddedExecutor):
     in_tasks: ClassVar[bool] = True
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
-        super().__init__(options.factory, guard)
+        super().__init__(options.factory, guard, filters=options.filters)
         self.guard.patience = _PATIENCE
         self._spark = spark
         self._options = options
@@ -169,8 +173,8 @@ class SparkExecutor(EmbeddedExecutor):
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
-        if read_by_tasks(scan, source):
-            return RangeSource(source, scan, self._budget)
+        if read_by_tasks(scan, source, durable=self._options.durable):
+            return ranges_of(source, scan, self._budget)
         source.widen(self._options.widens, BYTES_PER_POLL)
         return source
 
@@ -194,6 +198,7 @@ class SparkExecutor(EmbeddedExecutor):
             with failing(self.plan.nodes[node]):
                 self._epoch.add_ranges(node, chunk.shard, source.source.bounds(chunk))
         else:
+            self.count_pruned(node, chunk)
             batch = source.batch(chunk, record.proctime, record.seed)
             self._epoch.add(node, batch, chunk.start)
 
@@ -320,7 +325,9 @@ class SparkExecutor(EmbeddedExecutor):
         if self._tasks is None:
             tables = sink_tables(self._cut.sinks, self.plan) if options.encodes else {}
             timeouts = self.guard.timeouts()
-            tasks = task_plan(self._cut, options, self._name, self._version, timeouts)
+            tasks = task_plan(
+                self._cut, options, self._name, self._version, timeouts, self.scan_filters
+            )
             self._tasks = replace(tasks, tables=tables)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
@@ -400,16 +407,24 @@ def _nowhere(sink: str, batch: Batch) -> None: ...
 
 
 def task_plan(
-    cut: CutPlan, options: SparkOptions, name: str, version: int, timeouts: Mapping[str, float]
+    cut: CutPlan,
+    options: SparkOptions,
+    name: str,
+    version: int,
+    timeouts: Mapping[str, float],
+    filters: Mapping[str, Scalar],
 ) -> SparkPlan:
-    """Returns the plan that workers run, see `SparkPlan`."""
+    """Returns the plan that workers run, see `SparkPlan`. `filters`: of scans, see
+    `EmbeddedExecutor`."""
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
     return SparkPlan(
         name,
         version,
-        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules, answers_in),
+        partial(
+            SourceStage, cut.sources, factory, options.rows_per_turn, rules, filters, answers_in
+        ),
         cut.exchange,
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,

@@ -7,7 +7,7 @@ make the rows of datagen, themselves (`RangeSource`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,15 +18,22 @@ import pyarrow as pa
 from parser.errors import SqlError
 from planner.graph.physical import PhysicalNode
 from planner.logical import Scan
+from planner.scalar import Scalar
 from sqlengine.batch import Batch, log_of
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Chunk, Part, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
 
 # The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
 # per offset, about.
-READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
+READ_BY_TASKS: Final = {
+    "filesystem": (16 << 20, 1),
+    "datagen": (1 << 16, 256),
+    "jdbc": (1 << 40, 256),  # a partition each
+}
+# Without it a table of a database is read at once.
+_PARTITIONS: Final = "scan.partition.num"
 # With it rows come one after the other, and the driver waits for them.
 _PACE: Final = "rows-per-second"
 # A split of rows that the driver reads has so many turns.
@@ -151,9 +158,14 @@ def log_name(source: str, shard: str) -> str:
     return f"{source}/{log_of(shard)}"
 
 
-def read_by_tasks(scan: Scan, source: Source) -> bool:
-    """True if tasks can read a table themselves: all of its rows are there now."""
-    readable = scan.table.connector in READ_BY_TASKS and _PACE not in scan.table.options
+def read_by_tasks(scan: Scan, source: Source, *, durable: bool = False) -> bool:
+    """True if tasks can read a table themselves: all of its rows are there now. Where epochs are
+    repeated after a crash (`durable`), the driver has to know that rows of a database are still
+    those of before."""
+    options, connector = scan.table.options, scan.table.connector
+    if connector == "jdbc" and (durable or _PARTITIONS not in options):
+        return False
+    readable = connector in READ_BY_TASKS and _PACE not in options
     return readable and source.bounded and source.full_cache is None
 
 
@@ -166,6 +178,10 @@ class RangeSource(Source):
         self._step, self._width = READ_BY_TASKS[scan.table.connector]
         self._budget = budget
         self._shards = 1
+        self.filters = source.filters
+
+    def apply_filter(self, where: Scalar | None) -> None:
+        self._source.apply_filter(where)
 
     @property
     def bounded(self) -> bool:
@@ -194,8 +210,8 @@ class RangeSource(Source):
             return None
         if until is None:
             most = max(self._budget.share(self._shards) // self._width, self._step)
-            end = self._bound(shard, offset + most, end)
-            self._budget.spend((end - offset) * self._width)
+            end = self._behind(shard, offset, most, end)
+            self._budget.spend(self._size(shard, offset, end))
         return Chunk(shard, offset, end, 0)
 
     def bounds(self, chunk: Chunk) -> Iterator[int]:
@@ -203,11 +219,16 @@ class RangeSource(Source):
         at = chunk.start
         while at < chunk.end:
             yield at
-            at = self._bound(chunk.shard, at + self._step, chunk.end)
+            at = self._behind(chunk.shard, at, self._step, chunk.end)
         yield chunk.end
 
-    def _bound(self, shard: str, at: int, end: int) -> int:
-        """Returns the end of the record at an offset, or `end`."""
+    def _size(self, shard: str, start: int, end: int) -> int:
+        """Returns about how many bytes are read between two offsets."""
+        return (end - start) * self._width
+
+    def _behind(self, shard: str, start: int, most: int, end: int) -> int:
+        """Returns the end of the record that is so many offsets behind `start`, or `end`."""
+        at = start + most
         if at >= end:
             return end
         record = self._source.read(shard, at, max_rows=1)
@@ -221,6 +242,32 @@ class RangeSource(Source):
 
     def close(self) -> None:
         self._source.close()
+
+
+class PartRanges(RangeSource):
+    """Ranges of a source whose shards have parts, such as groups of rows of Parquet: they end where
+    a part ends, and count by the bytes that have to be read."""
+
+    def parts(self, shard: str) -> Sequence[Part]:
+        """See `Source`: where a file is left out, it is one part."""
+        return self._source.parts(shard) or [Part(self.end(shard), 0)]
+
+    def _size(self, shard: str, start: int, end: int) -> int:
+        return sum(part.bytes for part in self.parts(shard) if start < part.end <= end)
+
+    def _behind(self, shard: str, start: int, most: int, end: int) -> int:
+        size = 0
+        for part in self.parts(shard):
+            size += part.bytes if part.end > start else 0
+            if size >= most:
+                return min(part.end, end)
+        return end
+
+
+def ranges_of(source: Source, scan: Scan, budget: Budget) -> RangeSource:
+    """Returns what the graph knows of a source that tasks read."""
+    of_parts = source.filters  # what can be left out are parts
+    return (PartRanges if of_parts else RangeSource)(source, scan, budget)
 
 
 class Budget:
