@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 
 from parser.errors import JobError, Position, SqlError
 from planner.catalog import Catalog
+from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -413,12 +414,14 @@ class Engine:
         """Returns the plan of a job's version after each step, and what it shares with others."""
         planned = self._traced(name)
         graph, once = self.graphs.of(name), self.graphs.delivers_once
+        # That of the server: the scan is one for all jobs.
+        filters = self.config.settings.get(FILTER_PUSH_DOWN, "true")
         text = explain_sinks(
             planned.sinks,
             planned.traces,
             graph.runner.graph,
             name,
-            planned.settings,
+            {**planned.settings, FILTER_PUSH_DOWN: filters},
             once=once,
             stages=stages_of_job(graph, name),
             families=graph.executor.run,

@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 
 from planner.graph.families import FAMILY, Family, FamilyPlan, with_families
 from planner.graph.physical import PhysicalNode, PhysicalPlan
+from planner.graph.scan_filters import scan_filters
 from planner.logical import LogicalPlan, Scan
+from planner.scalar import Scalar
 from sqlengine.batch import Batch, Writers, empty, merge_runs
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
@@ -55,6 +57,8 @@ _ROWS = 1 << 18
 _ROW_BITS = 8
 
 SinkWrite = Callable[[str, Batch], None]
+# The counter of parts of files that were not read.
+PRUNED: Final = "row_groups_pruned"
 
 
 @dataclass
@@ -124,13 +128,19 @@ class EmbeddedExecutor:
     `running`: operators by node. `tables`: all state by full table name. `errors`: rows in error
     since the last `take_errors`. `guard`: knows which node runs, and ends a step that must
     not go on. `seconds`: its time of each node. `in_tasks`: tasks of Spark have the state. `run`:
-    the plan with families, by whose nodes all that is named here goes; `plan` has those of jobs."""
+    the plan with families, by whose nodes all that is named here goes; `plan` has those of jobs.
+    `scan_filters`: what sources are told of the rows that are wanted, by scan; none of them is,
+    unless the executor `filters`."""
 
     in_tasks: ClassVar[bool] = False
     has_families: ClassVar[bool] = True
 
-    def __init__(self, factory: OperatorFactory, guard: StepGuard | None = None) -> None:
+    def __init__(
+        self, factory: OperatorFactory, guard: StepGuard | None = None, *, filters: bool = True
+    ) -> None:
         self.factory = factory
+        self._filters = filters
+        self.scan_filters: Mapping[str, Scalar] = {}
         self.guard = guard or StepGuard()
         self.seconds = self.guard.seconds
         self.plan = PhysicalPlan()
@@ -196,6 +206,11 @@ class EmbeddedExecutor:
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
         if state.inherited:
             self._announce_inheritance(state.inherited)
+
+    def set_scan_filters(self, scans: Iterable[str]) -> Mapping[str, Scalar]:
+        """Derives the filters of these scans from the plan, and returns them."""
+        self.scan_filters = scan_filters(self.plan, scans) if self._filters else {}
+        return self.scan_filters
 
     def _take_over_tables(self, plan: PhysicalPlan, inherited: Mapping[str, str]) -> _TakenOver:
         """Collects the tables that new nodes take over: the last heir of a node that goes gets the
@@ -449,7 +464,13 @@ class EmbeddedExecutor:
         self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
     ) -> None:
         """Gives rows of a source to its node, see `push`."""
+        self.count_pruned(node, chunk)
         self.push(node, source.batch(chunk, record.proctime, record.seed), write)
+
+    def count_pruned(self, node: str, chunk: Chunk) -> None:
+        """Counts the parts that a source has left out."""
+        if chunk.pruned:
+            self.running[node].context.counters[PRUNED] += chunk.pruned
 
     def end(self) -> int:
         """Ends an epoch after its `flush`. Returns how many rows were read that its chunks did not

@@ -125,6 +125,7 @@ class Pipeline:
         self.executor.switch(change.prepared, self._initial_state(change, checkpoint))
         self._set_graph(change)
         self.inputs.switch(change.prepared.plan, change.sources, change.prepared.new_nodes)
+        self.inputs.apply_filters(self.executor.set_scan_filters(self.inputs.filtering))
         self.outputs.switch(change.prepared.plan, change.sinks, moved=change.moved)
         if change.restored is not None:
             self._take_over(change.restored, change.sources.keys())

@@ -12,13 +12,15 @@ from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.rule_sets import RulesPlan
+from planner.graph.scan_filters import scan_filters
 from planner.graph.takeover import name_of
 from planner.graph.two_phases import split_aggregates
-from planner.logical import LogicalPlan, Sink
+from planner.logical import LogicalPlan, Scan, Sink
 from planner.plan import Trace
 from planner.rewrite import nodes
 from planner.scalar import Call, Scalar, walk
-from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag, one_of
+from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.spark.explain import StageView, stages_of, stages_text
 from sqlengine.executors.spark.local_phases import with_local_phases
 from sqlengine.executors.spark.plan import cut_plan
@@ -65,7 +67,8 @@ def explain_sinks(
     )
     if deliveries := deliveries_of(sinks, once=once):
         sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
-    sections.append("== operators ==\n" + _physical_text(lower(merged), job))
+    told = flag(settings or {}, FILTER_PUSH_DOWN, default=True)
+    sections.append("== operators ==\n" + _physical_text(lower(merged), job, filters=told))
     if together := _family_text(merged, job, families):
         sections.append("== in families, with equal operations of other jobs ==\n" + together)
     if stages:  # they say which aggregates have two phases
@@ -179,9 +182,11 @@ def _family_text(graph: Graph, job: str, families: FamilyPlan) -> str:
     )
 
 
-def _physical_text(plan: PhysicalPlan, job: str) -> str:
-    """A line for each operator of a job, with the columns that are read of it."""
+def _physical_text(plan: PhysicalPlan, job: str, *, filters: bool) -> str:
+    """A line for each operator of a job, with the columns that are read of it; with `filters`, of
+    scans also what their sources are told of the rows that all jobs want."""
     lines = []
+    told = scan_filters(plan, _filtering(plan, job)) if filters else {}
     for node in plan.in_order:
         if job not in node.jobs:
             continue
@@ -190,8 +195,18 @@ def _physical_text(plan: PhysicalPlan, job: str) -> str:
             if isinstance(node.plan, RulesPlan)
             else f"{type(node.plan).__name__} {node.plan.label}".rstrip()
         )
-        lines.append(f"{what}  -> {', '.join(node.columns)}")
+        where = f"  [reads parts where {told[node.id]}]" if node.id in told else ""
+        lines.append(f"{what}{where}  -> {', '.join(node.columns)}")
     return "\n".join(lines)
+
+
+def _filtering(plan: PhysicalPlan, job: str) -> Iterator[str]:
+    """Yields the scans of a job whose sources can leave out rows that nobody wants."""
+    for node in plan.nodes.values():
+        if isinstance(node.plan, Scan) and job in node.jobs:
+            source = capabilities_of(node.plan.table).source
+            if source is not None and source.filter_push_down:
+                yield node.id
 
 
 def _routes(plan: RulesPlan) -> int:
