@@ -25,7 +25,8 @@ from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import EpochRecord, Resumption
 from sqlengine.executors.failures import FamilyFailed, OperatorFailed
-from sqlengine.executors.family_state import (
+from sqlengine.executors.measures.waiting import Waiting, waiting_in, waiting_of_members
+from sqlengine.executors.node_state.family_state import (
     Arrivals,
     absorb_member,
     arrivals,
@@ -33,8 +34,7 @@ from sqlengine.executors.family_state import (
     share_of,
     single_table,
 )
-from sqlengine.executors.measures.waiting import Waiting, waiting_in, waiting_of_members
-from sqlengine.executors.node_context import NodeContext, creation_version, local_name
+from sqlengine.executors.node_state.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.steps.guard import StepGuard

@@ -28,7 +28,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.measures.waiting import Waiting
-from sqlengine.executors.node_context import local_name
+from sqlengine.executors.node_state.node_context import local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.encoding import sink_tables

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from parser.types import Schema
 from planner.graph.families import FAMILY, MEMBER, Family, FamilyPlan, number_of
-from sqlengine.executors.node_context import creation_version, local_name
+from sqlengine.executors.node_state.node_context import creation_version, local_name
 from sqlengine.state.columns import IntArray
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable
 
