@@ -58,13 +58,15 @@ def min_rest(rests: Collection[Rest]) -> Rest:
 
 
 class Ticks:
-    """The ticks of one set of rules; see `TickFilter`.
+    """The ticks of one set of rules; see `TickFilter`. `families`: True if families of jobs read
+    it, by ports that are not among these: they get every tick.
 
     A branch is in one of three states: it needs `every` tick; it is `unsettled`, which is found out
     when a batch has no row for it, since rows and ticks change it; or it rests until an instant."""
 
     def __init__(self) -> None:
         self.branches: dict[int, Branch] = {}
+        self.families = False
         self._every: set[int] = set()
         self._unsettled: set[int] = set()
         self._watermarks = Earliest[int]()
@@ -98,7 +100,7 @@ class Ticks:
 
     def rest(self) -> Rest:
         """Returns until when none of the branches needs a tick."""
-        if self._every:
+        if self._every or self.families:
             return EVERY_TICK
         self._settle(set(self._unsettled))
         first = (self._watermarks.first(), self._proctimes.first())
@@ -142,6 +144,7 @@ class Resting:
         running.operator.ticks = ticks
         plan, edges = running.node.plan, running.node.edges
         assert isinstance(plan, RulesPlan)
+        ticks.families = bool(plan.members)
         onward = set(plan.onward.values())
         for port in ticks.branches.keys() - onward:
             ticks.put(port, None)
