@@ -40,14 +40,21 @@ _ALWAYS: Final = Literal(True, BOOLEAN.with_nullable(False))
 @dataclass(frozen=True)
 class Member:
     """A chain: rows of the filter `rule` go through `nodes`, of which `state` names the one with
-    state, to the rules of its `tail`. `number`: the same wherever the state of that node is."""
+    state, to the rules of its `tail`, those of the node `behind` if there is one. `number`: the
+    same wherever the state of that node is; `shape`: of all members of one family."""
 
     number: int
+    shape: str
     rule: str
     state: str
     nodes: tuple[PhysicalNode, ...]
     tail: Mapping[str, PlannedRule]
-    tail_id: str | None = None
+    behind: PhysicalNode | None = None
+
+    @property
+    def all_nodes(self) -> tuple[PhysicalNode, ...]:
+        """The nodes of the plan that the member stands for."""
+        return self.nodes if self.behind is None else (*self.nodes, self.behind)
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -77,7 +84,8 @@ class Family:
 @dataclass(frozen=True)
 class FamilyPlan:
     """The `plan` to run, and the families in it by the node with their state. `member_of`: family
-    and number, by the node that each member's state belongs to."""
+    and number, by the node that each member's state belongs to; `nodes`: the family of each node of
+    one."""
 
     plan: PhysicalPlan = field(default_factory=PhysicalPlan)
     families: Mapping[str, Family] = field(default_factory=dict)
@@ -90,10 +98,15 @@ ALONE: Final = FamilyPlan()
 
 
 def with_families(
-    plan: PhysicalPlan, apart: Collection[str] = (), *, enabled: bool = True
+    plan: PhysicalPlan,
+    before: FamilyPlan = ALONE,
+    apart: Collection[str] = (),
+    *,
+    enabled: bool = True,
 ) -> FamilyPlan:
     """Returns the plan with families instead of their members' operations, but for those that are
-    to stay `apart`, by id. A plan that runs in parts has none."""
+    to stay `apart`, by id. A plan that runs in parts has none. What is equal in the plan `before`
+    is taken over."""
     if not enabled or plan.undistributed is not None:
         return FamilyPlan(plan)
     put: dict[str, PhysicalNode] = {}
@@ -103,15 +116,14 @@ def with_families(
     for head in plan.nodes.values():
         if not isinstance(head.plan, RulesPlan) or len(head.plan.onward) < LEAST:
             continue
-        for name, members in _alike(plan, head):
+        for name, members in _alike(plan, head, before):
             if name in apart:
                 continue
             state = f"{name}:{_place_of_state(members[0])}"
-            family = Family(name, head.id, state, {m.number: m for m in members})
-            made = _nodes_of(plan, family, members)
+            family, made = _family(before, name, head, state, members)
             head = _with_member_port(head, members, made[0].id)
             put |= {node.id: node for node in made}
-            gone += (i for m in members for i in (*(n.id for n in m.nodes), m.tail_id) if i)
+            gone += (node.id for member in members for node in member.all_nodes)
             families.append(family)
             nodes |= {node.id: family for node in made}
         put[head.id] = head
@@ -153,14 +165,19 @@ def family_of(node: str) -> str:
 # ---- members -------------------------------------------------------------------------------------
 
 
-def _alike(plan: PhysicalPlan, head: PhysicalNode) -> Iterator[tuple[str, list[Member]]]:
+def _alike(
+    plan: PhysicalPlan, head: PhysicalNode, before: FamilyPlan
+) -> Iterator[tuple[str, list[Member]]]:
     """Yields the families behind a set of rules: an id, and the members, the oldest first."""
     assert isinstance(head.plan, RulesPlan)
     by_shape: dict[str, list[Member]] = {}
+    known = {m.rule: m for f in before.families.values() for m in f.members.values()}
     for rule, port in head.plan.onward.items():
-        member = _member(plan, rule, head.edges.get(port, ()))
+        member = known.get(rule)
+        if member is None or any(plan.nodes.get(n.id) is not n for n in member.all_nodes):
+            member = _member(plan, head.id, rule, head.edges.get(port, ()))
         if member is not None:
-            by_shape.setdefault(_shape(head, member), []).append(member)
+            by_shape.setdefault(member.shape, []).append(member)
     for shape, members in sorted(by_shape.items()):
         numbers = {m.number for m in members}
         if len(members) >= LEAST and len(numbers) == len(members):
@@ -168,15 +185,15 @@ def _alike(plan: PhysicalPlan, head: PhysicalNode) -> Iterator[tuple[str, list[M
             yield FAMILY + shape, members
 
 
-def _shape(head: PhysicalNode, member: Member) -> str:
+def _shape(head: str, nodes: Iterable[PhysicalNode]) -> str:
     """Returns what is equal for members of one family."""
-    parts = [head.id]
-    for node in member.nodes:
+    parts = [head]
+    for node in nodes:
         parts += (*node.plan.identity, "|", *node.columns, str(node.buffers_epoch), "|")  # type: ignore[union-attr]
     return digest_of(*parts)
 
 
-def _member(plan: PhysicalPlan, rule: str, edges: Iterable[Edge]) -> Member | None:
+def _member(plan: PhysicalPlan, head: str, rule: str, edges: Iterable[Edge]) -> Member | None:
     """Returns the chain behind a filter; None where it is none, or cannot be a member."""
     chain: list[PhysicalNode] = []
     states: list[str] = []
@@ -184,7 +201,8 @@ def _member(plan: PhysicalPlan, rule: str, edges: Iterable[Edge]) -> Member | No
         edges = tuple(edges)
         tail = _tail(plan, chain[-1], edges) if states else None
         if tail is not None:
-            return Member(number_of(states[0]), rule, states[0], tuple(chain), *tail)
+            number, shape = number_of(states[0]), _shape(head, chain)
+            return Member(number, shape, rule, states[0], tuple(chain), *tail)
         node = plan.nodes.get(edges[0].target) if len(edges) == 1 else None
         if node is None or not _may_join(node):
             return None
@@ -209,15 +227,15 @@ def _may_join(node: PhysicalNode) -> bool:
 
 def _tail(
     plan: PhysicalPlan, last: PhysicalNode, edges: tuple[Edge, ...]
-) -> tuple[Mapping[str, PlannedRule], str | None] | None:
-    """Returns the rules behind the last node of a chain, with the id of the node that has them;
-    None where something else is behind it."""
+) -> tuple[Mapping[str, PlannedRule], PhysicalNode | None] | None:
+    """Returns the rules behind the last node of a chain, with the node that has them; None where
+    something else is behind it."""
     only = plan.nodes.get(edges[0].target) if len(edges) == 1 else None
     if only is not None and isinstance(only.plan, RulesPlan):
-        return None if only.plan.onward else (only.plan.rules, only.id)
+        return None if only.plan.onward else (dict(only.plan.rules), only)
     if only is not None and isinstance(only.plan, Project) and _leads_to_sinks(plan, only):
         routes = _routes(plan, only.id, last.id, only.plan.items)
-        return {last.id: PlannedRule(_ALWAYS, last.jobs, routes)}, only.id
+        return {last.id: PlannedRule(_ALWAYS, last.jobs, routes)}, only
     if all(edge.target in plan.sinks for edge in edges) and isinstance(last.plan, LogicalPlan):
         items: Items = references(last.plan.schema, last.plan.schema.names)
         routes = _routes(plan, last.id, last.id, items)
@@ -243,7 +261,19 @@ def _place_of_state(member: Member) -> int:
     return next(i for i, node in enumerate(member.nodes) if node.id == member.state)
 
 
-def _nodes_of(plan: PhysicalPlan, family: Family, members: list[Member]) -> list[PhysicalNode]:
+def _family(
+    before: FamilyPlan, name: str, head: PhysicalNode, state: str, members: list[Member]
+) -> tuple[Family, list[PhysicalNode]]:
+    """Returns a family with its nodes: those that it had, where no member has changed."""
+    known = before.families.get(state)
+    old = [] if known is None else list(known.members.values())
+    if known is not None and [*map(id, old)] == [*map(id, members)]:
+        return known, [before.plan.nodes[n] for n, f in before.nodes.items() if f is known]
+    family = Family(name, head.id, state, {m.number: m for m in members})
+    return family, _nodes_of(family, members)
+
+
+def _nodes_of(family: Family, members: list[Member]) -> list[PhysicalNode]:
     """Returns the chain of a family, with its tail at the end."""
     jobs = frozenset[str]().union(*(m.jobs for m in members))
     first, made = members[0], list[PhysicalNode]()
@@ -263,7 +293,7 @@ def _nodes_of(plan: PhysicalPlan, family: Family, members: list[Member]) -> list
                 jobs=jobs,
             )
         )
-    return [*made, _tail_of(plan, family, members, made[-1], jobs)]
+    return [*made, _tail_of(family, members, made[-1], jobs)]
 
 
 def _numbered_rows(member: Member) -> LogicalPlan:
@@ -276,7 +306,6 @@ def _numbered_rows(member: Member) -> LogicalPlan:
 
 
 def _tail_of(
-    plan: PhysicalPlan,
     family: Family,
     members: list[Member],
     last: PhysicalNode,
@@ -301,9 +330,9 @@ def _with_member_port(head: PhysicalNode, members: list[Member], target: str) ->
     plan = head.plan
     assert isinstance(plan, RulesPlan)
     ports = {m.rule: plan.onward[m.rule] for m in members}
-    port = min(ports.values())
+    port, taken = min(ports.values()), set(ports.values())
     onward = {name: p for name, p in plan.onward.items() if name not in ports}
-    edges = {p: e for p, e in head.edges.items() if p not in ports.values()}
+    edges = {p: e for p, e in head.edges.items() if p not in taken}
     numbers = {m.rule: (port, m.number) for m in members}
     return replace(
         head,
