@@ -130,7 +130,7 @@ def with_families(
             families.append(family)
             nodes |= {node.id: family for node in made}
         if alike:
-            own, left = _without([m for _, members in alike for m in members])
+            own, left = _without(plan, [m for _, members in alike for m in members])
             gone |= own
             put |= {**left, head.id: _with_member_ports(head, alike, own)}
     if not families:
@@ -346,16 +346,21 @@ def _tail_of(
     return PhysicalNode(f"{family.id}:tail", tail, last.columns, edges, jobs, last.rank + 1)
 
 
-def _without(members: Iterable[Member]) -> tuple[set[str], dict[str, PhysicalNode]]:
+def _without(
+    plan: PhysicalPlan, members: Iterable[Member]
+) -> tuple[set[str], dict[str, PhysicalNode]]:
     """Returns the nodes that only members have, and those in front that others need, too, without
-    the edges to these."""
+    the edges and jobs of these."""
     own = {node.id for member in members for node in member.own}
     shared = {n.id: n for m in members for n in m.nodes[: m.place]}
     left: dict[str, PhysicalNode] = {}
     for node in sorted(shared.values(), key=lambda n: -n.rank):  # consumers first
         edges = tuple(e for e in node.edges[0] if e.target not in own)
         if edges:
-            left[node.id] = replace(node, edges={0: edges})
+            readers = (left.get(e.target) or plan.nodes.get(e.target) for e in edges)
+            jobs = frozenset[str]().union(*(n.jobs for n in readers if n is not None))
+            jobs |= {e.job for e in edges if e.job is not None}
+            left[node.id] = replace(node, edges={0: edges}, jobs=jobs)
         else:
             own.add(node.id)
     return own, left
