@@ -12,7 +12,8 @@ from pathlib import Path
 class Options:
     """Switches: `cache` remembers the predicates that a value makes true; `hyperscan` searches
     literals and regular expressions with one automaton per variable (else one by one);
-    `joined_scan` lets it search many values in one call; `access` picks candidate rules by their
+    `joined_scan` lets it search many values in one call; `exact_scan` takes its word for it where
+    that is enough (else each hit is searched again); `access` picks candidate rules by their
     access predicates (else every rule is evaluated for every row); `dense_fallback` evaluates a
     rule column by column where most rows are its candidates (else row by row).
 
@@ -26,6 +27,7 @@ class Options:
     cache: bool = True
     hyperscan: bool = True
     joined_scan: bool = True
+    exact_scan: bool = True
     access: bool = True
     dense_fallback: bool = True
     cache_entries: int = 10_000

@@ -161,6 +161,7 @@ OPTIONS = st.builds(
     cache=st.booleans(),
     hyperscan=st.booleans(),
     joined_scan=st.booleans(),
+    exact_scan=st.booleans(),
     access=st.booleans(),
     dense_fallback=st.booleans(),
     cache_entries=st.sampled_from([2, 100]),

@@ -47,6 +47,7 @@ WITHOUT = {
     "cache": Options(cache=False),
     "hyperscan": Options(hyperscan=False),
     "joined_scan": Options(joined_scan=False),
+    "exact_scan": Options(exact_scan=False),
     "access": Options(access=False),
     "dense_fallback": Options(dense_fallback=False),
     "all": Options(
