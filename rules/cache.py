@@ -57,21 +57,36 @@ class SlotStore:
     def add(self, variable: int, count: int, hits: Hits) -> int:
         """Slots for `count` values; the number of the first."""
         first = len(self)
+        leaf_counts = np.bincount(hits.values, minlength=count)
+        rule_counts, rules = self._rules_by_value(hits.values, hits.leaves, count)
+        self._append(variable, leaf_counts, hits.leaves, hits.truths, rule_counts, rules)
+        return first
+
+    def _rules_by_value(self, values: Ints, leaves: Ints, count: int) -> tuple[Ints, Ints]:
+        """How many rules each of `count` values makes candidates, and these, for (value, leaf)
+        pairs that are sorted by value."""
         # Offsets in compressed sparse row form: the rules of leaf p end where those of p + 1 begin.
         offsets, rules = self._rules_of
         # (value, rule) pairs as one integer each, since distinct leaves may have the same rule.
-        per_hit = offsets[hits.leaves + 1] - offsets[hits.leaves]
+        per_hit = offsets[leaves + 1] - offsets[leaves]
         # The value in the high half, the rule in the low one: sorting sorts by value, which is the
         # order of slots.
-        pairs = np.repeat(hits.values.astype(np.int64), per_hit) << 32
-        pairs |= rules[spread(offsets[hits.leaves], per_hit)]
+        pairs = np.repeat(values.astype(np.int64), per_hit) << 32
+        pairs |= rules[spread(offsets[leaves], per_hit)]
         pairs = distinct(pairs)
-        rule_counts = np.bincount(pairs >> 32, minlength=count)
-        leaf_counts = np.bincount(hits.values, minlength=count)
-        self._append(
-            variable, leaf_counts, hits.leaves, hits.truths, rule_counts, pairs & 0xFFFFFFFF
+        return np.bincount(pairs >> 32, minlength=count), pairs & 0xFFFFFFFF
+
+    def choose_rules(self, rules_of: tuple[Ints, Ints]) -> None:
+        """Other access leaves from here on: the slots that are there get the rules of these."""
+        self._rules_of = rules_of
+        counts = np.diff(self.leaf_start.array)
+        rule_counts, rules = self._rules_by_value(
+            np.arange(len(self)).repeat(counts), self.leaves.array, len(self)
         )
-        return first
+        self.rule_start.truncate(1)
+        self.rule_start.extend(np.cumsum(rule_counts))
+        self.rules.truncate(0)
+        self.rules.extend(rules)
 
     def _append(
         self,

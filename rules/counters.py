@@ -17,7 +17,8 @@ class Counters:
     was enough; `confirmed` hits checked afterwards, of which `refuted` were none; `plain_checks`
     literals or patterns tried without the automaton; `linear_checks` texts that RE2 was asked for;
     `regex_timeouts` values without an answer, since a pattern took too long or was given up. Rules:
-    `candidates` (row, rule) pairs from access predicates, `verifications` pairs evaluated,
+    `candidates` (row, rule) pairs from access predicates, `access_choices` times that these were
+    chosen anew, `verifications` pairs evaluated,
     `dense_evaluations` rules evaluated column by column, `opaque_rows` rows handed to the caller.
     Databases: `compiled`, `loaded` from disk, `unreadable` files ignored, `parts_compiled` sets of
     rules."""
@@ -38,6 +39,7 @@ class Counters:
     linear_checks: int = 0
     regex_timeouts: int = 0
     candidates: int = 0
+    access_choices: int = 0
     verifications: int = 0
     dense_evaluations: int = 0
     opaque_rows: int = 0

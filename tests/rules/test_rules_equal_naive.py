@@ -61,6 +61,8 @@ TINY = {
     "rules.compiled_rules._MOST_CELLS": 24, "rules.compiled_rules._MOST_DEAD": 3,
     "rules.ruleset._MOST_DELTAS": 1, "rules.ruleset._MANY_DELTAS": 1,
     "rules.ruleset._TOO_MANY_DELTAS": 2,
+    "rules.access_choice._SAMPLE": 3, "rules.access_choice._GAP": 2, "rules.access_choice._BETTER": 2.0,
+    "rules.access_choice._WORTH": 2.0,
     "rules.matchers.literals._FEW": 1, "rules.matchers.literals._MANY_VALUES": 2,
 }  # fmt: skip
 
@@ -163,6 +165,7 @@ OPTIONS = st.builds(
     joined_scan=st.booleans(),
     exact_scan=st.booleans(),
     access=st.booleans(),
+    learned_access=st.booleans(),
     dense_fallback=st.booleans(),
     cache_entries=st.sampled_from([2, 100]),
     max_cached_value_bytes=st.sampled_from([3, 1024]),

@@ -92,6 +92,25 @@ def test_counters_prove_the_paths() -> None:
     assert (b.candidates, b.verifications) == (0, 2 * len(WORDS) ** 2)
 
 
+@pytest.mark.parametrize("learned", [True, False])
+def test_access_predicates_are_those_that_the_stream_makes_rare(learned: bool) -> None:
+    """A long text that stands everywhere looks rarer than a short one, until it is seen."""
+    everywhere = " ".join(str(1000 + i) for i in range(len(WORDS)))
+    rules: dict[str, Condition] = {
+        w: And((contains(w), contains(everywhere[i : i + 20]), Not(contains("zzz"))))
+        for i, w in enumerate(WORDS)
+    }
+    ruleset = RuleSet.empty(Options(learned_access=learned)).change(rules)
+    texts = [f"{WORDS[i % len(WORDS)]} {everywhere} {i}" for i in range(3_000)]
+    for _ in range(2):
+        before = ruleset.counters.candidates
+        assert matching(ruleset, texts) == [(i, texts[i][:3]) for i in range(len(texts))]
+    candidates = ruleset.counters.candidates - before
+    # Each rule is a candidate where its own word stands, or everywhere.
+    assert candidates == len(texts) * (1 if learned else len(WORDS))
+    assert ruleset.counters.access_choices == int(learned)
+
+
 def test_one_scan_for_many_values_or_one_for_each() -> None:
     """Where many literals are found in a value it is scanned alone, and again joined when few
     are."""
