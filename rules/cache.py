@@ -49,18 +49,18 @@ class SlotStore:
         self.leaf_start.extend(np.zeros(1, np.int64))
         self.rule_start.extend(np.zeros(1, np.int64))
         # Both fixed slots have empty lists.
-        self._append(-1, np.zeros(2, np.int64), _NONE, _TRUTHS, np.zeros(2, np.int64), _NONE)
+        none = np.zeros(2, np.int64)
+        self._append(np.full(2, -1, np.int32), none, _NONE, _TRUTHS, none, _NONE)
 
     def __len__(self) -> int:
         return self.variable_of.length
 
-    def add(self, variable: int, count: int, hits: Hits) -> int:
-        """Slots for `count` values; the number of the first."""
-        first = len(self)
+    def add(self, variables: npt.NDArray[np.int32], hits: Hits) -> None:
+        """Appends a slot for each value; `variables[value]` is the number of its variable."""
+        count = len(variables)
         leaf_counts = np.bincount(hits.values, minlength=count)
         rule_counts, rules = self._rules_by_value(hits.values, hits.leaves, count)
-        self._append(variable, leaf_counts, hits.leaves, hits.truths, rule_counts, rules)
-        return first
+        self._append(variables, leaf_counts, hits.leaves, hits.truths, rule_counts, rules)
 
     def _rules_by_value(self, values: Ints, leaves: Ints, count: int) -> tuple[Ints, Ints]:
         """How many rules each of `count` values makes candidates, and these, for (value, leaf)
@@ -90,14 +90,14 @@ class SlotStore:
 
     def _append(
         self,
-        variable: int,
+        variables: npt.NDArray[np.int32],
         leaf_counts: Ints,
         leaves: Ints,
         truths: Ints,
         rule_counts: Ints,
         rules: Ints,
     ) -> None:
-        self.variable_of.extend(np.full(len(leaf_counts), variable, np.int32))
+        self.variable_of.extend(variables)
         # Cumulative ends; the first start is 0, from the constructor.
         self.leaf_start.extend(self.leaves.length + np.cumsum(leaf_counts))
         self.rule_start.extend(self.rules.length + np.cumsum(rule_counts))

@@ -17,6 +17,7 @@ from rules.cache import NULL_SLOT, Slots, SlotStore
 from rules.columns import Columns, Mask
 from rules.counters import Counters
 from rules.formula import Formulas
+from rules.new_slots import NewSlots
 from rules.options import Options
 from rules.predicate_index import PredicateIndex
 from rules.ragged import Index
@@ -104,14 +105,15 @@ class CompiledRules:
         Where rules were removed, the batch may lack a column that only they have read: to them it
         is NULL."""
         slots = np.empty((len(self._indexes), num_rows), np.int32)
-        unused = 0
+        unused, new = 0, NewSlots(self._store)
         for number, index in enumerate(self._indexes):
             if rules_are_gone and index.variable.field not in columns.arrays:
                 slots[number] = NULL_SLOT
                 continue
-            slots[number], dead = index.slots(columns, self._store)
+            slots[number], dead = index.slots(columns, new)
             unused += dead.new
             self._dead += dead.old
+        new.finish()
         return slots, unused
 
     def _match_rows(

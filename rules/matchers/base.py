@@ -46,25 +46,34 @@ def encode(text: str) -> bytes:
 
 
 class HitList:
-    """Pairs of value and leaf, in any order."""
+    """Pairs of value and leaf, in any order.
+
+    `base` is added to the number of each value: those of several variables go into one list. `size`
+    counts the pairs."""
 
     def __init__(self) -> None:
+        self.base = self.size = 0
         self._values: list[int] = []
         self._leaves: list[int] = []
         self._arrays: list[tuple[Ints, Ints]] = []
         self._errors: list[tuple[int, int]] = []
 
     def add(self, value: int, leaves: Iterable[int]) -> None:
+        value += self.base
         for leaf in leaves:
             self._values.append(value)
             self._leaves.append(leaf)
+            self.size += 1
 
     def add_pairs(self, values: Ints, leaves: Ints) -> None:
-        self._arrays.append((values, leaves))
+        if len(values):
+            self._arrays.append((values + self.base, leaves))
+            self.size += len(values)
 
     def add_error(self, value: int, leaf: int) -> None:
         """Records that the truth of `leaf` for `value` could not be determined."""
-        self._errors.append((value, leaf))
+        self._errors.append((value + self.base, leaf))
+        self.size += 1
 
     def finish(self) -> Hits:
         parts = self._arrays

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from parser.errors import ExecutionError, SqlError
-from rules.cache import SlotStore
 from rules.columns import Columns
 from rules.condition import And, Condition, Constant, Not, Opaque, Or, Predicate, Test, Variable
+from rules.matchers.base import HitList
 from rules.options import Options
 from rules.predicate_index import TextIndex
 from rules.ruleset import RuleSet
@@ -156,10 +156,10 @@ def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rest
     assert isinstance(index, TextIndex)
     plain = index._match
 
-    def slow(missing: list[str], store: SlotStore) -> tuple[int, int]:
+    def slow(texts: list[str], hits: HitList) -> None:
         nonlocal now
         now += matching_s
-        return plain(missing, store)
+        plain(texts, hits)
 
     with patch.object(index, "_match", slow):
         for i in range(20):
