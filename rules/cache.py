@@ -154,9 +154,9 @@ _TRUTHS = np.empty(0, np.int8)
 _WARM_UP, _PROBE, _BYPASS, _LONGEST_BYPASS = 2_000, 2_000, 50_000, 1_600_000
 # What is saved must be so many times what is spent, which does not show all: a large store is slow
 # to read, too. Without a clock so many must be found.
-_MARGIN, _WORTH = 1.5, 0.05
-# Fewer values cost so little that they are not worth a look at the clock.
-_MEASURED = 64
+_MARGIN, _WORTH = 2.0, 0.05
+# Fewer values cost so little that the clock is looked at once in so many times only.
+_MEASURED, _SAMPLED = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +208,8 @@ class ValueCache:
     slots: dict[Hashable, int] = field(default_factory=dict)
     pairs: int = 0
     _bypass: int = 0
+    _calls: int = 0
+    _measured: bool = False
     _counts: bool = False
     _next_bypass: int = field(default_factory=lambda: _BYPASS)
     _cost: CacheCost = field(default_factory=lambda: CacheCost(_WARM_UP, _PROBE))
@@ -223,23 +225,25 @@ class ValueCache:
             self._bypass -= len(values)
             self.counters.cache_skipped += len(values)
             return np.full(len(values), -1, np.int32)
-        begin = self._time(values)
+        self._calls += 1
+        self._measured = len(values) >= _MEASURED or self._calls % _SAMPLED == 0
+        begin = self._time()
         # map() with a bound method keeps the loop in C.
         slots = np.array(list(map(self.slots.get, values, repeat(-1))), np.int32)
         hits = int(np.count_nonzero(slots >= 0))
         self.counters.cache_hits += hits
         self.counters.cache_misses += len(values) - hits
-        self._note(len(values), hits, self._time(values) - begin)
+        self._note(len(values), hits, self._time() - begin)
         return slots
 
-    def _time(self, values: Sequence[Hashable]) -> float:
+    def _time(self) -> float:
         clock = self.options.clock
-        return clock() if clock is not None and len(values) >= _MEASURED else 0.0
+        return clock() if clock is not None and self._measured else 0.0
 
     def _note(self, looked_up: int, hits: int, spent: float) -> None:
         cost = self._cost
         # Whether this call counts is noted for `matched`, which belongs to the same values.
-        self._counts = looked_up >= _MEASURED and cost.warm_up <= 0
+        self._counts = self._measured and cost.warm_up <= 0
         cost.warm_up -= looked_up
         if self._counts:
             cost.looked_up += looked_up
@@ -253,19 +257,19 @@ class ValueCache:
         matched since `begin`, a time of `start`."""
         if not self.is_on:
             return DeadSlots(len(values), 0)
-        middle = self._time(values)
+        middle = self._time()
         dead = self._remember(values, first, pairs)
-        if self._counts and len(values) >= _MEASURED:
+        if self._counts:
             self._cost.matched += len(values)
             self._cost.matching += middle - begin
-            self._cost.spent += self._time(values) - middle
+            self._cost.spent += self._time() - middle
             if self._cost.is_due:
                 dead = DeadSlots(dead.new, dead.old + self._judge())
         return dead
 
-    def start(self, values: Sequence[Hashable]) -> float:
+    def start(self) -> float:
         """The time for `matched`, 0 where it does not matter."""
-        return self._time(values) if self.is_on else 0.0
+        return self._time() if self.is_on else 0.0
 
     def _judge(self) -> int:
         """Decides whether to go on; how many slots are dropped."""

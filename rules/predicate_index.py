@@ -159,7 +159,7 @@ def _through_cache(
     # Mostly all or none is missing: no copy of the list where all are.
     missing = values if len(places) == len(values) else [values[i] for i in places.tolist()]
     # The clock starts before the matchers run, for what is judged is their cost.
-    begin = cache.start(missing)
+    begin = cache.start()
     first, leaves = match(missing)
     # New slots have consecutive numbers, in the order of the missing values.
     slots[places] = np.arange(first, first + len(missing))

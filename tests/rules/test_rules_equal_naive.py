@@ -56,7 +56,7 @@ VALUES = {
 TINY = {
     "rules.block._SORT": 4, "rules.block_matcher._FEW": 0, "rules.block_matcher._DENSE_CANDIDATES": 2,
     "rules.block_matcher._DENSE_SIZE": 2, "rules.block_matcher._CHUNK": 4, "rules.cache._PROBE": 6,
-    "rules.cache._BYPASS": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 1,
+    "rules.cache._BYPASS": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 3, "rules.cache._SAMPLED": 2,
     "rules.columns._SMALL": 2, "rules.evaluate._CHUNK": 8, "rules.compiled_rules._BLOCK_ROWS": 5,
     "rules.compiled_rules._MOST_CELLS": 24, "rules.compiled_rules._MOST_DEAD": 3,
     "rules.ruleset._MOST_DELTAS": 1, "rules.ruleset._MANY_DELTAS": 1,

@@ -140,8 +140,11 @@ def test_long_values_and_fields_that_never_repeat_are_not_cached() -> None:
     assert (rules.counters.cache_hits, rules.counters.cache_rests) == (0, 1)
 
 
+@pytest.mark.parametrize(("size", "batches"), [(200, 20), (20, 600)])
 @pytest.mark.parametrize(("matching_s", "rests"), [(0.001, 0), (0.0001, 1)])
-def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rests: int) -> None:
+def test_a_cache_is_on_where_it_saves_more_than_it_costs(
+    matching_s: float, rests: int, size: int, batches: int
+) -> None:
     """Half of the values were there before. A look at the clock takes 0.1 ms: a batch costs the
     cache two of them."""
     now = 0.0
@@ -162,8 +165,8 @@ def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rest
         plain(texts, hits)
 
     with patch.object(index, "_match", slow):
-        for i in range(20):
-            matching(rules, [f"{i + k} {j}" for k in range(2) for j in range(200)])
+        for i in range(batches):
+            matching(rules, [f"{i + k} {j}" for k in range(2) for j in range(size)])
     counters = rules.counters
     assert counters.cache_rests == rests
     assert (counters.cache_saved_us > 1.5 * counters.cache_spent_us) == (rests == 0)
