@@ -35,6 +35,17 @@ class Values:
         ends = np.cumsum(lengths + 1) - 1
         return b"\n".join(encoded), ends - lengths, ends
 
+    @cached_property
+    def ascii(self) -> bool:
+        """True if there is nothing but ASCII in them."""
+        return self.joined[0].isascii()
+
+    @cached_property
+    def line_ends(self) -> bool:
+        """True if a \\n or \\r is in one of them."""
+        data = self.joined[0]
+        return b"\r" in data or data.count(b"\n") >= len(self.texts)
+
 
 def encode(text: str) -> bytes:
     """UTF-8 of a text in which lone surrogates stand for bytes that were no UTF-8 (or for

@@ -67,19 +67,21 @@ class RegexMatcher:
 
     def _search(self, scan: Scan, values: Values, hits: HitList, decision: _Decision) -> None:
         # Hyperscan reads UTF-8, so a text with lone surrogates is never shown to it.
-        invalid = [i for i, text in enumerate(values.texts) if not _is_valid(text)]
+        invalid = (
+            [] if values.ascii else [i for i, t in enumerate(values.texts) if not _is_valid(t)]
+        )
         self._check(decision, values, invalid, self._searched)
         which, patterns = self._hits(scan, values, frozenset(invalid))
         self._counters.hyperscan_scans += len(values) - len(invalid)
         if not len(which):
             return
         final = self._final[patterns]
-        if final.any():
+        if not values.ascii or values.line_ends:
             plain = np.fromiter(map(_is_plain, values.texts), np.bool_, len(values))
             final &= plain[which]
-            hits.add_pairs(which[final], self._leaves[patterns[final]])
-            self._counters.exact_hits += int(np.count_nonzero(final))
-            which, patterns = which[~final], patterns[~final]
+        hits.add_pairs(which[final], self._leaves[patterns[final]])
+        self._counters.exact_hits += int(np.count_nonzero(final))
+        which, patterns = which[~final], patterns[~final]
         self._counters.confirmed += len(which)
         for value, pattern in zip(which.tolist(), patterns.tolist(), strict=True):
             self._counters.refuted += decision.decide(
