@@ -63,8 +63,8 @@ class SlotStore:
         self._append(variables, leaf_counts, hits.leaves, hits.truths, rule_counts, rules)
 
     def _rules_by_value(self, values: Ints, leaves: Ints, count: int) -> tuple[Ints, Ints]:
-        """How many rules each of `count` values makes candidates, and these, for (value, leaf)
-        pairs that are sorted by value."""
+        """Returns how many rules each of `count` values makes candidates, and these, for (value,
+        leaf) pairs that are sorted by value."""
         # Offsets in compressed sparse row form: the rules of leaf p end where those of p + 1 begin.
         offsets, rules = self._rules_of
         # (value, rule) pairs as one integer each, since distinct leaves may have the same rule.

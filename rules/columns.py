@@ -100,7 +100,7 @@ _DERIVE: dict[str, Callable[[str], str]] = {
 
 
 def derivation(variable: Variable) -> Callable[[str], str]:
-    """What makes the variable's text of the column's."""
+    """Returns what makes the variable's text of the column's."""
     steps = [_DERIVE[name] for name in variable.transforms]
     if len(steps) == 1:
         return steps[0]
