@@ -68,7 +68,8 @@ class SourceCapabilities:
     `replayable`: records that were read once can be read again with equal bytes; `seekable`: a
     new job may begin elsewhere than at the first record; `expires`: records may be removed while
     a savepoint still refers to them; `partition_push_down`: it reads only partitions that fulfil
-    a condition; `parallel`: subtasks may share out its shards."""
+    a condition; `filter_push_down`: it can leave out rows that do not fulfil one, as far as that is
+    known without reading them; `parallel`: subtasks may share out its shards."""
 
     changelog: ChangelogMode = INSERT_ONLY
     boundedness: Boundedness = Boundedness.UNBOUNDED
@@ -76,6 +77,7 @@ class SourceCapabilities:
     seekable: bool = False
     expires: bool = False
     partition_push_down: bool = False
+    filter_push_down: bool = False
     lookup: Lookup = Lookup.SCANNED
     parallel: bool = False
 

@@ -70,6 +70,7 @@ EFFECTIVE: Final = frozenset(
     table.exec.state.ttl
     table.local-time-zone
     table.optimizer.agg-phase-strategy
+    table.optimizer.source.predicate-pushdown-enabled
     """.split()
 ) | {PREFIX + p.__name__.replace("_", "-") for p in PASSES}
 
@@ -142,7 +143,7 @@ _GROUPS: Final[Mapping[str, str]] = {
         multiple-input-enabled non-deterministic-update.strategy ptf.max-tables
         reuse-optimize-block-with-digest-enabled reuse-sink-enabled reuse-source-enabled
         reuse-sub-plan-enabled source.aggregate-pushdown-enabled
-        source.predicate-pushdown-enabled source.report-statistics-enabled
+        source.report-statistics-enabled
         sql2rel.project-merge.enabled union-all-as-breakpoint-enabled
     """,
 }

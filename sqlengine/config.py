@@ -95,7 +95,8 @@ class Config:
         with which the port speaks TLS; `tls_client_ca`: file of the authorities whose certificates
         clients must show. `socket`: path of the local socket (None: DATA/server.sock).
     Planning:
-        `plan_cache`: keep plans on disk for the next start. `rules`: options of rule databases.
+        `plan_cache`: keep plans on disk for the next start. `families`: equal operations of many
+        jobs run as one. `rules`: options of rule databases.
         `settings`: defaults of SET for all jobs.
     """
 
@@ -134,6 +135,7 @@ class Config:
     tls_client_ca: Path | None = None
     socket: Path | None = None
     plan_cache: bool = True
+    families: bool = True
     client_rate: int | None = None
     volumes: tuple[Path, ...] = ()
     savepoints: tuple[Path, ...] = ()

@@ -11,6 +11,7 @@ from planner.settings import (
     AGG_PHASES,
     AGG_STRATEGIES,
     CLEANUP,
+    FILTER_PUSH_DOWN,
     LATE_ROWS,
     MAX_FUTURE,
     MINI_BATCH,
@@ -41,6 +42,7 @@ def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
     In batch mode none of them has a meaning. PlanError for an invalid value.
     """
     settings = context.settings
+    flag(settings, FILTER_PUSH_DOWN, default=True)  # refused here, read where graphs are opened
     if context.batch:
         return sink
     row_by_row = not flag(settings, MINI_BATCH, default=True)

@@ -320,12 +320,13 @@ def _routes(graph: Graph, rule: GraphNode) -> Iterable[Route]:
     for node in map(graph.nodes.__getitem__, rule.readers):
         if isinstance(node.plan, Sink):
             items: Items = tuple((c.name, ColumnRef(c.name, c.type)) for c in rule.plan.schema)
-            yield _route(rule.id, node.plan, items)
+            yield route_to(rule.id, node.plan, items)
         elif isinstance(node.plan, Project) and _fused(graph, node):
             for sink in map(graph.nodes.__getitem__, node.readers):
                 assert isinstance(sink.plan, Sink)
-                yield _route(rule.id, sink.plan, node.plan.items)
+                yield route_to(rule.id, sink.plan, node.plan.items)
 
 
-def _route(rule: str, sink: Sink, items: Items) -> Route:
+def route_to(rule: str, sink: Sink, items: Items) -> Route:
+    """The route of a rule's rows to a sink."""
     return Route(sink.job, sink.place, rule, items, sink_id(sink))

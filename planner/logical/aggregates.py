@@ -105,6 +105,12 @@ class GroupAggregate(OneInput, Stateful):
     def for_each(self, columns: Schema) -> LogicalPlan:
         return replace(self, keys=(*self.keys, *columns.names))
 
+    def with_member(self, member: Schema) -> LogicalPlan | None:
+        """None where a group has a result of no rows, and where values are counted in a table that
+        knows groups by their places alone."""
+        has_own = not self.keys or self.always or any(c.distinct for c in self.aggregates)
+        return None if has_own else self.for_each(member)
+
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         return (frozenset(self.keys),)

@@ -222,6 +222,12 @@ class LogicalPlan:
         each of their values apart: with these columns in its result. None if it cannot be."""
         return None
 
+    def with_member(self, member: Schema) -> LogicalPlan | None:
+        """The operation, over an input that has this column besides those that it knows, for many
+        jobs at once: each value of the column is a job, whose rows it treats as if there were no
+        others, and its result has the column. None if it cannot do that."""
+        return None
+
     @cached_property
     def after_only(self) -> bool:
         """True if the -U of its updates can be left out for a reader that knows rows by an upsert

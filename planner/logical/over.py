@@ -89,6 +89,9 @@ class Over(OneInput, Stateful):
     def for_each(self, columns: Schema) -> LogicalPlan:
         return replace(self, partition=(*self.partition, *columns.names))
 
+    def with_member(self, member: Schema) -> LogicalPlan | None:
+        return None if self.at_end else self.for_each(member)
+
     @cached_property
     def schema(self) -> Schema:
         return Schema((*self.input.schema.columns, *(Column(c.name, c.type) for c in self.calls)))

@@ -33,6 +33,7 @@ from planner.scalar import (
     Scalar,
     columns_of,
     is_deterministic,
+    is_deterministic_per_epoch,
     same_values,
 )
 
@@ -171,6 +172,12 @@ class Project(OneInput):
         return replace(
             self, items=(*self.items, *((c.name, ColumnRef(c.name, c.type)) for c in columns))
         )
+
+    def with_member(self, member: Schema) -> LogicalPlan | None:
+        if not all(map(is_deterministic_per_epoch, self.expressions)):
+            return None  # each job has random values of its own
+        first = tuple((c.name, ColumnRef(c.name, c.type)) for c in member)
+        return replace(self, items=(*first, *self.items))
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

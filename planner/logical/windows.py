@@ -92,6 +92,9 @@ class WindowAssign(OneInput):
     def reads(self, outputs: Names, port: int) -> Names:
         return (outputs - set(self.names)) | {self.window.time_column}
 
+    def with_member(self, member: Schema) -> LogicalPlan | None:
+        return self
+
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         one_window = self.sliced or self.window.is_disjoint
@@ -279,6 +282,13 @@ class WindowAggregate(OneInput, Stateful):
     def changes(self) -> ModifyKindSet:
         return ModifyKindSet.NONE
 
+    def with_member(self, member: Schema) -> LogicalPlan | None:
+        """None for sessions, whose keys are in the windows too, and where values are counted in a
+        table that knows groups by their places alone."""
+        if self.session is not None or any(c.distinct for c in self.aggregates):
+            return None
+        return replace(self, keys=(*self.keys, *member.names))
+
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         """Each column of the window with the keys: a key has one row for a window. Windows that
@@ -321,6 +331,9 @@ class EmittingAggregate(WindowAggregate):
     @cached_property
     def changes(self) -> ModifyKindSet:
         return ModifyKindSet.UPDATES
+
+    def with_member(self, member: Schema) -> LogicalPlan | None:
+        return None
 
 
 def windows_below(plan: LogicalPlan) -> tuple[Window, DataType]:

@@ -259,6 +259,12 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 )
 @spark_options
 @click.option(
+    "--families/--no-families",
+    default=True,
+    show_default=True,
+    help="Run equal operations of many jobs as one.",
+)
+@click.option(
     "--isolation/--no-isolation",
     default=True,
     show_default=True,
@@ -308,6 +314,7 @@ def serve(
     target: Target,
     master: str | None,
     spark_conf: tuple[str, ...],
+    families: bool,
     isolation: bool,
 ) -> None:
     """Run the server: REST, watched folder, command topic, embedded broker."""
@@ -359,6 +366,7 @@ def serve(
         memory_limit=memory_limit or None,
         step_timeout_s=step_timeout / 1000 if step_timeout else None,
         connector_timeout_s=connector_timeout / 1000 if connector_timeout else inf,
+        families=families,
         isolation=isolation,
         target=target,
         cluster=Cluster(master, pairs("--spark-conf", spark_conf)),

@@ -4,12 +4,12 @@ commit an epoch at a time."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from sqlengine.batch import RowKind as RowKind
 from sqlengine.broker.auto_create import AutoCreate, NewTopic
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.formats.base import Option as Option
 from sqlengine.system.disk import MACHINE, Disk
@@ -49,7 +50,8 @@ class Chunk:
     None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
     'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
     same. `lengths`: the bytes of each record, where only the first ones of some are in
-    `records`."""
+    `records`. `pruned`: how many parts of the shard (groups of rows of Parquet) were left out, see
+    `Source.apply_filter`."""
 
     shard: str
     start: int
@@ -62,6 +64,14 @@ class Chunk:
     kinds: npt.NDArray[np.int8] | None = None
     digest: str = ""
     lengths: npt.NDArray[np.int64] | None = None
+    pruned: int = 0
+
+
+class Part(NamedTuple):
+    """A part of a shard up to the offset `end`, of which so many bytes have to be read."""
+
+    end: int
+    bytes: int
 
 
 class FullCache(ABC):
@@ -104,6 +114,8 @@ class Source(ABC):
 
     # How lookup joins see new versions of the table; None for a table that is read once.
     full_cache: FullCache | None = None
+    # True if `apply_filter` has an effect.
+    filters: bool = False
 
     @property
     @abstractmethod
@@ -184,6 +196,24 @@ class Source(ABC):
         """Restricts reading to partitions whose columns fulfil `where` (capability
         `partition_push_down`). Called before anything else."""
         raise NotImplementedError(f"{type(self).__name__} has no partitions")
+
+    def widen(self, times: int, size: int) -> None:  # noqa: B027
+        """Lets polls read so many times as many rows, where these are about `size` bytes at most:
+        who polls pays for each. Called before anything else; not all sources can."""
+
+    def rows_per_poll(self, most: int) -> int:
+        """Returns how many rows a poll reads of each shard that may read so many, see `widen`."""
+        return most
+
+    def apply_filter(self, where: Scalar | None) -> None:  # noqa: B027
+        """Lets reads leave out rows that do not fulfil `where`, as far as that is known without
+        reading them (capability `filter_push_down`); None: they leave out nothing. Offsets stay
+        what they are. Called between two reads, as often as the plan changes."""
+
+    def parts(self, shard: str) -> Sequence[Part] | None:
+        """Returns the parts of a shard that are best read by one reader each, in order; None where
+        any offset is as good as another."""
+        return None
 
     @abstractmethod
     def close(self) -> None: ...
@@ -352,6 +382,11 @@ class Connector(ABC):
         """Makes records of rows, as a sink of the table does, and drops them. Raises where a row
         cannot be one, whatever the state of the table: such rows are looked for when a sink refuses
         a batch, and become dead letters. The sink must not have taken any row of the batch then."""
+
+    def row_encoder(self, table: Table) -> RowEncoder | None:
+        """Returns what makes of rows what the table's sink stores, so that it need not; None where
+        only the sink can."""
+        return None
 
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool

@@ -33,8 +33,9 @@ _SOURCES = """## Sources
 
 A *replayable* source gives records that were read once again with equal bytes. In a *seekable* one
 a new job may begin elsewhere than at the first record. Records of one that *expires* may be removed
-while a savepoint still refers to them. *Lookup* says how a lookup join sees the table. Subtasks
-share out the shards of a *parallel* one (`sql serve --instances`)."""
+while a savepoint still refers to them. One with *filters* may leave out rows that no job wants
+without reading them. *Lookup* says how a lookup join sees the table. Subtasks share out the shards
+of a *parallel* one (`sql serve --instances`)."""
 _SINKS = """## Sinks
 
 *Exactly-once* rests on what the last column says; with `sql serve --delivery at-least-once` every
@@ -106,6 +107,7 @@ def _source_row(name: str, all_: Capabilities, source: SourceCapabilities) -> Ma
         "seekable": _yes(source.seekable),
         "expires": _yes(source.expires),
         "partitions": "yes, pruned" if source.partition_push_down else _partitions(all_),
+        "filters": _yes(source.filter_push_down),
         "lookup": source.lookup.value,
         "parallel": _yes(source.parallel),
     }

@@ -15,13 +15,14 @@ import gc
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
 from parser.errors import JobError, Position, SqlError
 from planner.catalog import Catalog
+from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.broker.embedded import EmbeddedBroker
@@ -138,7 +139,7 @@ class Engine:
             config,
             machine,
             self.broker,
-            OperatorFactory(machine.rules(config), any_times=True),
+            OperatorFactory(machine.rules(config), any_times=True, families=config.families),
             open_stores(self.broker, config, machine),
             self._registry.fails_on_error,
             self._failures.report,
@@ -164,7 +165,7 @@ class Engine:
         self._lifecycle = self._changes.lifecycle
         self._failures.open(self.graphs, self._lifecycle)
         self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
-        self._reopening = Reopening(self.graphs.unavailable, self._spark.session, self._reopen)
+        self._reopening = Reopening(self.graphs.unavailable, self._await_spark, self._reopen)
         self._isolation = Isolation(
             self._registry, self.graphs, self._migrations, self._lifecycle, machine.threads.now
         )
@@ -413,14 +414,17 @@ class Engine:
         """Returns the plan of a job's version after each step, and what it shares with others."""
         planned = self._traced(name)
         graph, once = self.graphs.of(name), self.graphs.delivers_once
+        # That of the server: the scan is one for all jobs.
+        filters = self.config.settings.get(FILTER_PUSH_DOWN, "true")
         text = explain_sinks(
             planned.sinks,
             planned.traces,
             graph.runner.graph,
             name,
-            planned.settings,
+            {**planned.settings, FILTER_PUSH_DOWN: filters},
             once=once,
             stages=stages_of_job(graph, name),
+            families=graph.executor.run,
         )
         job = self.job(name)
         if not self.config.instances and job.graph == MAIN and self.config.target == "embedded":
@@ -434,7 +438,12 @@ class Engine:
         planned = self._traced(name)
         graph = self.graphs.of(name)
         explained = explain_sinks_json(
-            planned.sinks, planned.traces, graph.runner.graph, name, stages_of_job(graph, name)
+            planned.sinks,
+            planned.traces,
+            graph.runner.graph,
+            name,
+            stages_of_job(graph, name),
+            graph.executor.run,
         )
         return {"delivery": self.config.delivery, **explained}
 
@@ -512,21 +521,34 @@ class Engine:
             except SqlError as error:
                 log.error("a change that was interrupted cannot be made any more: %s", error)
                 self.log.drop_pending(self._clock())
-        kept = self._migrations.departed() | self.graphs.taken_out()
-        self._registry.reconcile(self.graphs.running(), self.graphs.lost(), standing)
-        lost = self.graphs.lost().items()
-        lasting = {name for name, error in lost if isinstance(error, LastingFailure)}
-        self._lifecycle.keep_departed(kept, lasting)
+        self._reconcile(self._migrations.departed())
         self.graphs.retire_idle()
         self._settled = not standing
         if self._settled:
             self._migrations.remove_obsolete()
             self.savepoints.remove_unfinished()
 
+    def _reconcile(self, departed: Mapping[str, str]) -> None:
+        """Writes down which jobs run, and which of them recoveries have lost; `departed`: the keys
+        of what migrations keep of jobs."""
+        lost = self.graphs.lost()
+        self._registry.reconcile(self.graphs.running(), lost, self.graphs.unavailable())
+        lasting = {name for name, error in lost.items() if isinstance(error, LastingFailure)}
+        self._lifecycle.keep_departed({**departed, **self.graphs.taken_out()}, lasting)
+
+    def _await_spark(self) -> None:
+        """Raises SqlError while graphs stand still for which Spark is not there."""
+        standing = map(self.graphs.by_name.get, self.graphs.unavailable())
+        if any(g is not None and g.executor.in_tasks for g in standing):
+            self._spark.session()
+
     def _reopen(self) -> None:
-        """Recovers the graphs that stood still while Spark was away (the thread of changes)."""
+        """Recovers the graphs that stood still for want of Spark, or to take a family apart (the
+        thread of changes)."""
         self.graphs.reopen_unavailable()
-        if not self._settled and not self.graphs.unavailable():
+        if self._settled:
+            self._reconcile({})
+        elif not self.graphs.unavailable():
             self._settle()
 
     def _traced(self, name: str) -> PlannedJob:

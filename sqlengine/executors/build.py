@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
+from planner.graph.families import FamilyTail
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
@@ -75,6 +76,7 @@ from sqlengine.operators.changelog.rows import (
     ToChangelogOperator,
 )
 from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOperator
+from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
 from sqlengine.operators.joins.interval import IntervalJoinOperator
 from sqlengine.operators.joins.lookup import LookupJoinOperator
@@ -105,9 +107,14 @@ P = TypeVar("P", bound=LogicalPlan)
 
 class OperatorFactory:
     """Builds operators. `options` are those of rule sets; `any_times`: times in records may be
-    of any standard, where a table names none."""
+    of any standard, where a table names none; `families`: equal operations of many jobs run as
+    one, but for those that have failed, which run `apart`, by id."""
 
-    def __init__(self, options: Options | None = None, *, any_times: bool = False) -> None:
+    def __init__(
+        self, options: Options | None = None, *, any_times: bool = False, families: bool = True
+    ) -> None:
+        self.families = families
+        self.apart: set[str] = set()
         self._options = options or Options()
         self._any_times = any_times
 
@@ -124,6 +131,8 @@ class OperatorFactory:
         """Builds a new operator. A rule set is derived from that of the `previous` operator, so
         that only the difference is compiled. UnsupportedError for a node without an operator."""
         plan = node.plan
+        if isinstance(plan, FamilyTail):
+            return FamilyTailOperator(plan)
         if isinstance(plan, RulesPlan):
             return RulesOperator(self._compile(plan, previous))
         if isinstance(plan, Scan) and self._any_times:

@@ -5,6 +5,7 @@ is its offset; its key holds its job and table."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
@@ -13,14 +14,18 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from planner.graph.families import Family, place_in
 from planner.graph.physical import PhysicalNode
 from planner.logical import AssignWatermark, Scan, ShuffleScan
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.base import Sink
 from sqlengine.executors.epochs import Replay
+from sqlengine.operators.base import DEAD_LETTER
 
 DEAD_LETTERS = "_dead_letters"
+# The number of a member in a row as JSON: in a text its quotes would be escaped.
+_NUMBER = re.compile(r'(?<!\\)"\$member": (\d+), |, "\$member": (\d+)|(?<!\\)"\$member": (\d+)')
 # The job of a letter ('' for a record that its table cannot read) and its table.
 Owner: TypeAlias = tuple[str, str]
 _OWNER = msgspec.json.Decoder(tuple[str, str])
@@ -102,10 +107,15 @@ def decode_owner(key: bytes) -> Owner:
     return _OWNER.decode(key)
 
 
-def with_source(letters: Batch, node: PhysicalNode, source: PhysicalNode | None) -> Batch:
+def with_source(
+    letters: Batch, node: PhysicalNode, source: PhysicalNode | None, family: Family | None = None
+) -> Batch:
     """Completes the letters of an operator: adds the table that the row came from, and gives a
-    letter to each job that shares the operator, unless the table itself cannot read the record.
-    `source`: None where nobody knows which of several it was."""
+    letter to each job that shares the operator (of a `family`: to those of the row's member),
+    unless the table itself cannot read the record. `source`: None where nobody knows which of
+    several it was."""
+    if family is not None:
+        letters = _of_members(letters, family)
     if not isinstance(node.plan, Scan | AssignWatermark):
         letters = _for_each_owner(letters, sorted(node.jobs))
     if source is None or not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):
@@ -119,6 +129,30 @@ def with_source(letters: Batch, node: PhysicalNode, source: PhysicalNode | None)
 def stored(options: Mapping[str, str]) -> str:
     """The topic or path that keeps a table's records, or ''."""
     return options.get("topic") or options.get("path", "")
+
+
+def _of_members(letters: Batch, family: Family) -> Batch:
+    """Gives letters to the jobs of the member that is named in the row, with the place in their
+    text, and takes its number out of what people see."""
+    names = ("owner", "place", "payload")
+    at = [DEAD_LETTER.index(name) for name in names]
+    texts: dict[str, list[str]] = {name: [] for name in names}
+    rows: list[int] = []
+    known = zip(*(letters.columns[i].to_pylist() for i in at), strict=True)
+    for row, (owner, place, payload) in enumerate(known):
+        found = _NUMBER.search(payload)
+        member = None if found is None else family.members.get(int(found[found.lastindex or 0]))
+        shared = not owner and member is not None
+        for job in sorted(member.jobs) if shared and member is not None else [owner]:
+            rows.append(row)
+            texts["owner"].append(job)
+            texts["place"].append(place_in(family, member, place) if shared and member else place)
+            texts["payload"].append(_NUMBER.sub("", payload))
+    taken = letters.take(np.array(rows, np.int64))
+    columns = list(taken.columns)
+    for i, name in zip(at, names, strict=True):
+        columns[i] = pa.array(texts[name], pa.string())
+    return replace(taken, columns=tuple(columns))
 
 
 def _for_each_owner(letters: Batch, jobs: list[str]) -> Batch:

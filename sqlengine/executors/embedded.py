@@ -5,24 +5,36 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 
+from planner.graph.families import FAMILY, Family, FamilyPlan, with_families
 from planner.graph.physical import PhysicalNode, PhysicalPlan
+from planner.graph.scan_filters import scan_filters
 from planner.logical import LogicalPlan, Scan
+from planner.scalar import Scalar
 from sqlengine.batch import Batch, Writers, empty, merge_runs
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.epochs import EpochRecord, Resumption
-from sqlengine.executors.measures.waiting import Waiting, waiting_in
-from sqlengine.executors.node_context import NodeContext, creation_version, local_name
+from sqlengine.executors.failures import FamilyFailed, OperatorFailed
+from sqlengine.executors.measures.waiting import Waiting, waiting_in, waiting_of_members
+from sqlengine.executors.node_state.family_state import (
+    Arrivals,
+    absorb_member,
+    arrivals,
+    leave,
+    share_of,
+    single_table,
+)
+from sqlengine.executors.node_state.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.task_state import TaskState
 from sqlengine.executors.steps.guard import StepGuard
@@ -45,6 +57,8 @@ _ROWS = 1 << 18
 _ROW_BITS = 8
 
 SinkWrite = Callable[[str, Batch], None]
+# The counter of parts of files that were not read.
+PRUNED: Final = "row_groups_pruned"
 
 
 @dataclass
@@ -58,10 +72,17 @@ class RunningNode:
 
 @dataclass
 class PreparedPlan:
-    """A plan prepared beside the stream, with the operators to add or replace."""
+    """A plan prepared beside the stream, with the operators to add or replace. `run`: the plan with
+    its families, which is what runs."""
 
     plan: PhysicalPlan
+    run: FamilyPlan
     operators: dict[str, Operator] = field(default_factory=dict)
+
+    @property
+    def new_nodes(self) -> list[str]:
+        """The nodes of `plan` with an operator to add or replace, without those of families."""
+        return [name for name in self.operators if name in self.plan.nodes]
 
 
 @dataclass(frozen=True)
@@ -106,15 +127,24 @@ class EmbeddedExecutor:
 
     `running`: operators by node. `tables`: all state by full table name. `errors`: rows in error
     since the last `take_errors`. `guard`: knows which node runs, and ends a step that must
-    not go on. `seconds`: its time of each node. `in_tasks`: tasks of Spark have the state."""
+    not go on. `seconds`: its time of each node. `in_tasks`: tasks of Spark have the state. `run`:
+    the plan with families, by whose nodes all that is named here goes; `plan` has those of jobs.
+    `scan_filters`: what sources are told of the rows that are wanted, by scan; none of them is,
+    unless the executor `filters`."""
 
     in_tasks: ClassVar[bool] = False
+    has_families: ClassVar[bool] = True
 
-    def __init__(self, factory: OperatorFactory, guard: StepGuard | None = None) -> None:
+    def __init__(
+        self, factory: OperatorFactory, guard: StepGuard | None = None, *, filters: bool = True
+    ) -> None:
         self.factory = factory
+        self._filters = filters
+        self.scan_filters: Mapping[str, Scalar] = {}
         self.guard = guard or StepGuard()
         self.seconds = self.guard.seconds
         self.plan = PhysicalPlan()
+        self.run = FamilyPlan()
         self.running: dict[str, RunningNode] = {}
         self.firing = FiringLimit()
         self.tables: dict[str, KeyedTable] = {}
@@ -135,8 +165,10 @@ class EmbeddedExecutor:
     def prepare(self, plan: PhysicalPlan) -> PreparedPlan:
         """Builds the operators that the plan needs and that do not run as they are. Compiles
         patterns, so it may take seconds."""
-        prepared = PreparedPlan(plan)
-        for node in self._changed_nodes(plan):
+        enabled = self.has_families and self.factory.families
+        run = with_families(plan, self.factory.apart, enabled=enabled)
+        prepared = PreparedPlan(plan, run)
+        for node in self._changed_nodes(prepared.run.plan):
             current = self.running.get(node.id)
             if current is None or not self.factory.reusable(current.node, node):
                 previous = current.operator if current else None
@@ -148,42 +180,78 @@ class EmbeddedExecutor:
         closed and lose theirs; new ones open with the tables that `state` has for them.
 
         ServiceError where an operator keeps other tables than were restored for it."""
+        plan, come = prepared.run.plan, self._arrivals(prepared.run, state)
+        state = replace(state, tables=come.tables)
         # Before the old nodes go: their tables would be dropped with them.
-        taken_over = self._take_over_tables(prepared.plan, state.inherited)
-        self._remove_nodes(prepared.plan)
-        for node in self._changed_nodes(prepared.plan):
+        taken_over = {**self._take_over_tables(plan, state.inherited), **come.single}
+        self._leave_families(prepared.run)
+        self._remove_nodes(plan)
+        for node in self._changed_nodes(plan):
             current, new = self.running.get(node.id), prepared.operators.get(node.id)
             if current is None:
-                self.running[node.id] = self._add_node(prepared, node, state, taken_over)
+                versions = come.versions | dict(state.created_at_version)
+                version = versions.get(node.id, plan.version)
+                self.running[node.id] = self._add_node(
+                    prepared, node, state, taken_over, version, split=come.split
+                )
             else:
                 self._settle_late_rows(current)
                 operator = current.operator if new is None else self._replace(current, new)
                 self.running[node.id] = RunningNode(node, operator, current.context)
-        self.plan = prepared.plan
+        self.plan, self.run = prepared.plan, prepared.run
+        for name, members in come.members.items():
+            for number, tables in members:
+                for local, rows in tables.items():
+                    absorb_member(self.tables_here(name)[local], number, rows)
         self._timed = [n.operator for n in self.running.values() if isinstance(n.operator, Timed)]
         if state.inherited:
             self._announce_inheritance(state.inherited)
+
+    def set_scan_filters(self, scans: Iterable[str]) -> Mapping[str, Scalar]:
+        """Derives the filters of these scans from the plan, and returns them."""
+        self.scan_filters = scan_filters(self.plan, scans) if self._filters else {}
+        return self.scan_filters
 
     def _take_over_tables(self, plan: PhysicalPlan, inherited: Mapping[str, str]) -> _TakenOver:
         """Collects the tables that new nodes take over: the last heir of a node that goes gets the
         tables themselves, all others get copies."""
         taken: dict[str, dict[str, KeyedTable]] = {}
+        alone = {n: s for n, s in inherited.items() if n in plan.nodes and s in self.running}
         # A later heir overwrites an earlier one: `last` is the one that needs no copy.
-        last = {source: node for node, source in inherited.items() if source not in plan.nodes}
-        for node, source in inherited.items():
+        last = {source: node for node, source in alone.items() if source not in plan.nodes}
+        for node, source in alone.items():
             if last.get(source) != node:
                 taken[node] = self.running[source].context.copy()
         return taken | {
             node: self.running[source].context.hand_over() for source, node in last.items()
         }
 
+    def _arrivals(self, run: FamilyPlan, state: InitialState) -> Arrivals:
+        created = state.created_at_version
+
+        def find(node: str) -> dict[str, KeyedTable] | None:
+            return self.tables_of(node) if self.runs(node) else None
+
+        return arrivals(run, self.run, state.tables, created, find, state.inherited)
+
+    def _leave_families(self, run: FamilyPlan) -> None:
+        for name, family in self.run.families.items():
+            if name not in run.families:
+                continue
+            self._settle_late_rows(self.running[name])
+            for number in leave(family, run.families[name], self.tables_here(name).values()):
+                self.running[name].context.counters.pop(f"{LATE_ROWS}/{number}", None)
+                self._settled.pop(family.members[number].state, None)
+
     def _remove_nodes(self, plan: PhysicalPlan) -> None:
-        for name in [n for n in self.plan.nodes.difference(plan.nodes) if n not in plan.nodes]:
+        gone = self.run.plan.nodes.difference(plan.nodes)
+        for name in [n for n in gone if n not in plan.nodes]:
             node = self.running.pop(name)
             self.retired.update(node.context.counters)
             self.seconds.pop(name, None)
             self._settle_late_rows(node)
-            self._settled.pop(name, None)
+            for counted, _, _ in self._late_rows(node):  # by other counters, if it comes again
+                del self._settled[counted]
             self.firing.waiting.pop(name, None)
             self._retire(node)
             node.context.drop()
@@ -194,8 +262,10 @@ class EmbeddedExecutor:
         node: PhysicalNode,
         state: InitialState,
         taken_over: _TakenOver,
+        version: int,
+        *,
+        split: bool,
     ) -> RunningNode:
-        version = state.created_at_version.get(node.id, prepared.plan.version)
         inherited = taken_over.get(node.id)
         context = NodeContext(
             node.id,
@@ -209,7 +279,7 @@ class EmbeddedExecutor:
         operator = prepared.operators.get(node.id) or self.factory.build(node, None)
         self._open(operator, node.id, context)
         if node.id in state.created_at_version:
-            context.check_complete()
+            context.check_complete(may_lack_all=split)
         return RunningNode(node, operator, context)
 
     def _replace(self, current: RunningNode, new: Operator) -> Operator:
@@ -231,12 +301,20 @@ class EmbeddedExecutor:
 
     def _settle_late_rows(self, node: RunningNode) -> None:
         """Credits the late rows of a node to its jobs, which are others from now on."""
-        if late := self._unsettled(node):
-            self._late.update(dict.fromkeys(node.node.jobs, late))
-            self._settled[node.node.id] = node.context.counters[LATE_ROWS]
+        for name, jobs, rows in self._late_rows(node):
+            self._late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
+            self._settled[name] = rows
 
-    def _unsettled(self, node: RunningNode) -> int:
-        return node.context.counters[LATE_ROWS] - self._settled.get(node.node.id, 0)
+    def _late_rows(self, node: RunningNode) -> Iterator[tuple[str, frozenset[str], int]]:
+        """Yields the late rows of a node, or of each member of a family that has any: by the node
+        that is theirs, with its jobs."""
+        counters, family = node.context.counters, self.run.families.get(node.node.id)
+        if family is None:
+            counted = [(node.node.id, node.node.jobs, counters[LATE_ROWS])]
+        else:
+            names = ((m, f"{LATE_ROWS}/{number}") for number, m in family.members.items())
+            counted = [(m.state, m.jobs, counters[name]) for m, name in names if name in counters]
+        yield from (entry for entry in counted if entry[2])
 
     def _announce_inheritance(self, inherited: Mapping[str, str]) -> None:
         for node in self.running.values():
@@ -245,7 +323,7 @@ class EmbeddedExecutor:
 
     def _changed_nodes(self, plan: PhysicalPlan) -> list[PhysicalNode]:
         """The nodes of the plan that differ from those that run, producers first."""
-        names = plan.nodes.difference(self.plan.nodes)
+        names = plan.nodes.difference(self.run.plan.nodes)
         # Only what differs is visited: a graph may have many thousands of nodes, and a change a
         # few.
         return sorted((plan.nodes[n] for n in names if n in plan.nodes), key=lambda n: n.rank)
@@ -253,11 +331,25 @@ class EmbeddedExecutor:
     # ---- state -----------------------------------------------------------------------------------
 
     def tables_of(self, node: str) -> dict[str, KeyedTable]:
-        """The tables of a node by the operator's names; none if it keeps none or does not run."""
-        return self.tables_here(node)
+        """The tables of a node by the operator's names; none if it keeps none or does not run. Of
+        a member of a family copies of its own."""
+        if node not in self.run.member_of:
+            return self.tables_here(node)
+        family, number = self.run.member_of[node]
+        tables = self.tables_here(family.state)
+        return {name: single_table(table, number) for name, table in tables.items()}
+
+    def runs(self, node: str) -> bool:
+        """True if a node runs, alone or in a family."""
+        return node in self.running or node in self.run.member_of
 
     def sizes_of(self, node: str) -> dict[str, tuple[int, int]]:
-        """The rows and bytes of each table of a node, by the operator's names."""
+        """The rows and bytes of each table of a node, by the operator's names. A member of a family
+        has its rows' share of the bytes."""
+        if node in self.run.member_of:
+            family, number = self.run.member_of[node]
+            tables = self.tables_here(family.state)
+            return {name: share_of(table, number) for name, table in tables.items()}
         return {name: (len(table), table.bytes) for name, table in self.tables_of(node).items()}
 
     def tables_here(self, node: str) -> dict[str, KeyedTable]:
@@ -267,16 +359,27 @@ class EmbeddedExecutor:
 
     def layouts(self, node: str) -> dict[str, str]:
         """The layout of each table of a running node, by the table's name."""
+        if node in self.run.member_of:
+            tables = self.tables_here(self.run.member_of[node][0].state)
+            return {name: single_table(table).layout for name, table in tables.items()}
         return {name: table.layout for name, table in self.tables_here(node).items()}
 
     def waiting(self) -> dict[str, Waiting]:
         """Returns what operations keep until a later watermark, by node."""
-        found = {n: waiting_in(r.node, self.tables_here(n)) for n, r in self.running.items()}
-        return {name: waits for name, waits in found.items() if waits is not None}
+        alone = (n for n in self.running if n not in self.run.families)
+        found = {n: waiting_in(self.running[n].node, self.tables_here(n)) for n in alone}
+        waiting = {name: waits for name, waits in found.items() if waits is not None}
+        for name, family in self.run.families.items():
+            by_number = waiting_of_members(self.running[name].node, self.tables_here(name))
+            waiting |= {family.members[n].state: waits for n, waits in by_number.items()}
+        return waiting
 
     def created_at_version(self) -> dict[str, int]:
         """The graph version that created each node with tables."""
-        return dict(map(creation_version, self.tables))
+        alone = (name for name in self.tables if not name.startswith(FAMILY))
+        nodes = self.plan.graph.nodes
+        members = {node: nodes[node].created_at_version for node in self.run.member_of}
+        return dict(map(creation_version, alone)) | members
 
     def next_timer(self) -> int | None:
         """The earliest processing time (ms) at which an operator wants a tick; None if none
@@ -361,7 +464,13 @@ class EmbeddedExecutor:
         self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
     ) -> None:
         """Gives rows of a source to its node, see `push`."""
+        self.count_pruned(node, chunk)
         self.push(node, source.batch(chunk, record.proctime, record.seed), write)
+
+    def count_pruned(self, node: str, chunk: Chunk) -> None:
+        """Counts the parts that a source has left out."""
+        if chunk.pruned:
+            self.running[node].context.counters[PRUNED] += chunk.pruned
 
     def end(self) -> int:
         """Ends an epoch after its `flush`. Returns how many rows were read that its chunks did not
@@ -409,6 +518,11 @@ class EmbeddedExecutor:
                 outer = self.guard.enter(current.node)
                 self._run_node(current, work.inputs.pop(name), work)
                 self.guard.leave(outer)
+        except OperatorFailed as error:
+            self.guard.interrupts.permitted = False
+            self.guard.interrupts.take_back()
+            family = self.run.nodes.get(error.node)
+            raise error if family is None else FamilyFailed(family.id, str(error)) from error
         except BaseException:
             # What is undone from here on is not the operator's. First a plain write: a call could
             # be interrupted before it.
@@ -431,7 +545,9 @@ class EmbeddedExecutor:
                 rows = 0
             rows += _weight(result)
             if port in (ERROR_PORT, FATAL_ERROR_PORT):
-                letters = with_source(result, current.node, self.running[work.source].node)
+                family = self.run.nodes.get(current.node.id)
+                source = self.running[work.source].node
+                letters = with_source(result, current.node, source, family)
                 self.errors.append((port, letters))
             else:
                 self._route(current, port, result, work)
@@ -469,9 +585,25 @@ class EmbeddedExecutor:
         them. Any thread."""
         late = Counter(self._late)
         for node in list(self.running.values()):
-            if rows := self._unsettled(node):
-                late.update(dict.fromkeys(node.node.jobs, rows))
+            for name, jobs, rows in self._late_rows(node):
+                late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
         return late
+
+    def late_rows(self) -> dict[str, int]:
+        """Returns the rows dropped as late so far, by node. Any thread."""
+        nodes = list(self.running.values())
+        return {name: rows for node in nodes for name, _, rows in self._late_rows(node)}
+
+    def rows_of_members(self, family: Family) -> Counter[str]:
+        """Returns the rows that a family has had so far, by job; where jobs share a member, for
+        each of them. Any thread."""
+        rows: Counter[str] = Counter()
+        head = self.running.get(family.head)
+        if head is not None and isinstance(head.operator, RulesOperator):
+            passed = dict(head.operator.passed)
+            for member in family.members.values():
+                rows.update(dict.fromkeys(member.jobs, passed.get(member.rule, 0)))
+        return rows
 
     def node_seconds(self) -> dict[str, float]:
         """Returns the time of operators by node, that which jobs share. Any thread."""

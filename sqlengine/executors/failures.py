@@ -81,6 +81,15 @@ class ExecutorUnavailable(ServiceError):
     recovered once it is back."""
 
 
+class FamilyFailed(ExecutorUnavailable):
+    """Raised where the operators of a family fail or take too long: which of its jobs is at fault
+    is known once each of them runs alone. The graph is recovered with the family taken apart."""
+
+    def __init__(self, family: str, reason: str) -> None:
+        super().__init__(f"{reason}; its jobs run apart from now on, so that only one fails")
+        self.family = family
+
+
 class GraphBroken(ServiceError):
     """An epoch or a change of this graph ended half-way. State in memory is inconsistent; what is
     on disk is consistent."""
@@ -99,12 +108,13 @@ class OperatorFailed(Exception):
 
     epoch = 0
     lasting: ClassVar[bool] = False
+    node = ""  # its id
 
     def __init__(self, node: PhysicalNode, cause: Exception) -> None:
         super().__init__(
             f"internal error in {type(node.plan).__name__}: {type(cause).__name__}: {cause}"
         )
-        self.jobs = node.jobs
+        self.jobs, self.node = node.jobs, node.id
         self.versions: frozenset[tuple[str, int]] = frozenset()
 
 

@@ -10,6 +10,7 @@ from parser.errors import SqlError
 from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
+from planner.scalar import Scalar
 from sqlengine.connectors.base import Busy, Chunk, Environment, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.registry import declared_capabilities, open_scan
@@ -123,6 +124,16 @@ class Inputs:
         self._read_first = {s for s in read_first if s in plan.nodes}
         self.unstarted = {v for v in self.unstarted if v in plan.nodes}
         self.unstarted |= {v for v in new_nodes if isinstance(plan.nodes[v].plan, Values)}
+
+    @property
+    def filtering(self) -> list[str]:
+        """The scans whose sources can leave out rows that nobody wants."""
+        return [name for name, source in self.running.items() if source.source.filters]
+
+    def apply_filters(self, filters: Mapping[str, Scalar]) -> None:
+        """Tells these sources which rows are wanted: all of those that have no filter."""
+        for name in self.filtering:
+            self.running[name].source.apply_filter(filters.get(name))
 
     def begin(
         self,

@@ -107,7 +107,7 @@ class Pipeline:
         prepared = self.executor.prepare(
             plan if self._subtask is None else self._subtask.distribute(plan)
         )
-        sources = self.inputs.open(prepared.plan, prepared.operators)
+        sources = self.inputs.open(prepared.plan, prepared.new_nodes)
         sinks = self.outputs.open(prepared.plan)
         return GraphChange(graph, prepared, jobs, sources, sinks, renamed)
 
@@ -124,7 +124,8 @@ class Pipeline:
         `watermarks_known` that includes the watermarks of their inputs."""
         self.executor.switch(change.prepared, self._initial_state(change, checkpoint))
         self._set_graph(change)
-        self.inputs.switch(change.prepared.plan, change.sources, change.prepared.operators)
+        self.inputs.switch(change.prepared.plan, change.sources, change.prepared.new_nodes)
+        self.inputs.apply_filters(self.executor.set_scan_filters(self.inputs.filtering))
         self.outputs.switch(change.prepared.plan, change.sinks, moved=change.moved)
         if change.restored is not None:
             self._take_over(change.restored, change.sources.keys())

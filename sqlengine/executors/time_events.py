@@ -83,10 +83,10 @@ def sources_needing_initial_watermark(
     which must know of silent shards. All `running` ones where a new shuffle is to pass their
     watermarks on to other subtasks."""
     plan = change.prepared.plan
-    if any(isinstance(plan.nodes[n].plan, ShuffleOut) for n in change.prepared.operators):
+    if any(isinstance(plan.nodes[n].plan, ShuffleOut) for n in change.prepared.new_nodes):
         return running
     sources = dict.fromkeys(change.sources)
-    for name in change.prepared.operators:
+    for name in change.prepared.new_nodes:
         node = graph.nodes.get(name)
         if node is not None and isinstance(node.plan, AssignWatermark):
             while node.inputs:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from parser.types import Schema
 from sqlengine.batch import Batch, Writers
+from sqlengine.connectors.encoded import Encoded, bring_along
 from sqlengine.state.columns import IntArray
 from sqlengine.state.keys import BUCKET_HASH_VERSION, BUCKETS
 from sqlengine.state.table import BUCKET
@@ -27,6 +28,7 @@ _SHARED: Final = "shared"
 _KINDS: Final = ("tables", _SHARED, "removed")
 _ABOUT = b"sqlengine.batch"
 _BEFORE, _KIND, _OFFSET, _WRITER = "#before", "#kind", "#offset", "#writer"
+_ENCODED = "#encoded"
 
 
 class _BatchAbout(msgspec.Struct):
@@ -43,10 +45,12 @@ class _BatchAbout(msgspec.Struct):
     idle: bool
     steps: bytes | None
     writers: tuple[str, ...] | None = None
+    encoded: str | None = None
 
 
-def encode_batch(batch: Batch) -> bytes:
-    """Encodes a batch as an Arrow IPC stream, without its memo."""
+def encode_batch(batch: Batch, encoded: Encoded | None = None) -> bytes:
+    """Encodes a batch as an Arrow IPC stream, without its memo, but with what was `encoded` of its
+    rows."""
     about = _BatchAbout(
         BATCH_FORMAT,
         batch.schema,
@@ -59,6 +63,7 @@ def encode_batch(batch: Batch) -> bytes:
         batch.idle,
         None if batch.steps is None else _packed(batch.steps),
         None if batch.writers is None else batch.writers.jobs,
+        None if encoded is None else encoded.of,
     )
     # Positions, not names: Spark never looks inside, and Arrow allows equal names anyway.
     names, columns = [str(i) for i in range(len(batch.columns))], list(batch.columns)
@@ -70,6 +75,9 @@ def encode_batch(batch: Batch) -> bytes:
         names, columns = [*names, _OFFSET], [*columns, pa.array(batch.offsets)]
     if batch.writers is not None:
         names, columns = [*names, _WRITER], [*columns, pa.array(batch.writers.of)]
+    if encoded is not None:
+        names += [f"{_ENCODED}{i}" for i in range(len(encoded.columns))]
+        columns += encoded.columns
     rows = pa.RecordBatch.from_arrays(columns, names=names)
     rows = rows.replace_schema_metadata({_ABOUT: msgspec.json.encode(about)})
     return _ipc(rows.schema, [rows])
@@ -86,10 +94,11 @@ def decode_batch(data: bytes) -> Batch:
     about = msgspec.json.decode(text, type=_BatchAbout)
     rows = reader.read_next_batch()
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    records = tuple(columns.pop(n) for n in rows.schema.names if n.startswith(_ENCODED))
     own = (columns.pop(name, None) for name in (_BEFORE, _KIND, _OFFSET, _WRITER))
     before, kinds, offsets, writers = own
     jobs = about.writers or ()
-    return Batch(
+    batch = Batch(
         about.schema,
         tuple(columns.values()),
         about.num_rows,
@@ -105,6 +114,9 @@ def decode_batch(data: bytes) -> Batch:
         steps=None if about.steps is None else _unpacked(about.steps),
         writers=None if writers is None else Writers(jobs, writers.to_numpy()),
     )
+    if about.encoded is not None:
+        bring_along(batch, Encoded(about.encoded, records))
+    return batch
 
 
 def _packed(steps: IntArray) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from parser.errors import UnsupportedError
 from parser.types import DataType as DataType
 from parser.types import Schema as Schema
 from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode
+from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.formats.lines import Framing, LineFraming
 
@@ -64,11 +65,13 @@ class FormatCapabilities:
 
     `changelog`: the kinds of rows that its records bring, and that can be written; `bulk`: it is
     one of whole files and not of records (Flink's `BulkDecodingFormat`); `line_separated`: its
-    records can be kept in files, one after the other."""
+    records can be kept in files, one after the other; `statistics`: its readers know parts of a
+    file that need not be read (`PartedReader`)."""
 
     changelog: ChangelogMode = INSERT_ONLY
     bulk: bool = False
     line_separated: bool = True
+    statistics: bool = False
 
 
 class Decoder(Protocol):
@@ -97,6 +100,25 @@ class FileReader(Protocol):
         in its order and types. ExecutionError where the file holds values that they cannot."""
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """Consecutive rows of a file, of so many bytes, that are best read by one reader. `kept`: False
+    where none of them can fulfil the condition that was asked about."""
+
+    rows: int
+    bytes: int
+    kept: bool = True
+
+
+@runtime_checkable
+class PartedReader(FileReader, Protocol):
+    """A file whose statistics tell of parts whether they need be read."""
+
+    def parts(self, where: Scalar | None) -> Sequence[FilePart]:
+        """Returns all parts of the file, in order. Those that `where` rules out need not be read
+        from now on, but may be."""
 
 
 class FileWriter(Protocol):

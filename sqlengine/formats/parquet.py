@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import RawIOBase
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import Column, DataType, Root, Schema
+from planner.scalar import Scalar
 from sqlengine.formats.base import (
+    FilePart,
     FileReader,
     FileWriter,
     Format,
     FormatCapabilities,
     Option,
 )
+from sqlengine.formats.bounds import Bounds, may_hold
 from sqlengine.formats.options import boolean, choice, parse_options
+from sqlengine.formats.parquet_bounds import parquet_bounds
+from sqlengine.formats.parquet_writer import ParquetWriter, library
 from sqlengine.system.sizes import size
 
 _NEVER_HELD: Final = (
@@ -35,16 +39,15 @@ _NEVER_HELD: Final = (
     Root.BITMAP,
     Root.RAW,
 )
-_UNITS: Final = {"millis": "ms", "micros": "us", "nanos": None}
-# A group of rows is held in memory until it has so many rows or bytes.
 _LEFT_OUT: Final = "take the file away, or leave such files out: 'source.unreadable-files' = 'skip'"
-_GROUP_ROWS: Final = 1 << 20
 _READ: Final = 8192
 
 
 class ParquetFormat(Format):
     name: ClassVar[str] = "parquet"
-    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(bulk=True, line_separated=False)
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(
+        bulk=True, line_separated=False, statistics=True
+    )
     options: ClassVar[Mapping[str, Option]] = {
         "compression": Option(
             choice("SNAPPY", "GZIP", "ZSTD", "LZ4", "BROTLI", "UNCOMPRESSED"), default="SNAPPY"
@@ -81,7 +84,7 @@ class ParquetFormat(Format):
         return _Reader(path, file, schema)
 
     def writer(self, schema: Schema, options: Mapping[str, str]) -> FileWriter:
-        return _Writer(schema, parse_options(options, self.options, "format 'parquet'"))
+        return ParquetWriter(schema, parse_options(options, self.options, "format 'parquet'"))
 
 
 def _within(kind: DataType) -> Iterator[DataType]:
@@ -90,23 +93,16 @@ def _within(kind: DataType) -> Iterator[DataType]:
         yield from _within(child)
 
 
-def _library() -> Any:
-    """Loaded where a table needs it: it takes 20 MB."""
-    import pyarrow.parquet as library
-
-    return library
-
-
 class _Reader:
     """Reads on where the last read ended without going back; anywhere else from the beginning of a
-    group of rows."""
+    group of rows. Groups that need not be read are not read ahead."""
 
     def __init__(self, path: Path, file: int, schema: Schema) -> None:
         self._path = path
         nanos = any(k.is_timestamp and k.precision > 6 for c in schema for k in _within(c.type))
         try:
             again = pa.OSFile(f"/proc/self/fd/{file}")
-            self._file = _library().ParquetFile(
+            self._file = library().ParquetFile(
                 again, coerce_int96_timestamp_unit="ns" if nanos else "us"
             )
         except (pa.ArrowException, OSError) as error:
@@ -126,23 +122,35 @@ class _Reader:
                 there.field(column.name).type, column.type.arrow
             ):
                 raise self._other_type(column, there.field(column.name).type)
-        groups = (
-            self._file.metadata.row_group(i).num_rows
-            for i in range(self._file.metadata.num_row_groups)
-        )
-        self._groups = list(groups)
+        groups = map(self._file.metadata.row_group, range(self._file.metadata.num_row_groups))
+        self._groups = [(g.num_rows, g.total_byte_size) for g in groups]
+        self._kept = [True] * len(self._groups)
         self._at = 0
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._rest: pa.RecordBatch | None = None
-        self._seek(0)
+        self._sought = False
 
     @property
     def num_rows(self) -> int:
         return int(self._file.metadata.num_rows)
 
+    def parts(self, where: Scalar | None) -> list[FilePart]:
+        """See `PartedReader`: the groups of rows."""
+        kept = [True] * len(self._groups)
+        if where is not None:
+            by_name = {c.name: c for c in self._schema}
+
+            def bounds(name: str) -> Bounds | None:
+                return parquet_bounds(self._file, by_name[name]) if name in by_name else None
+
+            kept = may_hold(where, len(kept), bounds).tolist()
+        if kept != self._kept:
+            self._kept, self._sought = kept, False
+        return [FilePart(*g, keep) for g, keep in zip(self._groups, kept, strict=True)]
+
     def read(self, start: int, count: int) -> pa.RecordBatch:
         """See `FileReader`."""
-        if start != self._at:
+        if start != self._at or not self._sought:
             self._seek(start)
         parts: list[pa.RecordBatch] = []
         while count > 0 and (part := self._next()) is not None:
@@ -156,22 +164,29 @@ class _Reader:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
 
     def _seek(self, row: int) -> None:
-        group = 0
-        first = 0
-        while group < len(self._groups) and first + self._groups[group] <= row:
-            first += self._groups[group]
-            group += 1
-        self._batches = self._file.iter_batches(
-            batch_size=_READ,
-            row_groups=range(group, len(self._groups)),
-            columns=self._columns,
-            use_threads=False,
-        )
-        self._rest, self._at = None, first
+        self._open_groups(row)
         while self._at < row and (part := self._next()) is not None:
             passed = min(row - self._at, len(part))
             self._rest = part.slice(passed) if passed < len(part) else None
             self._at += passed
+
+    def _open_groups(self, row: int) -> None:
+        """Begins with the group that has the row, and goes on to the next one of another kind: that
+        need not be read, or has to be."""
+        group = first = 0
+        while group < len(self._groups) and first + self._groups[group][0] <= row:
+            first += self._groups[group][0]
+            group += 1
+        behind = group
+        while behind < len(self._groups) and self._kept[behind] == self._kept[group]:
+            behind += 1
+        self._batches = self._file.iter_batches(
+            batch_size=_READ,
+            row_groups=range(group, behind),
+            columns=self._columns,
+            use_threads=False,
+        )
+        self._rest, self._at, self._sought = None, first, True
 
     def _next(self) -> pa.RecordBatch | None:
         """Rows from where it stands."""
@@ -179,7 +194,11 @@ class _Reader:
             rest, self._rest = self._rest, None
             return rest
         try:
-            return next(self._batches, None)
+            found = next(self._batches, None)
+            if found is None and self._at < self.num_rows:
+                self._open_groups(self._at)
+                found = next(self._batches, None)
+            return found
         except (pa.ArrowException, OSError) as error:
             raise ExecutionError(
                 f"'{self._path}' is damaged", detail=" ".join(str(error).split()), hint=_LEFT_OUT
@@ -289,72 +308,3 @@ _FAMILIES: Final = (
     _is_text,
     _is_bytes,
 )
-
-
-class _Writer:
-    """Holds a group of rows until it is large enough, and writes it then."""
-
-    def __init__(self, schema: Schema, options: Mapping[str, object]) -> None:
-        block = options["block.size"]
-        assert isinstance(block, int)
-        self._block = block
-        self._out = _Bytes()
-        int64 = bool(options["write.int64.timestamp"])
-        unit = _UNITS[str(options["timestamp.time.unit"])] if int64 else None
-        codec = str(options["compression"])
-        self._writer = _library().ParquetWriter(
-            self._out,
-            schema.arrow,
-            compression="NONE" if codec == "UNCOMPRESSED" else codec,
-            use_dictionary=bool(options["enable.dictionary"]),
-            data_page_size=options["page.size"],
-            use_deprecated_int96_timestamps=not int64,
-            coerce_timestamps=unit,
-            allow_truncated_timestamps=unit is not None,
-            store_schema=False,
-        )
-        self._rows: list[pa.RecordBatch] = []
-        self._count = self.buffered = 0
-
-    def write(self, rows: pa.RecordBatch) -> bytes:
-        self._rows.append(rows)
-        self._count += len(rows)
-        self.buffered += rows.nbytes
-        if self.buffered >= self._block or self._count >= _GROUP_ROWS:
-            self._write_group()
-        return self._out.taken()
-
-    def _write_group(self) -> None:
-        if self._rows:
-            table = pa.Table.from_batches(self._rows).combine_chunks()
-            self._writer.write_table(table, row_group_size=table.num_rows)
-        self._rows, self._count, self.buffered = [], 0, 0
-
-    def finish(self) -> bytes:
-        self._write_group()
-        self._writer.close()
-        return self._out.taken()
-
-
-class _Bytes(RawIOBase):
-    """A file in memory whose bytes are taken as they are written."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._at = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def write(self, data: object) -> int:
-        piece = bytes(memoryview(data))  # type: ignore[arg-type]
-        self._pieces.append(piece)
-        self._at += len(piece)
-        return len(piece)
-
-    def taken(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)

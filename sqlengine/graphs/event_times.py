@@ -11,7 +11,6 @@ from sqlengine.batch import MIN_WATERMARK
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.graphs.loop import GraphLoop
-from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.watermark import WatermarkOperator
 
 # How old an answer may be, and how long a reader waits for the end of an epoch: briefly, where the
@@ -54,7 +53,7 @@ def event_times(executor: EmbeddedExecutor) -> EventTimes:
             if isinstance(o, WatermarkOperator)
         },
         executor.waiting(),
-        {name: late for name, n in nodes.items() if (late := n.context.counters[LATE_ROWS])},
+        executor.late_rows(),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from parser.errors import ServiceError, SqlError
-from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag, one_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config, Target
 from sqlengine.connectors.base import NO_CALLABLES, Callables
@@ -66,8 +66,9 @@ class GraphHost:
     def executor(self, graph: str) -> EmbeddedExecutor:
         """Returns the executor of a graph: in this process, or in tasks of Spark."""
         guard, config = self.steps.guard(graph), self.config
+        filters = flag(config.settings, FILTER_PUSH_DOWN, default=True)
         if self.target(graph) == "embedded":
-            return EmbeddedExecutor(self.factory, guard)
+            return EmbeddedExecutor(self.factory, guard, filters=filters)
         options = SparkOptions(
             self.tasks_folder(graph),
             config.rows_per_read,
@@ -76,6 +77,7 @@ class GraphHost:
             durable=True,
             attempts=3,
             phases=one_of(config.settings, AGG_PHASES, AGG_STRATEGIES),
+            filters=filters,
         )
         return SparkExecutor(self._spark, options, guard)
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from sqlengine.broker.errors import TopicFull
 from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.registry import declared_capabilities
-from sqlengine.executors.measures.job_seconds import by_tests
+from sqlengine.executors.measures.job_seconds import RowShares, by_tests
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
@@ -55,6 +55,9 @@ class LoadMonitor:
     _job_seconds: dict[str, float] = field(default_factory=dict)
     _node_seconds: dict[str, float] = field(default_factory=dict)  # at the last reading
     _tested: dict[RulesOperator, Counter[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._shares = RowShares(self.graph.executor)
 
     def triggers(
         self, now: float, limits: LimitsOf, sharing_thread: int = 1
@@ -158,6 +161,11 @@ class LoadMonitor:
             node = running.get(name)
             seconds = total - self._node_seconds.get(name, 0.0)
             if node is None or seconds <= 0:
+                continue
+            of_family = list(self._shares.split(name, seconds))
+            for job, part in of_family:
+                self._charge(job, part)
+            if of_family:
                 continue
             if isinstance(node.operator, RulesOperator):
                 self._charge_rules(node.operator, seconds)

@@ -17,6 +17,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.executors.failures import (
     ExecutorUnavailable,
     FailureHandler,
+    FamilyFailed,
     JobsFailed,
     OperatorFailed,
     StepEnded,
@@ -244,6 +245,8 @@ class GraphLoop:
         """Makes the graph stand still until it is reopened, when what runs its operators is
         back."""
         self.runner.broken = self.broken = self.unavailable = True
+        if isinstance(error, FamilyFailed):
+            self.runner.executor.factory.apart.add(error.family)
         self._pause(str(error), 0.0)
 
     def _report(self, error: OperatorFailed | StepEnded, *, lasting: bool) -> None:

@@ -38,10 +38,10 @@ class GraphTotals:
             sink = executor.plan.sinks.get(name)
             table = None if sink is None else sink.sink.table
             sinks[name if table is None else table.display] += rows
-        operators.update(dict(executor.retired))
+        operators.update(_of_nodes(executor.retired))
         operators.update(dict(graph.checkpoints.counters))
         for node in list(executor.running.values()):
-            operators.update(dict(node.context.counters))
+            operators.update(_of_nodes(node.context.counters))
             if isinstance(node.operator, RulesOperator):
                 rules.update(node.operator.compiled.ruleset.counters.as_dict())
         return replace(
@@ -67,6 +67,11 @@ class GraphTotals:
             if graph is not closed:
                 total = total.plus(graph)
         return total
+
+
+def _of_nodes(counters: Counter[str]) -> dict[str, int]:
+    """Returns the counters of whole operators, without those of members of a family."""
+    return {name: number for name, number in dict(counters).items() if "/" not in name}
 
 
 class Rising:

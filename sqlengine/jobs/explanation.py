@@ -8,15 +8,19 @@ from typing import TypeAlias
 from msgspec import to_builtins
 
 from planner.explain import explain, explain_json
+from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.rule_sets import RulesPlan
+from planner.graph.scan_filters import scan_filters
+from planner.graph.takeover import name_of
 from planner.graph.two_phases import split_aggregates
-from planner.logical import LogicalPlan, Sink
+from planner.logical import LogicalPlan, Scan, Sink
 from planner.plan import Trace
 from planner.rewrite import nodes
 from planner.scalar import Call, Scalar, walk
-from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag, one_of
+from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.spark.explain import StageView, stages_of, stages_text
 from sqlengine.executors.spark.local_phases import with_local_phases
 from sqlengine.executors.spark.plan import cut_plan
@@ -50,11 +54,12 @@ def explain_sinks(
     *,
     once: bool = True,
     stages: Sequence[StageView] = (),
+    families: FamilyPlan = ALONE,
 ) -> str:
     """The plan as text after every arrow: bound, after each step and pass that changed it, merged
     into `graph`, with the guarantee of each sink, and as operators that run, on Spark in these
-    `stages`; then why rows may be processed twice, where the server does not deliver them
-    `once`."""
+    `stages`, or in `families`; then why rows may be processed twice, where the server does not
+    deliver them `once`."""
     merged = merge(graph or Graph(), {job: sinks})
     sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace]
     sections.append(
@@ -62,7 +67,10 @@ def explain_sinks(
     )
     if deliveries := deliveries_of(sinks, once=once):
         sections.append("== sinks ==\n" + "\n".join(map(str, deliveries)))
-    sections.append("== operators ==\n" + _physical_text(lower(merged), job))
+    told = flag(settings or {}, FILTER_PUSH_DOWN, default=True)
+    sections.append("== operators ==\n" + _physical_text(lower(merged), job, filters=told))
+    if together := _family_text(merged, job, families):
+        sections.append("== in families, with equal operations of other jobs ==\n" + together)
     if stages:  # they say which aggregates have two phases
         sections.append("== stages on Spark ==\n" + stages_text(stages))
     else:
@@ -101,6 +109,7 @@ def explain_sinks_json(
     graph: Graph | None = None,
     job: str = "",
     stages: Sequence[StageView] = (),
+    families: FamilyPlan = ALONE,
 ) -> Json:
     """The arrows of `explain_sinks` as JSON."""
     merged = merge(graph or Graph(), {job: sinks})
@@ -120,6 +129,7 @@ def explain_sinks_json(
                 "label": n.plan.label,
                 "inputs": list(n.inputs),
                 "shared_with": sorted(n.jobs - {job}),
+                "family": size_of_family(families, n.id),
             }
             for n in nodes
         ],
@@ -156,9 +166,27 @@ def _graph_text(graph: Graph, job: str) -> str:
     return "\n".join(lines)
 
 
-def _physical_text(plan: PhysicalPlan, job: str) -> str:
-    """A line for each operator of a job, with the columns that are read of it."""
+def size_of_family(families: FamilyPlan, node: str) -> int:
+    """Returns the number of members of the family in which a node keeps its state; 0 for none."""
+    known = families.member_of.get(node)
+    return 0 if known is None else len(known[0].members)
+
+
+def _family_text(graph: Graph, job: str, families: FamilyPlan) -> str:
+    """A line for each operation of a job whose state is in that of a family."""
+    sizes = {name: size_of_family(families, name) for name in graph.jobs[job]}
+    return "\n".join(
+        f"{name[:8]} {name_of(graph.nodes[name].plan)}  [family of {size}]"
+        for name, size in sizes.items()
+        if size
+    )
+
+
+def _physical_text(plan: PhysicalPlan, job: str, *, filters: bool) -> str:
+    """A line for each operator of a job, with the columns that are read of it; with `filters`, of
+    scans also what their sources are told of the rows that all jobs want."""
     lines = []
+    told = scan_filters(plan, _filtering(plan, job)) if filters else {}
     for node in plan.in_order:
         if job not in node.jobs:
             continue
@@ -167,8 +195,18 @@ def _physical_text(plan: PhysicalPlan, job: str) -> str:
             if isinstance(node.plan, RulesPlan)
             else f"{type(node.plan).__name__} {node.plan.label}".rstrip()
         )
-        lines.append(f"{what}  -> {', '.join(node.columns)}")
+        where = f"  [reads parts where {told[node.id]}]" if node.id in told else ""
+        lines.append(f"{what}{where}  -> {', '.join(node.columns)}")
     return "\n".join(lines)
+
+
+def _filtering(plan: PhysicalPlan, job: str) -> Iterator[str]:
+    """Yields the scans of a job whose sources can leave out rows that nobody wants."""
+    for node in plan.nodes.values():
+        if isinstance(node.plan, Scan) and job in node.jobs:
+            source = capabilities_of(node.plan.table).source
+            if source is not None and source.filter_push_down:
+                yield node.id
 
 
 def _routes(plan: RulesPlan) -> int:

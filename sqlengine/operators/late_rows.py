@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from planner.graph.families import MEMBER
 from planner.graph.physical import late_port
 from planner.logical import LATE_COLUMNS, ROWS, LateRows, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
@@ -20,7 +22,8 @@ BEHIND = "late: it came behind the watermark"
 
 
 class LateGate:
-    """Drops and counts the late rows of input `port` (counter `late_rows`).
+    """Drops and counts the late rows of input `port` (counter `late_rows`; `late_rows/NUMBER` those
+    of a member of a family).
 
     Where the job asks for them, they leave as its dead letters, or by a port of their own to the
     table of late rows.
@@ -40,6 +43,9 @@ class LateGate:
         self._counters[LATE_ROWS] += _count(batch, rows)
         if not len(rows):
             return
+        if MEMBER in batch.schema:
+            numbers = batch.column(MEMBER).to_numpy()[rows]
+            self._counters.update(Counter(f"{LATE_ROWS}/{n}" for n in numbers.tolist()))
         if self._port is not None:
             output.append((self._port, batch.take(rows)))
         elif self._letters:

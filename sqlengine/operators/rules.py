@@ -14,9 +14,12 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from parser.errors import PlanError, SqlError
+from parser.types import Schema
 from planner.graph.chunked import Chunked
+from planner.graph.families import MEMBERS
 from planner.graph.predicates import to_rule
 from planner.graph.rule_sets import PlannedRule, RulesPlan
 from planner.scalar import Scalar, columns_of, find_position
@@ -120,8 +123,9 @@ class RulesOperator:
     def __init__(self, compiled: CompiledRules) -> None:
         self.compiled = compiled
         self.rows_by_job: Counter[str] = Counter()
-        # By rule, the rows whose residual condition was evaluated.
+        # By rule, the rows whose residual condition was evaluated, and those for its family.
         self.tested: Counter[str] = Counter()
+        self.passed: Counter[str] = Counter()
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -129,11 +133,11 @@ class RulesOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
-            return self._raw(batch, {})
+            return self._raw(batch, {}) + self._of_members(batch, {})
         output: Output = []
         rows_of = self._match(batch, output)
         self._sinks(batch, rows_of, output)
-        return output + self._raw(batch, rows_of)
+        return output + self._raw(batch, rows_of) + self._of_members(batch, rows_of)
 
     def _match(self, batch: Batch, output: Output) -> dict[str, Index]:
         """Returns the matching rows of each rule that has any, ascending."""
@@ -248,6 +252,18 @@ class RulesOperator:
             for name, port in self.compiled.plan.onward.items()
         ]
 
+    def _of_members(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
+        """Returns the rows of each family, with the number of the member first: in the order of the
+        rows, and of the rules that a row matches."""
+        members = self.compiled.plan.members
+        found: dict[int, list[tuple[int, Index]]] = {port: [] for port, _ in members.values()}
+        for name, rows in rows_of.items():
+            if name in members:
+                port, number = members[name]
+                found[port].append((number, rows))
+                self.passed[name] += len(rows)
+        return [(port, _numbered(batch, matches)) for port, matches in found.items()]
+
     def _fail(
         self,
         batch: Batch,
@@ -278,6 +294,19 @@ class RulesOperator:
         output.append((ERROR_PORT, letters))
 
     def close(self) -> None: ...
+
+
+def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]]) -> Batch:
+    """Returns the rows of members, given by their numbers."""
+    rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in matches)])
+    numbers = np.repeat(
+        np.array([number for number, _ in matches], np.int64), [len(rows) for _, rows in matches]
+    )
+    order = np.argsort(rows, kind="stable")
+    taken = batch.take(rows[order])
+    schema = Schema((*MEMBERS, *batch.schema))
+    columns = (pa.array(numbers[order]), *taken.columns)
+    return replace(taken.with_columns(schema, columns), watermark=batch.watermark)
 
 
 def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list[int]]]:

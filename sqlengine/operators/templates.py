@@ -49,7 +49,7 @@ class Template:
         literals = zip(*(r.literals for r in routes), strict=True)
         for item, field in zip(self.items, self.schema.arrow, strict=True):
             if isinstance(item, pa.DataType):
-                columns.append(_column(next(literals), item).take(index))
+                columns.append(literal_column(next(literals), item).take(index))
                 continue
             vector = item(part)
             errors.append(vector.errors)
@@ -106,7 +106,7 @@ def _template(shape: str, route: Route) -> Template:
     return Template(shape, route.target, schema, items, reads, crc32(shape.encode()))
 
 
-def _column(values: Sequence[LiteralValue], kind: pa.DataType) -> pa.Array:
+def literal_column(values: Sequence[LiteralValue], kind: pa.DataType) -> pa.Array:
     """Returns literals of one type as a column; integers are dates and times in their Arrow
     unit."""
     if not pa.types.is_temporal(kind):

@@ -44,7 +44,7 @@ from planner.capabilities import Capabilities
 from planner.catalog import Catalog, CatalogObject, Table, View
 from planner.graph.merge import Graph, merge
 from planner.logical import Sink
-from planner.settings import MINI_BATCH, is_batch
+from planner.settings import FILTER_PUSH_DOWN, MINI_BATCH, flag, is_batch
 from sqlengine.batch import Batch
 from sqlengine.catalog import modules
 from sqlengine.catalog.changes import after, check_new, refreshed, with_container, without_container
@@ -169,7 +169,8 @@ class EmbeddedRunner:
 
     def executor(self, number: int, settings: Mapping[str, str]) -> EmbeddedExecutor:
         """Returns the executor of another graph, which has this number."""
-        return EmbeddedExecutor(self.factory, self.guard)
+        filters = flag(settings, FILTER_PUSH_DOWN, default=True)
+        return EmbeddedExecutor(self.factory, self.guard, filters=filters)
 
     @property
     def rows_per_epoch(self) -> int:

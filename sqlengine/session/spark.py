@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.settings import AGG_PHASES, AGG_STRATEGIES, one_of
+from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag, one_of
 from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.config import LOCAL, Cluster
@@ -103,6 +103,7 @@ class SparkRunner(EmbeddedRunner):
             self.factory,
             self._rules,
             phases=one_of(settings, AGG_PHASES, AGG_STRATEGIES),
+            filters=flag(settings, FILTER_PUSH_DOWN, default=True),
         )
         return SparkExecutor(self.spark, options, self.guard)
 

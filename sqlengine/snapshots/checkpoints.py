@@ -85,13 +85,13 @@ class Checkpoints:
         self.counters = self._writer.counters
 
     def adopt(self, tables: Mapping[str, KeyedTable]) -> None:
-        """Declares that the tables equal those of the store: the next checkpoint writes only what
-        changes from here on."""
+        """Declares that the tables equal those of the store that have their names: the next
+        checkpoint writes only what changes from here on. It writes other tables whole, and drops
+        those of the store that are here no more: of nodes that were removed, or that have become
+        members of a family."""
         if self.position is not None:
-            self._writer.adopt(msgspec.to_builtins(self.position), tables)
-        # The process died before it could drop tables of nodes that were removed.
-        for name in self.restored.keys() - tables.keys():
-            self._store.drop(name)
+            known = self.restored.keys()
+            self._writer.adopt(msgspec.to_builtins(self.position), tables, known)
         self.restored = {}
 
     @property

@@ -153,7 +153,7 @@ def bind(
     `exchange_times`: tables of the exchanges in the plan of a subtask, by node."""
     nodes = snapshot.nodes(graph)
     # Shared nodes keep the state that they have, which `obstacles` has compared with the snapshot.
-    new = {n.plan.digest: n.id for n in nodes if n.id not in runner.executor.running}
+    new = {n.plan.digest: n.id for n in nodes if not runner.executor.runs(n.id)}
     tables = {
         f"{new[digest]}@{graph.version}/{name}": rows
         for (digest, name), rows in snapshot.tables.items()

@@ -4,7 +4,7 @@ epochs run."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, Future
 from time import perf_counter
 from typing import Final
@@ -44,10 +44,17 @@ class Checkpointer:
         self._writes: dict[str, int] = {}  # table -> rows written when that version was copied
         self._flight: tuple[Future[None], Position, dict[str, TableDelta]] | None = None
 
-    def adopt(self, position: Position, tables: Mapping[str, KeyedTable]) -> None:
-        """Takes the tables as equal to what the store holds, after a recovery."""
+    def adopt(
+        self,
+        position: Position,
+        tables: Mapping[str, KeyedTable],
+        known: Collection[str] | None = None,
+    ) -> None:
+        """Takes the tables that the store knows (all, unless names are given) as equal to what it
+        holds, after a recovery."""
+        names = tables.keys() if known is None else known
         self.stored = position
-        self._since = {name: table.version for name, table in tables.items()}
+        self._since = {name: tables[name].version if name in tables else 0 for name in names}
         self._writes = {name: table.writes for name, table in tables.items()}
 
     def changed_rows(self, tables: Mapping[str, KeyedTable]) -> int:

@@ -212,6 +212,23 @@ class KeyedTable(SlotTable):
         self._timers.clear()
         self.generation += 1
 
+    def absorb(self, rows: pa.Table) -> None:
+        """Adds rows of key and value columns, in their order: they arrive now. ServiceError for a
+        key that is there."""
+        for batch in rows.combine_chunks().to_batches():
+            keys = [batch.column(name) for name in self.keys.names]
+            slots, is_new = self.slots_for(keys, batch.num_rows)
+            if not is_new.all():
+                raise ServiceError(f"state of table '{self.name}' was loaded twice")
+            for column in self.values:
+                self._write(column, slots, batch.column(column.name))
+            self.mark(slots)
+        self.generation += 1
+
+    def rows_at(self, slots: IntArray) -> pa.RecordBatch:
+        """Returns the rows at these slots in order of arrival, with the hidden columns."""
+        return self._rows(self.in_order(slots))
+
     def drop(self, buckets: Collection[int]) -> None:
         """Removes all rows of `buckets`, which another instance owns now."""
         self.remove(self._of(buckets))

@@ -16,6 +16,7 @@ from parser.types import BIGINT, BYTES, INT, timestamp
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError
+from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.registry import open_sink, open_source
 from tests.connectors.tables import SCHEMA, Clock, environment, json_rows, read_all, table
 
@@ -114,6 +115,26 @@ def test_a_bounded_table_ends_where_the_topic_ended_when_it_was_opened(
     assert source.end("0") == 3
     assert read_all(source, max_rows=2) == json_rows([1, 2, 3])
     assert source.read("0", 3, max_rows=9) is None
+
+
+def test_a_poll_reads_more_where_that_was_asked_for(broker: EmbeddedBroker) -> None:
+    """Of all shards alike, by the size of the records before, and no more than asked for."""
+    broker.create_topic("x", 2)
+    for shard in (0, 1):
+        broker.append("x", shard, json_rows(range(100, 999)), timestamp_ms=5)
+    records = len(json_rows([100])[0]) + 4
+    for times, size, wanted in ((1, 1 << 40, 10), (3, 1 << 40, 30), (9, 2 * 40 * records, 40)):
+        source = open_source(table(EARLIEST), environment(broker))
+        assert isinstance(source, WalledSource)
+        source.widen(times, size)
+        positions = {"0": 0, "1": 0}
+        for rows in (10, wanted):
+            _, chunks = source.poll(positions, 10)
+            assert [c.num_rows for c in chunks] == [rows, rows]
+            positions = {c.shard: c.end for c in chunks}
+        chunk = source.read("1", 0, max_rows=1)
+        assert chunk is not None
+        assert chunk.num_rows == 1
 
 
 def test_metadata_and_tombstones(broker: EmbeddedBroker) -> None:

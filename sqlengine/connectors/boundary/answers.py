@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.logical import Scan
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.base import Chunk, Part
 from sqlengine.formats.registry import value_metadata
 
 # Offsets and counts are written with 64 bits.
@@ -83,6 +83,18 @@ def lines(answer: object) -> pa.Array:
     """Returns an array of bytes."""
     if not isinstance(answer, pa.Array) or not pa.types.is_binary(answer.type):
         raise Nonsense(f"returned {shown(answer)}, not an array of bytes")
+    return answer
+
+
+def parts(answer: object) -> Sequence[Part] | None:
+    """Returns the parts of a shard, whose ends rise; None where there are none."""
+    if answer is None:
+        return None
+    if not isinstance(answer, list) or not all(isinstance(p, Part) for p in answer):
+        raise Nonsense(f"returned {shown(answer)}, not a list of parts")
+    ends = [0, *(whole(p.end) for p in answer)]
+    if ends != sorted(ends):
+        raise Nonsense("returned parts that are in no order")
     return answer
 
 

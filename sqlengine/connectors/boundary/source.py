@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from planner.logical import Scan
 from planner.scalar import Scalar
-from sqlengine.connectors.base import Chunk, FullCache, Source
+from sqlengine.connectors.base import Chunk, FullCache, Part, Source
 from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.system.lanes import Call
@@ -66,6 +66,7 @@ class WalledSource(Source):
         *,
         bounded: bool,
         full_cache: WalledCache | None,
+        filters: bool = False,
     ) -> None:
         self._source = source
         self._calls = calls
@@ -79,6 +80,10 @@ class WalledSource(Source):
         self._lost = 0
         self._bounded = bounded
         self.full_cache = full_cache
+        self.filters = filters
+        self._where: Scalar | None = None
+        self._told: Scalar | None = None
+        self._outdated: Call[Findings] | None = None
 
     @property
     def late(self) -> bool:
@@ -113,10 +118,12 @@ class WalledSource(Source):
         has rows now. With `bounds` no row at or after them, and nothing of shards without one."""
         if not self._calls.beside:
             self._calls.require_sound()
-            return self._polled(dict(positions), max_rows, bounds).within(positions, bounds)
-        found = self._answer(positions, max_rows, bounds)
-        if found is None:
+            found = self._polled(dict(positions), max_rows, bounds, self._where)
+            return found.within(positions, bounds)
+        answer = self._answer(positions, max_rows, bounds)
+        if answer is None:
             return [], []
+        found = answer
         opened, chunks = found.within(positions, bounds)
         dropped = {c.shard for c in found.chunks} - {c.shard for c in chunks}
         self._closed = [s for s in found.closed if s not in dropped]
@@ -133,7 +140,7 @@ class WalledSource(Source):
         if self._polling is None:
             calls.require_sound()
             asked = None if bounds is None else dict(bounds)
-            work = partial(self._polled, dict(positions), max_rows, asked)
+            work = partial(self._polled, dict(positions), max_rows, asked, self._where)
             self._polling = calls.begin("read", work)
             if self._polling is None:
                 calls.require_in_time()
@@ -145,23 +152,31 @@ class WalledSource(Source):
             calls.require_in_time()
             return None
         self._polling = None
-        return polling.result()
+        # Rows that are wanted now may have been left out.
+        return None if polling is self._outdated else polling.result()
 
     def _polled(
-        self, positions: dict[str, int], max_rows: int, bounds: Mapping[str, int] | None
+        self,
+        positions: dict[str, int],
+        max_rows: int,
+        bounds: Mapping[str, int] | None,
+        where: Scalar | None,
     ) -> Findings:
         """Polls the source (in its lane, where it has one)."""
         opened: list[str] = []
         if bounds is None:
             opened = [s for s in self._shards() if s not in positions]
             positions |= dict.fromkeys(opened, 0)
+        rows = self._calls.guarded(
+            "rows_per_poll", lambda: answers.whole(self._source.rows_per_poll(max_rows))
+        )
         chunks = []
         for shard, offset in positions.items():
             until = None if bounds is None else bounds.get(shard, offset)
             # Nothing is read at a bound, so that the position stays exactly there.
             if until is not None and until <= offset:
                 continue
-            chunk = self._read(shard, offset, max_rows, until)
+            chunk = self._read(shard, offset, rows, until, where)
             if chunk is not None:
                 chunks.append(chunk)
         if not self._calls.beside:
@@ -181,8 +196,11 @@ class WalledSource(Source):
         closed = call("closed", lambda: answers.names(source.closed()))
         return Findings(opened, chunks, closed, ends, bounded, call("lost", self._lost_now))
 
-    def _read(self, shard: str, offset: int, max_rows: int, until: int | None) -> Chunk | None:
+    def _read(
+        self, shard: str, offset: int, max_rows: int, until: int | None, where: Scalar | None
+    ) -> Chunk | None:
         def work() -> Chunk | None:
+            self._filter(where)
             answer = self._source.read(shard, offset, max_rows=max_rows, until=until)
             return self._check(answer, shard, offset, until)
 
@@ -209,7 +227,8 @@ class WalledSource(Source):
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
-        return self._calls.need("read", lambda: self._read(shard, offset, max_rows, until))
+        where = self._where
+        return self._calls.need("read", lambda: self._read(shard, offset, max_rows, until, where))
 
     def required_end(self, shard: str) -> int | None:
         """Returns the end of a shard, as `end`, for who cannot do without; raises as `read`."""
@@ -236,6 +255,31 @@ class WalledSource(Source):
 
     def apply_partitions(self, where: Scalar) -> None:
         self._calls.need("apply_partitions", lambda: self._source.apply_partitions(where))
+
+    def widen(self, times: int, size: int) -> None:
+        if not self._calls.beside:  # others are slower than what a poll costs
+            self._calls.need("widen", lambda: self._source.widen(times, size))
+
+    def apply_filter(self, where: Scalar | None) -> None:
+        """See `Source`. The source is told before its next read, where it is read; an answer that
+        is missing is not taken."""
+        if self.filters and _digest(where) != _digest(self._where):
+            self._where, self._outdated = where, self._polling
+
+    def _filter(self, where: Scalar | None) -> None:
+        """Tells the source the condition, where it is another one (in its lane)."""
+        if self.filters and where is not self._told:
+            self._source.apply_filter(where)
+            self._told = where
+
+    def parts(self, shard: str) -> Sequence[Part] | None:
+        where = self._where
+
+        def work() -> Sequence[Part] | None:
+            self._filter(where)
+            return answers.parts(self._source.parts(shard))
+
+        return self._calls.need("parts", lambda: self._calls.guarded("parts", work))
 
     # ---- calls that never raise ------------------------------------------------------------------
 
@@ -305,6 +349,11 @@ class WalledSource(Source):
         self._calls.close(self._source.close)
 
 
+def _digest(where: Scalar | None) -> str | None:
+    """Returns what two equal conditions have in common."""
+    return None if where is None else where.digest
+
+
 def walled(source: Source, scan: Scan, calls: Calls) -> WalledSource:
     """Returns what stands for a source that has just been opened, as a part of that call."""
     cache = source.full_cache
@@ -314,6 +363,7 @@ def walled(source: Source, scan: Scan, calls: Calls) -> WalledSource:
         calls,
         bounded=answers.truth(source.bounded),
         full_cache=None if cache is None else WalledCache(cache, answers.text(cache.topic), calls),
+        filters=answers.truth(source.filters),
     )
 
 

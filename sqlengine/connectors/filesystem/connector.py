@@ -34,8 +34,8 @@ from planner.settings import RELOAD_OPTION
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.boundary.rows import unwritable
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.filesystem.commits import CommitPolicy, PartitionCommits
-from sqlengine.connectors.filesystem.contents import Lines
 from sqlengine.connectors.filesystem.files import Files
 from sqlengine.connectors.filesystem.followed import FollowedSource
 from sqlengine.connectors.filesystem.overwrite import OverwritingFileSink, complete
@@ -49,7 +49,7 @@ from sqlengine.connectors.filesystem.partitions import (
 )
 from sqlengine.connectors.filesystem.reloaded import ReloadedSource
 from sqlengine.connectors.filesystem.rolling import Policy, RollingFileSink
-from sqlengine.connectors.filesystem.sink import FileSink, check_folder
+from sqlengine.connectors.filesystem.sink import FileSink, Lines, check_folder
 from sqlengine.connectors.filesystem.source import FileSource
 from sqlengine.connectors.filesystem.tree import files_below
 from sqlengine.connectors.filesystem.whole import WholeFileSource
@@ -170,6 +170,7 @@ class FilesystemConnector(Connector):
             boundedness=Boundedness.BY_OPTIONS,
             expires=True,
             partition_push_down=True,
+            filter_push_down=True,
             lookup=Lookup.RELOADED,
         ),
         sink=SinkCapabilities(
@@ -183,15 +184,23 @@ class FilesystemConnector(Connector):
     )
 
     def capabilities_of(self, table: Table) -> Capabilities:
-        """See `Connector`. A single file of lines that only grows is not `rolling`."""
-        sink = self.capabilities.sink
+        """See `Connector`. A single file of lines that only grows is not `rolling`, and files of
+        lines know nothing of rows that were not read."""
+        source, sink = self.capabilities.source, self.capabilities.sink
+        assert source is not None
         assert sink is not None
+        whole = bulk_format_of(table)
         rolling = (
             bool(table.partition_keys)
             or any(name.startswith(_ROLLING) for name in table.options)
-            or bulk_format_of(table) is not None
+            or whole is not None
         )
-        return replace(self.capabilities, sink=replace(sink, rolling=rolling))
+        filters = whole is not None and whole[0].capabilities.statistics
+        return replace(
+            self.capabilities,
+            source=replace(source, filter_push_down=filters),
+            sink=replace(sink, rolling=rolling),
+        )
 
     def source(self, table: Table, environment: Environment) -> Source:
         """ExecutionError where there is nothing at the path."""
@@ -275,9 +284,13 @@ class FilesystemConnector(Connector):
     def encode(self, table: Table, rows: Batch) -> None:
         """See `Connector`. Rows of files that are no lines fit if they have the types."""
         if bulk_format_of(table) is None:
-            names = table.physical.names
-            columns = [rows.column(name) for name in names]
-            Lines(table).encoded(rows.with_columns(rows.schema.select(names), columns))
+            Lines(table, f"table '{table.display}'").encode(rows)
+
+    def row_encoder(self, table: Table) -> RowEncoder | None:
+        """See `Connector`. Rows of partitions are parted by their sink first."""
+        if table.partition_keys or bulk_format_of(table) is not None:
+            return None
+        return Lines(table, f"table '{table.display}'")
 
     def partitions(self, table: Table, values: Mapping[str, str], files: FileAccess) -> list[str]:
         """See `Connector`."""

@@ -11,26 +11,22 @@ import pyarrow as pa
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.filesystem.journal import write_all
-from sqlengine.connectors.filesystem.sink import lines_of
+from sqlengine.connectors.filesystem.sink import Lines
 from sqlengine.formats.base import FileWriter
-from sqlengine.formats.registry import bulk_format_of, encoder_for, framing_of
+from sqlengine.formats.registry import bulk_format_of
 from sqlengine.system.disk import Disk
 
 
-class Lines:
+class LinesOfLog:
     """The log is the file."""
 
     makes_files: ClassVar[bool] = False
 
     def __init__(self, table: Table) -> None:
-        self._encoder, self._framing, self._display = (
-            encoder_for(table),
-            framing_of(table),
-            table.display,
-        )
+        self._lines = Lines(table, f"table '{table.display}'")
 
-    def encoded(self, rows: Batch) -> bytes:
-        return lines_of(rows, self._encoder, self._framing, f"table '{self._display}'")
+    def encoded(self, rows: Batch) -> memoryview:
+        return self._lines.of(rows)
 
     def begin(self, ready: Path, log: bytes) -> None: ...
 
@@ -61,9 +57,10 @@ class Rows:
         self._at = 0
         self._writer: FileWriter | None = None
 
-    def encoded(self, rows: Batch) -> bytes:
-        batch = pa.RecordBatch.from_arrays(list(rows.columns), schema=self._schema.arrow)
-        return bytes(batch.serialize())
+    def encoded(self, rows: Batch) -> memoryview:
+        columns = [rows.column(c.name) for c in self._schema]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
+        return memoryview(batch.serialize())
 
     def begin(self, ready: Path, log: bytes) -> None:
         """Another file; the rows of `log` are in it."""

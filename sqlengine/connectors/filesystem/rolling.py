@@ -21,7 +21,7 @@ from parser.errors import SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink
-from sqlengine.connectors.filesystem.contents import Lines, Rows
+from sqlengine.connectors.filesystem.contents import LinesOfLog, Rows
 from sqlengine.connectors.filesystem.journal import Journal, write_all
 from sqlengine.connectors.filesystem.sink import check_folder, cut_back, file_name, not_written
 from sqlengine.formats.registry import bulk_format_of
@@ -66,10 +66,10 @@ class RollingFileSink(Sink):
         self._table, self._folder, self._policy, self._clock = table, folder, policy, clock
         self._fsync, self._disk = fsync, disk
         self._name = file_name(table, writer)
-        self._content: Lines | Rows = (
-            Lines(table) if bulk_format_of(table) is None else Rows(table, disk)
+        self._content: LinesOfLog | Rows = (
+            LinesOfLog(table) if bulk_format_of(table) is None else Rows(table, disk)
         )
-        self._pending: list[bytes] = []
+        self._pending: list[memoryview] = []
         self._count = 0
         self._times: Times | None = None
         self._file: int | None = None
@@ -150,9 +150,7 @@ class RollingFileSink(Sink):
     def write(self, batch: Batch) -> None:
         if not batch.num_rows:
             return
-        names = self._table.physical.names
-        rows = batch.with_columns(batch.schema.select(names), [batch.column(n) for n in names])
-        self._pending.append(self._content.encoded(rows))
+        self._pending.append(self._content.encoded(batch))
         self._count += batch.num_rows
 
     def commit(self, epoch: int) -> int:

@@ -11,7 +11,11 @@ from __future__ import annotations
 import errno
 import re
 from pathlib import Path
+from typing import Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from xxhash import xxh64_hexdigest
 
 from parser.errors import ExecutionError, PlanError, SqlError
@@ -19,11 +23,12 @@ from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import cannot_write
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.filesystem.journal import Journal, write_all
-from sqlengine.formats.base import Encoder
-from sqlengine.formats.lines import Framing
 from sqlengine.formats.registry import encoder_for, framing_of
 from sqlengine.system.disk import MACHINE, Disk, make_folders
+
+_BREAK: Final = ord("\n")
 
 
 class FileSink(Sink):
@@ -37,14 +42,12 @@ class FileSink(Sink):
         make_folders(disk, folder, lasting=fsync)
         self._disk = disk
         self._folder = folder
-        self._names = table.physical.names
-        self._framing = framing_of(table)
-        self._encoder = encoder_for(table)
         self._fsync = fsync
-        self._pending: list[bytes] = []
+        self._pending: list[memoryview] = []
         self._rows = 0
         name = file_name(table, writer)
         self._path = folder / f"{name}.{table.options['format']}"
+        self._lines = Lines(table, f"'{self._path}'")
         self._journal_path = folder / f".{name}.journal"
         self._file: int | None = None
         self._opened()
@@ -93,10 +96,7 @@ class FileSink(Sink):
     def write(self, batch: Batch) -> None:
         if not batch.num_rows:
             return
-        rows = batch.with_columns(
-            batch.schema.select(self._names), [batch.column(n) for n in self._names]
-        )
-        self._pending.append(lines_of(rows, self._encoder, self._framing, f"'{self._path}'"))
+        self._pending.append(self._lines.of(batch))
         self._rows += batch.num_rows
 
     def commit(self, epoch: int) -> int:
@@ -146,19 +146,49 @@ def not_written(what: str, error: OSError) -> SqlError:
     return ExecutionError(f"cannot write to {what}", detail=error.strerror)
 
 
-def lines_of(rows: Batch, encoder: Encoder, framing: Framing, target: str) -> bytes:
-    """Rows as lines. ExecutionError where a reader would not find them again: line breaks between
-    quotes are told apart."""
-    data = b"\n".join(encoder.encode(rows).to_pylist()) + b"\n"
-    if (
-        data.count(b"\n") != rows.num_rows
-        and len(framing.split(data, complete=True).records) != rows.num_rows
-    ):
-        raise ExecutionError(
-            f"a row for {target} holds a line break, and records of files are lines",
-            hint="use format 'json', which writes it as \\n",
-        )
-    return data
+class Lines(RowEncoder):
+    """Makes lines of rows; `target` names in errors where these go."""
+
+    def __init__(self, table: Table, target: str) -> None:
+        super().__init__(table)
+        self._names = table.physical.names
+        self._encoder = encoder_for(table)
+        self._framing = framing_of(table)
+        self._target = target
+
+    def of(self, rows: Batch) -> memoryview:
+        """Returns the lines of rows, one after the other. See `encode` for what it raises."""
+        (lines,) = self.encoded(rows)
+        return _content(lines)
+
+    def encode(self, rows: Batch) -> tuple[pa.Array, ...]:
+        """Returns the line of each row, with its line break. ExecutionError where a reader would
+        not find them again: line breaks between quotes are told apart."""
+        columns = [rows.column(n) for n in self._names]
+        records = self._encoder.encode(rows.with_columns(rows.schema.select(self._names), columns))
+        if records.null_count:
+            raise ExecutionError(f"a row for {self._target} has no record, and lines need one")
+        lines = pc.binary_join_element_wise(records.cast(pa.binary()), b"", b"\n")
+        data = _content(lines)
+        breaks = np.count_nonzero(np.frombuffer(data, np.uint8) == _BREAK)
+        if breaks != rows.num_rows and not self._are_found(bytes(data), rows.num_rows):
+            raise ExecutionError(
+                f"a row for {self._target} holds a line break, and records of files are lines",
+                hint="use format 'json', which writes it as \\n",
+            )
+        return (lines,)
+
+    def _are_found(self, data: bytes, rows: int) -> bool:
+        return len(self._framing.split(data, complete=True).records) == rows
+
+
+def _content(lines: pa.BinaryArray) -> memoryview:
+    """Returns the bytes of an array without NULLs, which it has one after the other."""
+    if not len(lines):
+        return memoryview(b"")
+    _, ends, data = lines.buffers()
+    first, last = np.frombuffer(ends, np.int32)[[lines.offset, lines.offset + len(lines)]]
+    return memoryview(data)[first:last]
 
 
 def cut_back(disk: Disk, file: int, path: Path, length: int) -> None:

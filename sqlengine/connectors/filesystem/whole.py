@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +13,10 @@ import pyarrow as pa
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
-from sqlengine.connectors.base import Chunk
+from planner.scalar import Scalar
+from sqlengine.connectors.base import Chunk, Part
 from sqlengine.connectors.filesystem.files import Files, FileShards, changed
-from sqlengine.formats.base import FileReader, Format
+from sqlengine.formats.base import FilePart, FileReader, Format, PartedReader
 
 # So many files are read side by side, and are open.
 _OPEN: Final = 8
@@ -39,6 +41,30 @@ class WholeFileSource(FileShards):
         self._readers: dict[str, FileReader] = {}
         self._rows: dict[str, int] = {}
         self._reached: dict[str, int] = {}
+        self.filters = format_[0].capabilities.statistics
+        self._where: Scalar | None = None
+        # Of files that are, or were, open: those that are not known may have to be read as a whole.
+        self._parts: dict[str, Sequence[FilePart]] = {}
+
+    def apply_filter(self, where: Scalar | None) -> None:
+        """See `Source`."""
+        self._where = where
+        self._parts.clear()
+        for shard, reader in self._readers.items():
+            self._note_parts(shard, reader)
+
+    def parts(self, shard: str) -> list[Part] | None:
+        """See `Source`: the groups of rows."""
+        if shard in self._files.skipped:
+            return None
+        self._reader(shard)
+        parts = self._parts.get(shard, ())
+        ends = accumulate(p.rows for p in parts)
+        return [Part(end, p.bytes * p.kept) for end, p in zip(ends, parts, strict=True)] or None
+
+    def _note_parts(self, shard: str, reader: FileReader) -> None:
+        if isinstance(reader, PartedReader):
+            self._parts[shard] = reader.parts(self._where)
 
     def end(self, shard: str) -> int | None:
         if shard in self._files.skipped:
@@ -71,16 +97,43 @@ class WholeFileSource(FileShards):
 
     def _chunk(self, shard: str, offset: int, max_rows: int, until: int | None) -> Chunk | None:
         end = self._end(shard)
-        count = (until if until is not None else min(offset + max_rows, end)) - offset
-        if count <= 0:
+        stop = end if until is None else until
+        if stop <= offset:
             self._close(shard)
             return None
-        if offset + count > end:
-            raise changed(shard, f"it has {end} rows, {offset + count} were there before")
-        rows = self._reader(shard).read(offset, count)
-        return Chunk(
-            shard, offset, offset + count, count, columns=self._columns(shard, offset, rows)
-        )
+        if stop > end:
+            raise changed(shard, f"it has {end} rows, {stop} were there before")
+        reader = self._reader(shard)
+        runs = self._runs(shard, offset, stop)
+        if until is None and runs:
+            start, behind = runs[0]
+            stop = min(behind, start + max_rows)
+            runs = [(start, stop)]
+        columns = self._columns(shard, runs, [reader.read(a, b - a) for a, b in runs])
+        rows = sum(b - a for a, b in runs)
+        pruned = self._pruned(shard, offset, stop)
+        return Chunk(shard, offset, stop, rows, columns=columns, pruned=pruned)
+
+    def _runs(self, shard: str, start: int, stop: int) -> list[tuple[int, int]]:
+        """Returns the ranges of rows between two offsets that have to be read."""
+        if shard not in self._parts:
+            return [(start, stop)]
+        runs: list[tuple[int, int]] = []
+        at = 0
+        for part in self._parts[shard]:
+            first, behind = max(at, start), min(at + part.rows, stop)
+            at += part.rows
+            if part.kept and first < behind:
+                begun = runs.pop()[0] if runs and runs[-1][1] == first else first
+                runs.append((begun, behind))
+        return runs
+
+    def _pruned(self, shard: str, start: int, stop: int) -> int:
+        """Returns how many parts that begin between two offsets are left out."""
+        parts = self._parts.get(shard, ())
+        begins = accumulate((p.rows for p in parts), initial=0)
+        # The beginnings of all parts, and the end of the last one.
+        return sum(not p.kept and start <= at < stop for p, at in zip(parts, begins, strict=False))
 
     def _is_in_turn(self, shard: str, offset: int) -> bool:
         """True if the file is among those that are read now. `offset` is where the graph stands in
@@ -111,11 +164,17 @@ class WholeFileSource(FileShards):
                 )
             finally:
                 os.close(file)
+            self._note_parts(shard, self._readers[shard])
         return self._readers[shard]
 
-    def _columns(self, shard: str, offset: int, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    def _columns(
+        self, shard: str, runs: Sequence[tuple[int, int]], read: Sequence[pa.RecordBatch]
+    ) -> dict[str, pa.Array]:
+        """Returns the columns of these ranges of rows, with those that are in no file."""
+        schema = self._table.physical.arrow
+        rows = read[0] if len(read) == 1 else _joined(read, schema)
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-        offsets = np.arange(offset, offset + rows.num_rows)
+        offsets = np.concatenate([np.arange(0), *(np.arange(a, b) for a, b in runs)])
         return columns | {m.column.name: values for m, values in self.metadata_of(shard, offsets)}
 
     def _close(self, shard: str) -> None:
@@ -125,3 +184,8 @@ class WholeFileSource(FileShards):
     def close(self) -> None:
         for shard in list(self._readers):
             self._close(shard)
+
+
+def _joined(rows: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the rows of several batches, or none, as one."""
+    return pa.concat_batches(rows) if rows else pa.RecordBatch.from_pylist([], schema)

@@ -24,6 +24,9 @@ from planner.catalog import Table
 from planner.logical.change_kinds import INSERT_ONLY, UPSERT
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.jdbc.dialects import Account
+from sqlengine.connectors.jdbc.partitioned import PartitionedSource
+from sqlengine.connectors.jdbc.partitions import PARTITION, partitions_of
+from sqlengine.connectors.jdbc.reading import TableReader
 from sqlengine.connectors.jdbc.sink import JdbcSink
 from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
@@ -48,6 +51,15 @@ class JdbcConnector(Connector):
         "table-name": Option(required=True, doc="the table's name in the database"),
         "username": Option(doc="who connects"),
         "password": Option(secret=True, doc="of the one who connects"),
+        PARTITION + "column": Option(
+            doc="reads the table by ranges of this column: of numbers, a DATE or a TIMESTAMP"
+        ),
+        PARTITION + "num": Option(at_least(1), doc="how many ranges"),
+        PARTITION + "lower-bound": Option(doc="the least value that is read"),
+        PARTITION + "upper-bound": Option(doc="the greatest value that is read"),
+        "scan.fetch-size": Option(
+            at_least(0), default="0", doc="how many rows are fetched at a time; 0: all"
+        ),
         "sink.max-retries": Option(
             at_least(0), default="3", doc="how often an epoch is written again after an error"
         ),
@@ -72,11 +84,18 @@ class JdbcConnector(Connector):
         )
 
     def source(self, table: Table, environment: Environment) -> Source:
-        """Reads the whole table at once. ExecutionError where it cannot be read, or holds what its
-        columns cannot."""
+        """Reads the whole table at once, or by partitions. ExecutionError where it cannot be read,
+        or holds what its columns cannot."""
         check_types(table, table.physical)
+        options = options_of(table)
+        partitions = partitions_of(table, options)
         _check_file(table, environment)
-        return JdbcSource(table, _account(table))
+        fetch = options["scan.fetch-size"]
+        assert isinstance(fetch, int)
+        reader = TableReader(table, _account(table), fetch)
+        if partitions:
+            return PartitionedSource(table, reader, partitions)
+        return JdbcSource(table, reader)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the table of epochs. ExecutionError where the table is missing or has other

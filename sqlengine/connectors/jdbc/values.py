@@ -51,6 +51,13 @@ def written(column: pa.Array, kind: DataType) -> list[Value]:
     return values
 
 
+def columns_of(rows: Sequence[Sequence[object]], table: Table, name: str) -> dict[str, pa.Array]:
+    """Converts rows of a table of the database to its columns, by name. ExecutionError as `read`
+    raises it."""
+    values: Sequence[Sequence[object]] = list(zip(*rows, strict=True)) or [()] * len(table.physical)
+    return {c.name: read(v, c, name) for c, v in zip(table.physical, values, strict=True)}
+
+
 def read(values: Sequence[object], column: Column, table: str) -> pa.Array:
     """A column from what the database gave. ExecutionError names the value that the type cannot
     hold."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -48,9 +48,10 @@ from sqlengine.connectors.base import (
     is_rehearsal,
     writer_of,
 )
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.creation import missing_topic, shards_of
-from sqlengine.connectors.topic.sink import TopicSink
+from sqlengine.connectors.topic.sink import TopicRecords, TopicSink
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert, read_upserts
 from sqlengine.formats.options import at_least, boolean, choice, duration
 from sqlengine.formats.registry import encoder_for, value_metadata
@@ -62,6 +63,10 @@ def _group(text: str) -> str:
     except BrokerError as error:
         raise ValueError(str(error.detail)) from None
     return text
+
+
+# What is read of a shard at once, at most, where nobody wants more.
+_BYTES_PER_READ: Final = 8 << 20
 
 
 class TopicConnector(Connector):
@@ -164,6 +169,10 @@ class TopicConnector(Connector):
         columns = [rows.column(name) for name in names]
         encoder_for(table).encode(rows.with_columns(rows.schema.select(names), columns))
 
+    def row_encoder(self, table: Table) -> RowEncoder:
+        """See `Connector`."""
+        return TopicRecords(table)
+
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool
     ) -> NewTopic | None:
@@ -214,6 +223,8 @@ class TopicSource(Source):
         self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
         ends = self.bounded and not is_rehearsal()
         self._ends = [broker.end_offset(self._topic, s) for s in shards] if ends else []
+        self._times, self._size = 1, _BYTES_PER_READ
+        self._width = 0.0  # bytes of a record, of those that were read last
 
     def shards(self) -> list[str]:
         return self._shards
@@ -237,8 +248,25 @@ class TopicSource(Source):
             if offset >= self._ends[number]:
                 return None
             max_rows = min(max_rows, self._ends[number] - offset)
-        records = self._broker.read(self._topic, number, offset, max_records=max_rows, until=until)
-        return None if records is None else self._chunk(shard, offset, records)
+        size = max(self._size, _BYTES_PER_READ)
+        records = self._broker.read(
+            self._topic, number, offset, max_records=max_rows, max_bytes=size, until=until
+        )
+        if records is None:
+            return None
+        self._width = records.values.nbytes / max(records.num_rows, 1)
+        return self._chunk(shard, offset, records)
+
+    def widen(self, times: int, size: int) -> None:
+        """See `Source`."""
+        self._times, self._size = times, size
+
+    def rows_per_poll(self, most: int) -> int:
+        """See `Source`."""
+        if not self._width:
+            return most
+        fitting = int(self._size / (self._width * most * len(self._shards)))
+        return most * max(min(self._times, fitting), 1)
 
     def _chunk(self, shard: str, start: int, records: Records) -> Chunk:
         columns = {k.key: _metadata(k, records) for k in self._keys}

@@ -16,11 +16,45 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.broker.base import Broker
 from sqlengine.broker.storage.compression import Compression
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.topic.upserts import Upserts, is_upsert
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import encoder_for
 from sqlengine.state.keys import check_keys, encode
+
+
+class TopicRecords(RowEncoder):
+    """Makes the records of a topic: their values, and where they have keys these, and the number
+    that chooses the shard of each."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._names = table.physical.names
+        self._encoder: Encoder = encoder_for(table)
+        self._upserts = Upserts(table) if is_upsert(table) else None
+        self._keys = (
+            table.physical.select(table.primary_key)
+            if self._upserts is not None
+            else _key_schema(table)
+        )
+
+    def encode(self, rows: Batch) -> tuple[pa.Array, ...]:
+        """See `RowEncoder`."""
+        rows = rows.with_columns(
+            rows.schema.select(self._names), [rows.column(n) for n in self._names]
+        )
+        values = self._encoder.encode(rows)
+        if self._keys is None:
+            return (values,)
+        places = encode(
+            [c.type for c in self._keys], [rows.column(c.name) for c in self._keys], rows.num_rows
+        )
+        hashes = np.fromiter((xxh64_intdigest(p, 0) for p in places), np.uint64, rows.num_rows)
+        if self._upserts is None:
+            return values, pa.array(places, pa.binary()), pa.array(hashes)
+        keys = self._upserts.keys(rows)
+        return self._upserts.values(values, rows), keys, pa.array(hashes)
 
 
 class TopicSink(Sink):
@@ -45,15 +79,8 @@ class TopicSink(Sink):
         self._shards = shards
         self._writer = writer
         self._clock = clock
-        self._names = table.physical.names
-        self._encoder: Encoder = encoder_for(table)
-        self._upserts = Upserts(table) if is_upsert(table) else None
-        self._keys = (
-            table.physical.select(table.primary_key)
-            if self._upserts is not None
-            else _key_schema(table)
-        )
-        self._pending: list[tuple[pa.Array, list[bytes] | None, pa.Array | None]] = []
+        self._records = TopicRecords(table)
+        self._pending: list[tuple[pa.Array, ...]] = []
         self._time = 0
 
     def last_epoch(self) -> int | None:
@@ -64,56 +91,43 @@ class TopicSink(Sink):
     def write(self, batch: Batch) -> None:
         if not batch.num_rows:
             return
-        rows = batch.with_columns(
-            batch.schema.select(self._names), [batch.column(n) for n in self._names]
-        )
-        keys = None
-        if self._keys is not None:
-            keys = encode(
-                [c.type for c in self._keys],
-                [batch.column(c.name) for c in self._keys],
-                batch.num_rows,
-            )
-        values, own = self._encoder.encode(rows), None
-        if self._upserts is not None:
-            values, own = self._upserts.values(values, rows), self._upserts.keys(rows)
-        self._pending.append((values, keys, own))
+        self._pending.append(self._records.encoded(batch))
         self._time = max(self._time, batch.proctime)
 
     def commit(self, epoch: int) -> int:
         if not self._pending:
             return 0
-        values = pa.concat_arrays([v for v, _, _ in self._pending])
-        places = None if self._keys is None else [k for _, ks, _ in self._pending for k in ks or []]
-        keys = places
-        if self._upserts is not None:
-            keys = [k for _, _, own in self._pending if own is not None for k in own.to_pylist()]
+        values, *keyed = (pa.concat_arrays(c) for c in zip(*self._pending, strict=True))
+        keys, hashes = keyed or (None, None)
         written = 0
-        for shard, rows in reversed(list(enumerate(self._split(epoch, places, len(values))))):
+        for shard, rows in reversed(list(enumerate(self._split(epoch, hashes, len(values))))):
             if len(rows) or shard == 0:
                 written += self._append(shard, epoch, values, keys, rows)
         self._pending, self._time = [], 0
         return written
 
-    def _split(self, epoch: int, keys: list[bytes] | None, count: int) -> list[IntArray]:
+    def _split(self, epoch: int, hashes: pa.Array | None, count: int) -> list[IntArray]:
         """Returns the rows of each shard."""
-        if keys is None:
+        if hashes is None:
             chosen = epoch % self._shards
             return [
                 np.arange(count) if s == chosen else np.empty(0, np.int64)
                 for s in range(self._shards)
             ]
-        shards = np.fromiter((xxh64_intdigest(k, 0) % self._shards for k in keys), np.int64, count)
+        shards = hashes.to_numpy() % np.uint64(self._shards)
         return [np.flatnonzero(shards == s) for s in range(self._shards)]
 
     def _append(
-        self, shard: int, epoch: int, values: pa.Array, keys: list[bytes] | None, rows: IntArray
+        self, shard: int, epoch: int, values: pa.Array, keys: pa.Array | None, rows: IntArray
     ) -> int:
+        def mine(column: pa.Array) -> pa.Array:
+            return column if len(rows) == len(column) else column.take(pa.array(rows))
+
         appended = self._broker.append(
             self._topic,
             shard,
-            values if len(rows) == len(values) else values.take(pa.array(rows)),
-            keys=None if keys is None else [keys[i] for i in rows.tolist()],
+            mine(values),
+            keys=None if keys is None else mine(keys),
             timestamp_ms=self._time or self._clock(),
             writer=self._writer,
             epoch=None if self._writer is None else epoch,

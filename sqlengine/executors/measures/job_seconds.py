@@ -25,6 +25,26 @@ def by_tests(
             yield job, seconds * rows / total
 
 
+class RowShares:
+    """The parts that jobs have in the time of their families, by the rows of each. Any thread, one
+    at a time."""
+
+    def __init__(self, executor: EmbeddedExecutor) -> None:
+        self._executor = executor
+        self._seen: dict[str, Counter[str]] = {}  # by node, at the last look
+
+    def split(self, name: str, seconds: float) -> Iterator[tuple[str, float]]:
+        """Yields the seconds of each job of a family's node, by the rows since the last look; none
+        where there were none, as for a tick, or for any other node."""
+        family = self._executor.run.nodes.get(name)
+        if family is not None:
+            rows = self._executor.rows_of_members(family)
+            new = rows - self._seen.get(name, Counter())
+            self._seen[name] = rows
+            total = sum(new.values())
+            yield from ((job, seconds * number / total) for job, number in new.items())
+
+
 class JobSeconds:
     """The seconds that the operators of a graph took since it was opened, by job. Any thread.
 
@@ -35,6 +55,7 @@ class JobSeconds:
         self._jobs: dict[str, float] = {}
         self._seen: dict[str, float] = {}  # by node, at the last look
         self._tested: dict[str, Counter[str]] = {}
+        self._shares = RowShares(executor)
         self._lock = Lock()
 
     def read(self) -> dict[str, float]:
@@ -52,6 +73,7 @@ class JobSeconds:
 
     def _charge(self, name: str, node: RunningNode, seconds: float) -> None:
         charged = list(self._by_tests(name, node.operator, seconds))
+        charged = charged or list(self._shares.split(name, seconds))
         if not charged:
             jobs = node.node.jobs
             charged = [(job, seconds / len(jobs)) for job in jobs]

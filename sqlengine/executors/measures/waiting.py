@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType
+from planner.graph.families import MEMBER
 from planner.graph.physical import PhysicalNode
 from planner.logical import (
     EmittingAggregate,
@@ -60,6 +61,27 @@ def waiting_in(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> Waiting 
             one = Waiting(first + windows, _number(plan, table, column), windows)
             total = one if total is None else total.plus(one)
     return total
+
+
+def waiting_of_members(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> dict[int, Waiting]:
+    """Returns what a family keeps until a later watermark, by the member's number."""
+    found: dict[int, Waiting] = {}
+    assert isinstance(node.plan, LogicalPlan)
+    for table, column in _timers(node.plan, tables):
+        slots = table.live()
+        times = table.columns[column].astype(np.int64)[slots]
+        slots, times = slots[times < _NEVER], times[times < _NEVER]
+        numbers, which, counts = np.unique(
+            table.columns[MEMBER].view(np.int64)[slots], return_inverse=True, return_counts=True
+        )
+        first = np.full(len(numbers), _NEVER)
+        np.minimum.at(first, which, times)
+        windows = column == _FIRES
+        values = (numbers.tolist(), first.tolist(), counts.tolist())
+        for number, time, count in zip(*values, strict=True):
+            one = Waiting(time + windows, count, windows)
+            found[number] = one.plus(found[number]) if number in found else one
+    return found
 
 
 def _timers(

@@ -20,15 +20,18 @@ import msgspec
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
+from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.encoded import encoded_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.measures.waiting import Waiting
-from sqlengine.executors.node_context import local_name
+from sqlengine.executors.node_state.node_context import local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
+from sqlengine.executors.spark.encoding import sink_tables
 from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.handed_over import discard_handed_over
 from sqlengine.executors.spark.job import JobResult, run_job
@@ -43,6 +46,7 @@ from sqlengine.executors.spark.splits import (
     InputSplit,
     RangeSource,
     failing,
+    ranges_of,
     read_by_tasks,
 )
 from sqlengine.executors.spark.stage import SourceStage
@@ -62,6 +66,10 @@ from udf.user import is_user
 
 # An epoch reads so many turns of each shard that the driver reads.
 TURNS_PER_EPOCH: Final = 16
+# Of topics an epoch reads so many times as much, where that is about so many bytes at most: what an
+# epoch costs besides its rows is as much as some hundred thousand rows.
+_TIMES: Final = 8
+BYTES_PER_POLL: Final = 64 << 20
 NOTHING: Final = InitialState()
 _RUNS: Final = "runs a job on Spark"
 # An epoch takes so many times as long as one in this process, and is as dear to repeat.
@@ -79,7 +87,10 @@ class SparkOptions:
     has repeated tasks before. Behind a whole file of state come at most so many with the changes
     (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
     'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
-    go by files where they are more than `carried` bytes."""
+    go by files where they are more than `carried` bytes. `encodes`: tasks make of rows what sinks
+    store, where they can. `widens`: topics are read by so many times 16 turns, if that is not too
+    much for an epoch. `filters`: sources leave out rows that nobody wants, see
+    `EmbeddedExecutor`."""
 
     folder: Path
     rows_per_turn: int
@@ -92,6 +103,9 @@ class SparkOptions:
     whole_rows: int = 4096
     phases: str = "AUTO"
     carried: int = 4 << 20
+    encodes: bool = True
+    widens: int = _TIMES
+    filters: bool = True
 
     @property
     def uri(self) -> str:
@@ -107,9 +121,10 @@ class SparkExecutor(EmbeddedExecutor):
     TaskFailed from there where a task fails: nothing of the epoch has been written."""
 
     in_tasks: ClassVar[bool] = True
+    has_families: ClassVar[bool] = False
 
     def __init__(self, spark: Spark, options: SparkOptions, guard: StepGuard | None = None) -> None:
-        super().__init__(options.factory, guard)
+        super().__init__(options.factory, guard, filters=options.filters)
         self.guard.patience = _PATIENCE
         self._spark = spark
         self._options = options
@@ -117,7 +132,7 @@ class SparkExecutor(EmbeddedExecutor):
         self._name = f"{options.uri}#{token_hex(4)}"
         self._cut: CutPlan | None = None
         self._tasks: SparkPlan | None = None
-        self._epoch = EpochSplits()
+        self._epoch = EpochSplits(options.rows_per_turn)
         self._record: EpochRecord | None = None
         self._waits = False
         self._state = KeptState(options.uri)
@@ -159,7 +174,10 @@ class SparkExecutor(EmbeddedExecutor):
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
-        return RangeSource(source, scan, self._budget) if read_by_tasks(scan, source) else source
+        if read_by_tasks(scan, source, durable=self._options.durable):
+            return ranges_of(source, scan, self._budget)
+        source.widen(self._options.widens, BYTES_PER_POLL)
+        return source
 
     # ---- epochs ----------------------------------------------------------------------------------
 
@@ -181,6 +199,7 @@ class SparkExecutor(EmbeddedExecutor):
             with failing(self.plan.nodes[node]):
                 self._epoch.add_ranges(node, chunk.shard, source.source.bounds(chunk))
         else:
+            self.count_pruned(node, chunk)
             batch = source.batch(chunk, record.proctime, record.seed)
             self._epoch.add(node, batch, chunk.start)
 
@@ -210,13 +229,14 @@ class SparkExecutor(EmbeddedExecutor):
         if self._record is None or self._cut is None:
             return
         if self._epoch.splits or self._cut.keyed:
-            splits, self._epoch = self._epoch.splits, EpochSplits()
+            splits, self._epoch = self._epoch.splits, EpochSplits(self._options.rows_per_turn)
             result = self._run_again(self._record, splits)
             self._count(result.counts, self._state.before().partitions)
             for port, rows in result.rows:
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
                     self.errors.append((port, rows))
                 else:
+                    self.state_files["batches encoded"] += encoded_of(rows) is not None
                     write(self._cut.sinks[port], rows)
             if result.by_files:
                 discard_handed_over(self._options.uri)
@@ -304,8 +324,12 @@ class SparkExecutor(EmbeddedExecutor):
         if not self._last_version:
             discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
+            tables = sink_tables(self._cut.sinks, self.plan) if options.encodes else {}
             timeouts = self.guard.timeouts()
-            self._tasks = task_plan(self._cut, options, self._name, self._version, timeouts)
+            tasks = task_plan(
+                self._cut, options, self._name, self._version, timeouts, self.scan_filters
+            )
+            self._tasks = replace(tasks, tables=tables)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
         step = self._step(record, self._spark.partitions(), answers)
@@ -384,16 +408,24 @@ def _nowhere(sink: str, batch: Batch) -> None: ...
 
 
 def task_plan(
-    cut: CutPlan, options: SparkOptions, name: str, version: int, timeouts: Mapping[str, float]
+    cut: CutPlan,
+    options: SparkOptions,
+    name: str,
+    version: int,
+    timeouts: Mapping[str, float],
+    filters: Mapping[str, Scalar],
 ) -> SparkPlan:
-    """Returns the plan that workers run, see `SparkPlan`."""
+    """Returns the plan that workers run, see `SparkPlan`. `filters`: of scans, see
+    `EmbeddedExecutor`."""
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
     return SparkPlan(
         name,
         version,
-        partial(SourceStage, cut.sources, factory, options.rows_per_turn, rules, answers_in),
+        partial(
+            SourceStage, cut.sources, factory, options.rows_per_turn, rules, filters, answers_in
+        ),
         cut.exchange,
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
         rules,

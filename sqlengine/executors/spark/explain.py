@@ -113,6 +113,8 @@ def _has_an_end(scan: Scan) -> bool:
     options = scan.table.options
     if scan.table.connector not in READ_BY_TASKS:
         return False
+    if scan.table.connector == "jdbc":
+        return "scan.partition.num" in options
     if scan.table.connector == "datagen":
         return "number-of-rows" in options or any(o.endswith(".end") for o in options)
     return not any(name in options for name in _WITHOUT_END)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import process_time
 
+import numpy as np
+
 from parser.types import Schema
 from planner.graph.physical import Edge, PhysicalNode
-from sqlengine.batch import MAX_WATERMARK, Batch, empty
+from sqlengine.batch import MAX_WATERMARK, Batch, Writers, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
@@ -43,7 +45,7 @@ class Fragment:
     `outputs`. `fed_elsewhere`: inputs that other fragments feed, so that watermarks do not wait for
     them here. `single`: nodes without keys, whose rows are all in bucket 0. `created`: the graph
     version that created each node with tables. `scan`: the one from which all its rows come, None
-    where there are several."""
+    where there are several. `shared`: sinks to which several jobs write."""
 
     nodes: tuple[PhysicalNode, ...]
     inputs: Mapping[int, NodeInput]
@@ -52,6 +54,7 @@ class Fragment:
     single: frozenset[str] = frozenset()
     created: Mapping[str, int] = field(default_factory=dict)
     scan: PhysicalNode | None = None
+    shared: frozenset[str] = frozenset()
 
 
 class _Scoped:
@@ -183,9 +186,12 @@ class FragmentOperator:
     ) -> None:
         port = self._fragment.outputs.get((edge.target, edge.target_port))
         if port is not None:
-            output.append((port, batch))
             if edge.job is not None:
                 self._rows[edge.job] += batch.num_rows
+                if edge.target in self._fragment.shared:
+                    of = np.zeros(batch.num_rows, np.int64)
+                    batch = replace(batch, writers=Writers((edge.job,), of))
+            output.append((port, batch))
         else:
             self._enqueue((edge.target, edge.target_port), batch, waiting, queue)
 

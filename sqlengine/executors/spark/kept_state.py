@@ -15,7 +15,7 @@ from parser.types import Schema
 from planner.graph.physical import PhysicalPlan
 from planner.logical import AssignWatermark, Scan, Union
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, empty, log_of
-from sqlengine.executors.node_context import creation_version, local_name
+from sqlengine.executors.node_state.node_context import creation_version, local_name
 from sqlengine.executors.spark.plan import CutPlan, clocks_of
 from sqlengine.executors.spark.splits import log_name
 from sqlengine.executors.spark.state_files import all_tables, create

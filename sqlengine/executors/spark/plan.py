@@ -47,8 +47,11 @@ def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
         (sink, 0): port for port, sink in sinks.items()
     }
     stateless = [n for n in plan.in_order if stages[n.id] == STATELESS]
+    shared = frozenset(name for name, sink in plan.sinks.items() if len(sink.writers) > 1)
     sources = {
-        n.id: _source(n, stateless, outputs) for n in stateless if isinstance(n.plan, Scan | Values)
+        n.id: replace(_source(n, stateless, outputs), shared=shared)
+        for n in stateless
+        if isinstance(n.plan, Scan | Values)
     }
     clocks = clocks_of(plan)
     exchange = {
@@ -59,7 +62,12 @@ def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:
     scans = [n for n in stateless if isinstance(n.plan, Scan)]
     only = scans[0] if len(sources) == 1 and scans else None
     keyed = tuple(
-        replace(_keyed(plan, stages, number, crossings, outputs), created=created, scan=only)
+        replace(
+            _keyed(plan, stages, number, crossings, outputs),
+            created=created,
+            scan=only,
+            shared=shared,
+        )
         for number in range(1, last + 1)
     )
     return CutPlan(sources, keyed, exchange, sinks)

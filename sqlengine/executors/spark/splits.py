@@ -7,7 +7,7 @@ make the rows of datagen, themselves (`RangeSource`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,17 +18,26 @@ import pyarrow as pa
 from parser.errors import SqlError
 from planner.graph.physical import PhysicalNode
 from planner.logical import Scan
+from planner.scalar import Scalar
 from sqlengine.batch import Batch, log_of
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Chunk, Part, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
 
 # The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
 # per offset, about.
-READ_BY_TASKS: Final = {"filesystem": (16 << 20, 1), "datagen": (1 << 16, 256)}
+READ_BY_TASKS: Final = {
+    "filesystem": (16 << 20, 1),
+    "datagen": (1 << 16, 256),
+    "jdbc": (1 << 40, 256),  # a partition each
+}
+# Without it a table of a database is read at once.
+_PARTITIONS: Final = "scan.partition.num"
 # With it rows come one after the other, and the driver waits for them.
 _PACE: Final = "rows-per-second"
+# A split of rows that the driver reads has so many turns.
+TURNS_PER_SPLIT: Final = 2
 # An epoch has ranges of about so many bytes, which a keyed stage must hold in memory.
 BYTES_PER_EPOCH: Final = 256 << 20
 
@@ -46,7 +55,8 @@ class InputSplit:
     which may be in a file (`handed_over.py`).
 
     Splits are processed in the order of `turn`; rows `n * rows_per_turn` on have the turn `turn + n
-    * TURN`. `log` names the shard's log over all sources of a graph."""
+    * TURN`. `log` names the shard's log over all sources of a graph. Several splits may have rows
+    that were read at once; `row` is the first of them in `batch`."""
 
     source: str
     shard: str
@@ -55,6 +65,7 @@ class InputSplit:
     start: int = 0
     end: int = 0
     batch: bytes | None = None
+    row: int = 0
 
 
 SPLIT_SCHEMA: Final = pa.schema(
@@ -66,6 +77,7 @@ SPLIT_SCHEMA: Final = pa.schema(
         ("start", pa.int64()),
         ("end", pa.int64()),
         ("batch", pa.binary()),
+        ("row", pa.int64()),
     ]
 )
 
@@ -94,19 +106,23 @@ class EpochSplits:
     Rows of one phase are read by turns, a turn of each shard after the other; whatever carries
     time, and rows behind others of their log, begin another phase."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows_per_turn: int) -> None:
+        self._most = rows_per_turn * TURNS_PER_SPLIT
         self.splits: list[InputSplit] = []
         self._phase = self._place = 0
         self._logs: set[str] = set()  # of the phase
         self._has_rows = False
 
     def add(self, source: str, batch: Batch, start: int = 0) -> None:
-        """Adds rows that were read, or a tick."""
+        """Adds rows that were read, or a tick: of many rows splits of some turns, for several
+        tasks."""
         log = log_name(source, batch.origin)
         turn = self._turn(log, has_rows=batch.num_rows > 0)
-        self.splits.append(
-            InputSplit(source, batch.origin, log, turn, start, start, encode_batch(batch))
-        )
+        for row in range(0, max(batch.num_rows, 1), self._most):
+            part = _part(batch, row, self._most)
+            self.splits.append(
+                InputSplit(source, batch.origin, log, turn, start, start, encode_batch(part), row)
+            )
 
     def add_values(self, source: str) -> None:
         """Adds the rows of VALUES."""
@@ -130,14 +146,26 @@ class EpochSplits:
         return self._phase * _PHASE + self._place - 1
 
 
+def _part(batch: Batch, row: int, most: int) -> Batch:
+    """Returns at most so many rows of a batch, from one on; a tick as it is."""
+    if batch.num_rows <= most:
+        return batch
+    return batch.slice(row, min(most, batch.num_rows - row))
+
+
 def log_name(source: str, shard: str) -> str:
     """Returns the name of a shard's log: it lasts, and no other source of the graph has it."""
     return f"{source}/{log_of(shard)}"
 
 
-def read_by_tasks(scan: Scan, source: Source) -> bool:
-    """True if tasks can read a table themselves: all of its rows are there now."""
-    readable = scan.table.connector in READ_BY_TASKS and _PACE not in scan.table.options
+def read_by_tasks(scan: Scan, source: Source, *, durable: bool = False) -> bool:
+    """True if tasks can read a table themselves: all of its rows are there now. Where epochs are
+    repeated after a crash (`durable`), the driver has to know that rows of a database are still
+    those of before."""
+    options, connector = scan.table.options, scan.table.connector
+    if connector == "jdbc" and (durable or _PARTITIONS not in options):
+        return False
+    readable = connector in READ_BY_TASKS and _PACE not in options
     return readable and source.bounded and source.full_cache is None
 
 
@@ -150,6 +178,10 @@ class RangeSource(Source):
         self._step, self._width = READ_BY_TASKS[scan.table.connector]
         self._budget = budget
         self._shards = 1
+        self.filters = source.filters
+
+    def apply_filter(self, where: Scalar | None) -> None:
+        self._source.apply_filter(where)
 
     @property
     def bounded(self) -> bool:
@@ -178,8 +210,8 @@ class RangeSource(Source):
             return None
         if until is None:
             most = max(self._budget.share(self._shards) // self._width, self._step)
-            end = self._bound(shard, offset + most, end)
-            self._budget.spend((end - offset) * self._width)
+            end = self._behind(shard, offset, most, end)
+            self._budget.spend(self._size(shard, offset, end))
         return Chunk(shard, offset, end, 0)
 
     def bounds(self, chunk: Chunk) -> Iterator[int]:
@@ -187,11 +219,16 @@ class RangeSource(Source):
         at = chunk.start
         while at < chunk.end:
             yield at
-            at = self._bound(chunk.shard, at + self._step, chunk.end)
+            at = self._behind(chunk.shard, at, self._step, chunk.end)
         yield chunk.end
 
-    def _bound(self, shard: str, at: int, end: int) -> int:
-        """Returns the end of the record at an offset, or `end`."""
+    def _size(self, shard: str, start: int, end: int) -> int:
+        """Returns about how many bytes are read between two offsets."""
+        return (end - start) * self._width
+
+    def _behind(self, shard: str, start: int, most: int, end: int) -> int:
+        """Returns the end of the record that is so many offsets behind `start`, or `end`."""
+        at = start + most
         if at >= end:
             return end
         record = self._source.read(shard, at, max_rows=1)
@@ -205,6 +242,32 @@ class RangeSource(Source):
 
     def close(self) -> None:
         self._source.close()
+
+
+class PartRanges(RangeSource):
+    """Ranges of a source whose shards have parts, such as groups of rows of Parquet: they end where
+    a part ends, and count by the bytes that have to be read."""
+
+    def parts(self, shard: str) -> Sequence[Part]:
+        """See `Source`: where a file is left out, it is one part."""
+        return self._source.parts(shard) or [Part(self.end(shard), 0)]
+
+    def _size(self, shard: str, start: int, end: int) -> int:
+        return sum(part.bytes for part in self.parts(shard) if start < part.end <= end)
+
+    def _behind(self, shard: str, start: int, most: int, end: int) -> int:
+        size = 0
+        for part in self.parts(shard):
+            size += part.bytes if part.end > start else 0
+            if size >= most:
+                return min(part.end, end)
+        return end
+
+
+def ranges_of(source: Source, scan: Scan, budget: Budget) -> RangeSource:
+    """Returns what the graph knows of a source that tasks read."""
+    of_parts = source.filters  # what can be left out are parts
+    return (PartRanges if of_parts else RangeSource)(source, scan, budget)
 
 
 class Budget:

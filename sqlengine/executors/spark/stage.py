@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -11,9 +12,11 @@ import pyarrow as pa
 from parser.errors import ExecutionError
 from planner.graph.physical import PhysicalNode
 from planner.logical import Scan, Values
+from planner.scalar import Scalar
 from sqlengine.batch import Batch, empty
 from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.embedded import PRUNED
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.handed_over import fetched
@@ -33,7 +36,8 @@ from sqlengine.executors.wire import decode_batch
 
 class SourceStage:
     """Runs the stateless fragments of a graph over input splits, each from an empty state. The
-    keyed stage knows the watermarks before a split. `answers_in`: the folder (a URI) for what
+    keyed stage knows the watermarks before a split. `filters`: the rows that are wanted of a
+    source, where it can leave out others, by scan. `answers_in`: the folder (a URI) for what
     functions answer that are not deterministic; None where there are none. SourceFailed where a
     table cannot be read."""
 
@@ -43,14 +47,17 @@ class SourceStage:
         factory: OperatorFactory,
         rows_per_turn: int,
         rules: TaskRules,
+        filters: Mapping[str, Scalar],
         answers_in: str | None = None,
     ) -> None:
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
         self._rows_per_turn = rows_per_turn
         self._rules = rules
+        self._filters = filters
         self._answers_in = answers_in
         self._rows_read = self._answers = 0
+        self._pruned = Counter[str]()
         self._running: dict[str, RunningSource] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
@@ -68,14 +75,18 @@ class SourceStage:
     def _outputs(self, split: InputSplit, step: Step) -> Iterator[ChunkOutput]:
         operator = self._operators[split.source]
         operator.reset(TaskContext())
-        for n, batch in enumerate(self._batches(split, step)):
+        first = split.row // self._rows_per_turn
+        for n, batch in enumerate(self._batches(split, step), first):
             if split.end > split.start:  # read here, and not in the driver
                 self._rows_read += batch.num_rows
             position = ChunkPosition(split.log, split.start, n, split.turn + n * TURN)
             yield ChunkOutput(position, operator.process(0, batch))
 
     def take_counts(self) -> Counts:
-        counts = merged(operator.take_counts() for operator in self._operators.values())
+        pruned, self._pruned = self._pruned, Counter()
+        parts = {name: {PRUNED: number} for name, number in pruned.items() if number}
+        operators = (operator.take_counts() for operator in self._operators.values())
+        counts = merged((*operators, Counts(nodes=parts)))
         read, answers = self._rows_read, self._answers
         self._rows_read = self._answers = 0
         # No timer: each split begins anew.
@@ -93,7 +104,7 @@ class SourceStage:
             yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):
             part = batch.slice(start, min(self._rows_per_turn, batch.num_rows - start))
-            yield replace(part, seed=part.seed ^ start)
+            yield replace(part, seed=part.seed ^ (split.row + start))
 
     def _read(self, split: InputSplit, step: Step) -> Batch:
         rows = split.end - split.start
@@ -106,6 +117,7 @@ class SourceStage:
                     detail=f"nothing is at {split.start} of '{split.shard}' any more",
                     hint="read files that nobody changes meanwhile",
                 )
+        self._pruned[split.source] += chunk.pruned
         return running.batch(chunk, step.proctime, step.seed)
 
     def _source(self, name: str, step: Step) -> RunningSource:
@@ -113,7 +125,9 @@ class SourceStage:
             plan = self._nodes[name].plan
             assert isinstance(plan, Scan)
             environment = self._rules.environment(lambda: step.proctime)
-            self._running[name] = RunningSource(plan, open_scan(plan, environment, patient=True))
+            source = open_scan(plan, environment, patient=True)
+            source.apply_filter(self._filters.get(name))
+            self._running[name] = RunningSource(plan, source)
         return self._running[name]
 
 

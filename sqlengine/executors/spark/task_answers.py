@@ -96,7 +96,7 @@ class TaskAnswers:
 
 def of_split(folder: str, step: Step, split: InputSplit) -> TaskAnswers:
     """Returns the answers for the rows of a split, which no other split of the epoch has."""
-    text = "\0".join((split.source, split.log, str(split.start), str(split.end)))
+    text = "\0".join((split.source, split.log, str(split.start), str(split.end), str(split.row)))
     return TaskAnswers(folder, step, f"0-{xxh3_64_hexdigest(text.encode())}")
 
 

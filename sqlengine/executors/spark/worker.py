@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
+from sqlengine.executors.spark.encoding import SinkTable
 from sqlengine.executors.spark.task_functions import Losses, TaskFunctions
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
@@ -197,8 +198,9 @@ class SparkPlan:
     `stateless` and `keyed` are factories, called in the workers, once for each `name` and `version`
     (of the graph). Those of keyed stages get True for the partition with bucket 0. `exchange`: the
     output ports that lead to the input port of the same number of a keyed stage. All other ports
-    are results. `rules`: what its tasks may do; `functions`: those of users that they call;
-    `timeouts`: seconds that the operators of a job may take in one task, of jobs that have one."""
+    are results; tasks make of them what sinks of `tables` store. `rules`: what its tasks may do;
+    `functions`: those of users that they call; `timeouts`: seconds that the operators of a job may
+    take in one task, of jobs that have one."""
 
     name: str
     version: int
@@ -208,6 +210,7 @@ class SparkPlan:
     rules: TaskRules = field(default_factory=TaskRules)
     functions: TaskFunctions = field(default_factory=TaskFunctions)
     timeouts: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[int, SinkTable] = field(default_factory=dict)
 
     @property
     def graph(self) -> str:
@@ -310,7 +313,9 @@ def frames_of(
         exchange = plan.exchange.get(port)
         if exchange is None:
             if batch.num_rows:
-                yield sender, stage, *at, sender, i, port, encode_batch(batch)
+                table = plan.tables.get(port)
+                encoded = None if table is None else table.encoded(batch)
+                yield sender, stage, *at, sender, i, port, encode_batch(batch, encoded)
             continue
         origin = at[1] if stage == STATELESS else ""
         partition = _partitions(batch, exchange.keys, step.partitions, sender)

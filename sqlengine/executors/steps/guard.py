@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
+from planner.graph.families import FAMILY, family_of
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.graph.takeover import name_of
-from sqlengine.executors.failures import StepEnded, StepFailed
+from sqlengine.executors.failures import FamilyFailed, StepEnded, StepFailed
 from sqlengine.system.interrupts import Interrupts
 
 # The setting of a job, and the seconds of its default.
@@ -262,8 +263,19 @@ class StepGuard:
         ended, shortest = limits.ended(view), limits.shortest()
         if ended is not None or shortest is None or view.seconds < shortest:
             return ended
+        if (family := self._slow_family(shortest, now)) is not None:
+            return family
         exceeded = dict(self._exceeded(limits, now))
         return self._timeout(limits, exceeded, now) if exceeded else None
+
+    def _slow_family(self, shortest: float, now: float) -> FamilyFailed | None:
+        """Returns the failure of a family that took longer in this step than a job of it may."""
+        for name, seconds in self._seconds_by_node(now).items():
+            if name.startswith(FAMILY) and seconds >= shortest:
+                operation = describe(self._nodes[name])
+                reason = f"{operation} of {len(self._nodes[name].jobs)} jobs took {seconds:.1f} s"
+                return FamilyFailed(family_of(name), f"{reason} in one step")
+        return None
 
     def _exceeded(self, limits: StepLimits, now: float) -> Iterator[tuple[str, float]]:
         """The jobs beyond their limit, with the seconds that they have taken in this step."""
@@ -347,8 +359,11 @@ class StepGuard:
 
 
 def _is_shared_by_many(node: PhysicalNode) -> bool:
-    """True for a set of rules of many jobs, whose time is that of all its conditions."""
-    return isinstance(node.plan, RulesPlan) and len(node.jobs) > _MAX_SHARERS
+    """True for a set of rules of many jobs, whose time is that of all its conditions, and for a
+    family, which is taken apart first."""
+    return node.id.startswith(FAMILY) or (
+        isinstance(node.plan, RulesPlan) and len(node.jobs) > _MAX_SHARERS
+    )
 
 
 def describe(node: PhysicalNode) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
-from sqlengine.state.table import KeyedTable
+from sqlengine.state.table import SEQUENCE, KeyedTable
 
 
 def _never() -> None: ...
@@ -60,13 +60,15 @@ class NodeContext:
             self._tables[full] = table
             self._names.append(full)
             if full in self._restored:
-                table.load(self._restored[full])
+                _fill(table, self._restored[full])
         return self._tables[full]
 
-    def check_complete(self) -> None:
+    def check_complete(self, *, may_lack_all: bool) -> None:
         """Raises ServiceError if the operator keeps other tables than were restored for it: rows
-        would be lost in silence."""
+        would be lost in silence. A member of a family may have had rows in none."""
         stored = {name for name in self._restored if name.startswith(f"{self._owner}/")}
+        if may_lack_all and not stored:
+            return
         for name in sorted(stored.symmetric_difference(self._names)):
             raise ServiceError(
                 f"state of table '{name}' is"
@@ -92,6 +94,14 @@ class NodeContext:
         """Removes the tables of a node that goes."""
         for name in self._names:
             self._tables.pop(name, None)
+
+
+def _fill(table: KeyedTable, rows: pa.Table) -> None:
+    """Fills a table from a dump, or from rows that another table had."""
+    if SEQUENCE in rows.column_names:
+        table.load(rows)
+    else:
+        table.absorb(rows)
 
 
 def local_name(name: str) -> str:
