@@ -97,12 +97,14 @@ def _order(access: AccessPredicates) -> tuple[float, int]:
 class RulePlan:
     """The plan of one rule: candidates by access predicates, then residual predicates.
 
-    `root`: its node. `access`: None if every row is a candidate. `residuals`: nodes that must all
+    `root`: its node. `access`: None if every row is a candidate. `others`: sets that would do in
+    its place, if the whole root is evaluated for a candidate. `residuals`: nodes that must all
     be TRUE of a candidate, the cheapest first (None: nothing is left to evaluate); the last may
     hold opaque leaves."""
 
     root: int
     access: AccessPredicates | None
+    others: tuple[AccessPredicates, ...]
     residuals: tuple[int | None, int | None, int | None, int | None]
 
 
@@ -128,7 +130,9 @@ def plan_rule(
     # of all.
     parts = (early[:1], early[1:2], early[2:], late)
     residuals = [table.intern(part) if part else None for part in parts]
-    return RulePlan(root, access, (residuals[0], residuals[1], residuals[2], residuals[3]))
+    # Opaque leaves must come last, which the root by itself does not see to.
+    others = () if late else tuple(a for a, _ in options if a is not access and a.leaves)
+    return RulePlan(root, access, others, (residuals[0], residuals[1], residuals[2], residuals[3]))
 
 
 class EdgeCosts:

@@ -49,40 +49,55 @@ class SlotStore:
         self.leaf_start.extend(np.zeros(1, np.int64))
         self.rule_start.extend(np.zeros(1, np.int64))
         # Both fixed slots have empty lists.
-        self._append(-1, np.zeros(2, np.int64), _NONE, _TRUTHS, np.zeros(2, np.int64), _NONE)
+        none = np.zeros(2, np.int64)
+        self._append(np.full(2, -1, np.int32), none, _NONE, _TRUTHS, none, _NONE)
 
     def __len__(self) -> int:
         return self.variable_of.length
 
-    def add(self, variable: int, count: int, hits: Hits) -> int:
-        """Slots for `count` values; the number of the first."""
-        first = len(self)
+    def add(self, variables: npt.NDArray[np.int32], hits: Hits) -> None:
+        """Appends a slot for each value; `variables[value]` is the number of its variable."""
+        count = len(variables)
+        leaf_counts = np.bincount(hits.values, minlength=count)
+        rule_counts, rules = self._rules_by_value(hits.values, hits.leaves, count)
+        self._append(variables, leaf_counts, hits.leaves, hits.truths, rule_counts, rules)
+
+    def _rules_by_value(self, values: Ints, leaves: Ints, count: int) -> tuple[Ints, Ints]:
+        """Returns how many rules each of `count` values makes candidates, and these, for (value,
+        leaf) pairs that are sorted by value."""
         # Offsets in compressed sparse row form: the rules of leaf p end where those of p + 1 begin.
         offsets, rules = self._rules_of
         # (value, rule) pairs as one integer each, since distinct leaves may have the same rule.
-        per_hit = offsets[hits.leaves + 1] - offsets[hits.leaves]
+        per_hit = offsets[leaves + 1] - offsets[leaves]
         # The value in the high half, the rule in the low one: sorting sorts by value, which is the
         # order of slots.
-        pairs = np.repeat(hits.values.astype(np.int64), per_hit) << 32
-        pairs |= rules[spread(offsets[hits.leaves], per_hit)]
+        pairs = np.repeat(values.astype(np.int64), per_hit) << 32
+        pairs |= rules[spread(offsets[leaves], per_hit)]
         pairs = distinct(pairs)
-        rule_counts = np.bincount(pairs >> 32, minlength=count)
-        leaf_counts = np.bincount(hits.values, minlength=count)
-        self._append(
-            variable, leaf_counts, hits.leaves, hits.truths, rule_counts, pairs & 0xFFFFFFFF
+        return np.bincount(pairs >> 32, minlength=count), pairs & 0xFFFFFFFF
+
+    def choose_rules(self, rules_of: tuple[Ints, Ints]) -> None:
+        """Other access leaves from here on: the slots that are there get the rules of these."""
+        self._rules_of = rules_of
+        counts = np.diff(self.leaf_start.array)
+        rule_counts, rules = self._rules_by_value(
+            np.arange(len(self)).repeat(counts), self.leaves.array, len(self)
         )
-        return first
+        self.rule_start.truncate(1)
+        self.rule_start.extend(np.cumsum(rule_counts))
+        self.rules.truncate(0)
+        self.rules.extend(rules)
 
     def _append(
         self,
-        variable: int,
+        variables: npt.NDArray[np.int32],
         leaf_counts: Ints,
         leaves: Ints,
         truths: Ints,
         rule_counts: Ints,
         rules: Ints,
     ) -> None:
-        self.variable_of.extend(np.full(len(leaf_counts), variable, np.int32))
+        self.variable_of.extend(variables)
         # Cumulative ends; the first start is 0, from the constructor.
         self.leaf_start.extend(self.leaves.length + np.cumsum(leaf_counts))
         self.rule_start.extend(self.rules.length + np.cumsum(rule_counts))
@@ -139,9 +154,9 @@ _TRUTHS = np.empty(0, np.int8)
 _WARM_UP, _PROBE, _BYPASS, _LONGEST_BYPASS = 2_000, 2_000, 50_000, 1_600_000
 # What is saved must be so many times what is spent, which does not show all: a large store is slow
 # to read, too. Without a clock so many must be found.
-_MARGIN, _WORTH = 1.5, 0.05
-# Fewer values cost so little that they are not worth a look at the clock.
-_MEASURED = 64
+_MARGIN, _WORTH = 2.0, 0.05
+# Fewer values cost so little that the clock is looked at once in so many times only.
+_MEASURED, _SAMPLED = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +208,8 @@ class ValueCache:
     slots: dict[Hashable, int] = field(default_factory=dict)
     pairs: int = 0
     _bypass: int = 0
+    _calls: int = 0
+    _measured: bool = False
     _counts: bool = False
     _next_bypass: int = field(default_factory=lambda: _BYPASS)
     _cost: CacheCost = field(default_factory=lambda: CacheCost(_WARM_UP, _PROBE))
@@ -208,23 +225,25 @@ class ValueCache:
             self._bypass -= len(values)
             self.counters.cache_skipped += len(values)
             return np.full(len(values), -1, np.int32)
-        begin = self._time(values)
+        self._calls += 1
+        self._measured = len(values) >= _MEASURED or self._calls % _SAMPLED == 0
+        begin = self._time()
         # map() with a bound method keeps the loop in C.
         slots = np.array(list(map(self.slots.get, values, repeat(-1))), np.int32)
         hits = int(np.count_nonzero(slots >= 0))
         self.counters.cache_hits += hits
         self.counters.cache_misses += len(values) - hits
-        self._note(len(values), hits, self._time(values) - begin)
+        self._note(len(values), hits, self._time() - begin)
         return slots
 
-    def _time(self, values: Sequence[Hashable]) -> float:
+    def _time(self) -> float:
         clock = self.options.clock
-        return clock() if clock is not None and len(values) >= _MEASURED else 0.0
+        return clock() if clock is not None and self._measured else 0.0
 
     def _note(self, looked_up: int, hits: int, spent: float) -> None:
         cost = self._cost
         # Whether this call counts is noted for `matched`, which belongs to the same values.
-        self._counts = looked_up >= _MEASURED and cost.warm_up <= 0
+        self._counts = self._measured and cost.warm_up <= 0
         cost.warm_up -= looked_up
         if self._counts:
             cost.looked_up += looked_up
@@ -238,19 +257,19 @@ class ValueCache:
         matched since `begin`, a time of `start`."""
         if not self.is_on:
             return DeadSlots(len(values), 0)
-        middle = self._time(values)
+        middle = self._time()
         dead = self._remember(values, first, pairs)
-        if self._counts and len(values) >= _MEASURED:
+        if self._counts:
             self._cost.matched += len(values)
             self._cost.matching += middle - begin
-            self._cost.spent += self._time(values) - middle
+            self._cost.spent += self._time() - middle
             if self._cost.is_due:
                 dead = DeadSlots(dead.new, dead.old + self._judge())
         return dead
 
-    def start(self, values: Sequence[Hashable]) -> float:
+    def start(self) -> float:
         """The time for `matched`, 0 where it does not matter."""
-        return self._time(values) if self.is_on else 0.0
+        return self._time() if self.is_on else 0.0
 
     def _judge(self) -> int:
         """Decides whether to go on; how many slots are dropped."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Number: TypeAlias = bool | int | float | Decimal
 # Below this many rows a dictionary of Python's is faster than calls of Arrow kernels.
-_SMALL = 48
+_SMALL = 256
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,14 @@ _DERIVE: dict[str, Callable[[str], str]] = {
     "LTRIM": lambda text: text.lstrip(" "),
     "RTRIM": lambda text: text.rstrip(" "),
 }
+
+
+def derivation(variable: Variable) -> Callable[[str], str]:
+    """Returns what makes the variable's text of the column's."""
+    steps = [_DERIVE[name] for name in variable.transforms]
+    if len(steps) == 1:
+        return steps[0]
+    return lambda text: reduce(lambda value, step: step(value), steps, text)
 
 
 # Different values may become equal: 'A' and 'a' under LOWER.

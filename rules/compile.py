@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from parser.errors import SqlError
-from rules.access_predicates import AccessPredicates, AccessSelector, EdgeCosts, RulePlan, plan_rule
+from rules.access_choice import access_options
+from rules.access_predicates import AccessSelector, EdgeCosts, RulePlan, plan_rule
 from rules.block import Leaves
 from rules.block_matcher import RuleTable
-from rules.cache import SlotStore
 from rules.compiled_rules import CompiledRules
 from rules.condition import Condition, Opaque, Variable
 from rules.counters import Counters
@@ -21,7 +21,6 @@ from rules.leaves import LeafTable, expected_share
 from rules.logic import TRUE
 from rules.options import Options
 from rules.predicate_index import PredicateIndex, build_index
-from rules.ragged import Ints
 from rules.slow_patterns import SlowPatterns
 from udf.java.regex import JavaRegex
 
@@ -56,7 +55,10 @@ def compile_rules(
         roots.append(nodes.add(edge))
         if constant_of(edge) == TRUE:
             always.append(number)
-    plans = _plan(roots, leaves, nodes, options, yield_control)
+    shares = [
+        expected_share(leaf, uses) for leaf, uses in zip(leaves.leaves, leaves.uses, strict=True)
+    ]
+    plans = _plan(roots, leaves, nodes, shares if options.access else None, yield_control)
     numbers, variable_of, variables = _number(leaves)
     formulas = finish(nodes, numbers)
     unindexed = [i for i, plan in enumerate(plans) if plan.access is None and i not in set(always)]
@@ -65,8 +67,9 @@ def compile_rules(
     slow_patterns = SlowPatterns(options)
     indexes = _indexes(variables, leaves, numbers, options, slow_patterns, counters, yield_control)
     counters.parts_compiled += 1
-    store = SlotStore(_rules_of(plans, numbers))
-    return CompiledRules(indexes, formulas, table, known, store, options, slow_patterns, counters)
+    sets = [() if p.access is None else (p.access, *p.others) for p in plans]
+    access = access_options(sets, numbers, shares)
+    return CompiledRules(indexes, formulas, table, known, access, options, slow_patterns, counters)
 
 
 def _go_on() -> None:
@@ -77,7 +80,7 @@ def _plan(
     roots: list[int],
     leaves: LeafTable,
     nodes: NodeTable,
-    options: Options,
+    shares: list[float | None] | None,
     yield_control: YieldControl,
 ) -> list[RulePlan]:
     opaque = frozenset(
@@ -85,10 +88,7 @@ def _plan(
     )
     sizes = EdgeCosts(nodes.nodes, opaque)
     sizes.extend()
-    shares = [
-        expected_share(leaf, uses) for leaf, uses in zip(leaves.leaves, leaves.uses, strict=True)
-    ]
-    selector = AccessSelector(nodes.nodes, shares) if options.access else None
+    selector = None if shares is None else AccessSelector(nodes.nodes, shares)
     if selector is not None:
         selector.extend()
     plans = []
@@ -190,18 +190,3 @@ def _leaves_under(nodes: NodeTable, special: set[int]) -> dict[int, frozenset[in
         if own or below:
             under[number] = frozenset(own).union(*below)
     return under
-
-
-def _rules_of(plans: list[RulePlan], numbers: Index) -> tuple[Ints, Ints]:
-    """Rules by access leaf, as offsets and one list."""
-    accesses: list[tuple[int, AccessPredicates]] = [
-        (i, p.access) for i, p in enumerate(plans) if p.access is not None
-    ]
-    old = np.array([leaf for _, access in accesses for leaf in sorted(access.leaves)], np.int64)
-    rules = np.array([rule for rule, access in accesses for _ in access.leaves], np.int64)
-    leaves = numbers[old] if len(old) else old
-    # An inverted index in compressed sparse row form: rules sorted by leaf, and offsets.
-    order = np.argsort(leaves, kind="stable")
-    offsets = np.zeros(len(numbers) + 1, np.int64)
-    np.cumsum(np.bincount(leaves, minlength=len(numbers)), out=offsets[1:])
-    return offsets, rules[order]

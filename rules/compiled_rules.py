@@ -6,22 +6,28 @@ change of rules compiles others."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from rules.access_choice import AccessOptions, LearnedAccess
 from rules.block import Leaves, build_block, plan_block
 from rules.block_matcher import BlockMatcher, BlockMatches, OpaqueOf, RuleTable
 from rules.cache import NULL_SLOT, Slots, SlotStore
 from rules.columns import Columns, Mask
 from rules.counters import Counters
 from rules.formula import Formulas
+from rules.new_slots import NewSlots
 from rules.options import Options
 from rules.predicate_index import PredicateIndex
+from rules.ragged import Index
 from rules.slow_patterns import SlowPatterns
 
 _BLOCK_ROWS = 4096
 _MOST_CELLS = 1 << 25
 _MOST_DEAD = 20_000
+# Leaves of a rule from which on it is worth a step of its own to look at one of them first.
+_LARGE = 8
 
 
 class CompiledRules:
@@ -33,7 +39,7 @@ class CompiledRules:
         formulas: Formulas,
         table: RuleTable,
         leaves: Leaves,
-        store: SlotStore,
+        access: AccessOptions,
         options: Options,
         slow_patterns: SlowPatterns,
         counters: Counters,
@@ -43,8 +49,11 @@ class CompiledRules:
             formulas,
             table,
             leaves,
-            store,
+            SlotStore(access.rules_of(access.first)),
         )
+        self._access = access
+        self._learned = LearnedAccess(access) if options.learned_access else None
+        self._first_residuals = table.residuals
         self._options, self._slow_patterns, self._counters = options, slow_patterns, counters
         self._dead = 0
 
@@ -67,11 +76,27 @@ class CompiledRules:
         `alive[rule]` is False for removed rules (None: all are alive)."""
         mark = len(self._store)
         slots, unused = self._slots(columns, num_rows, rules_are_gone=alive is not None)
+        if self._learned is not None and self._learned.note(slots, self._store):
+            self._choose(self._learned.sets)
         matches: list[BlockMatches] = []
         for start in range(0, num_rows, _BLOCK_ROWS):
             self._match_rows(slots[:, start : start + _BLOCK_ROWS], start, alive, opaque, matches)
         self._tidy(mark, unused)
         return matches
+
+    def _choose(self, sets: Index) -> None:
+        """Uses these sets of access predicates, which change what is left to verify."""
+        self._store.choose_rules(self._access.rules_of(sets))
+        changed = self._access.rules[sets[sets != self._access.first]]
+        roots = self._table.roots[changed]
+        residuals = self._first_residuals.copy()
+        # The whole root, after what is cheap and selective where the root is not.
+        large = self._formulas.size[roots] > _LARGE
+        residuals[0, changed] = np.where(large, residuals[0, changed], -1)
+        residuals[1:, changed] = -1
+        residuals[2, changed] = roots
+        self._table = replace(self._table, residuals=residuals)
+        self._counters.access_choices += 1
 
     def _slots(self, columns: Columns, num_rows: int, *, rules_are_gone: bool) -> tuple[Slots, int]:
         """Returns the slots of all variables, and how many new ones are of no use later; counts
@@ -80,14 +105,15 @@ class CompiledRules:
         Where rules were removed, the batch may lack a column that only they have read: to them it
         is NULL."""
         slots = np.empty((len(self._indexes), num_rows), np.int32)
-        unused = 0
+        unused, new = 0, NewSlots(self._store)
         for number, index in enumerate(self._indexes):
             if rules_are_gone and index.variable.field not in columns.arrays:
                 slots[number] = NULL_SLOT
                 continue
-            slots[number], dead = index.slots(columns, self._store)
+            slots[number], dead = index.slots(columns, new)
             unused += dead.new
             self._dead += dead.old
+        new.finish()
         return slots, unused
 
     def _match_rows(

@@ -12,8 +12,10 @@ from pathlib import Path
 class Options:
     """Switches: `cache` remembers the predicates that a value makes true; `hyperscan` searches
     literals and regular expressions with one automaton per variable (else one by one);
-    `joined_scan` lets it search many values in one call; `access` picks candidate rules by their
-    access predicates (else every rule is evaluated for every row); `dense_fallback` evaluates a
+    `joined_scan` lets it search many values in one call; `exact_scan` takes its word for it where
+    that is enough (else each hit is searched again); `access` picks candidate rules by their
+    access predicates (else every rule is evaluated for every row), and `learned_access` chooses
+    these by what the stream shows (else by what rules say); `dense_fallback` evaluates a
     rule column by column where most rows are its candidates (else row by row).
 
     Bounds, per variable: `cache_entries` values, none longer than `max_cached_value_bytes`, which
@@ -26,7 +28,9 @@ class Options:
     cache: bool = True
     hyperscan: bool = True
     joined_scan: bool = True
+    exact_scan: bool = True
     access: bool = True
+    learned_access: bool = True
     dense_fallback: bool = True
     cache_entries: int = 10_000
     max_cached_value_bytes: int = 1024

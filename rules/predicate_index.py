@@ -12,13 +12,12 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from parser.errors import ExecutionError, SqlError
-from rules.cache import EMPTY_SLOT, NULL_SLOT, DeadSlots, Hits, Slots, SlotStore, ValueCache
-from rules.columns import Columns, Mask
+from rules.cache import EMPTY_SLOT, NULL_SLOT, DeadSlots, Slots, ValueCache
+from rules.columns import Columns, Mask, derivation
 from rules.condition import Variable
 from rules.counters import Counters
 from rules.leaves import Between, Equal, Matching, Network, Nothing
 from rules.like import LikePattern
-from rules.logic import TRUE
 from rules.matchers.anchors import LONGEST, AnchorMatcher
 from rules.matchers.base import HitList, Matcher, Values
 from rules.matchers.cidr import CidrMatcher
@@ -27,6 +26,7 @@ from rules.matchers.fallback import WildcardMatcher
 from rules.matchers.literals import Literal, literal_matcher, literal_of
 from rules.matchers.ranges import Places, RangeMatcher
 from rules.matchers.regexes import regex_matcher
+from rules.new_slots import NewSlots
 from rules.options import Options
 from rules.ragged import Ints
 from rules.slow_patterns import SlowPatterns
@@ -45,7 +45,7 @@ class PredicateIndex(Protocol):
 
     variable: Variable
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
+    def slots(self, columns: Columns, new: NewSlots) -> tuple[Slots, DeadSlots]:
         """The slot of each row's value, and the slots that nobody will find again."""
         ...
 
@@ -159,7 +159,7 @@ def _through_cache(
     # Mostly all or none is missing: no copy of the list where all are.
     missing = values if len(places) == len(values) else [values[i] for i in places.tolist()]
     # The clock starts before the matchers run, for what is judged is their cost.
-    begin = cache.start(missing)
+    begin = cache.start()
     first, leaves = match(missing)
     # New slots have consecutive numbers, in the order of the missing values.
     slots[places] = np.arange(first, first + len(missing))
@@ -175,21 +175,24 @@ class TextIndex:
         self.variable = variable
         self._number, self._matchers, self._cache = number, matchers, cache
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
-        texts = columns.texts(self.variable)
-        slots, dead = _through_cache(
-            self._cache, texts.values, lambda missing: self._match(missing, store)
-        )
+    def slots(self, columns: Columns, new: NewSlots) -> tuple[Slots, DeadSlots]:
+        # The cache knows values as they stand in the column: only what it misses is derived.
+        raw = self._cache.is_on and bool(self.variable.transforms)
+        texts = columns.texts(Variable(self.variable.field) if raw else self.variable)
+        derive = derivation(self.variable) if raw else None
+
+        def match(missing: list[str]) -> tuple[int, int]:
+            values = missing if derive is None else [derive(text) for text in missing]
+            return new.add(self._number, len(values), lambda hits: self._match(values, hits))
+
+        slots, dead = _through_cache(self._cache, texts.values, match)
         # Code -1 is NULL: the last place.
         return np.append(slots, np.int32(NULL_SLOT))[texts.codes], dead
 
-    def _match(self, missing: list[str], store: SlotStore) -> tuple[int, int]:
-        values, hit_list = Values(missing), HitList()
+    def _match(self, texts: list[str], hits: HitList) -> None:
+        values = Values(texts)
         for matcher in self._matchers:
-            matcher.match(values, hit_list)
-        # In order of value and leaf, as the store wants them.
-        hits = hit_list.finish()
-        return store.add(self._number, len(missing), hits), len(hits.leaves)
+            matcher.match(values, hits)
 
     def renumber(self, new_number: Ints) -> None:
         self._cache.renumber(new_number)
@@ -210,25 +213,24 @@ class NumberIndex:
         self._integers = _array(bounds, int, np.int64)
         self._floats = _array(bounds, float, np.float64)
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
+    def slots(self, columns: Columns, new: NewSlots) -> tuple[Slots, DeadSlots]:
         places, nulls = self._places_of(columns)
         # Rows in one interval share a slot, so the index works on distinct places.
         known, codes = np.unique(places, return_inverse=True)
         slots_of_places, dead = _through_cache(
-            self._cache, known.tolist(), lambda missing: self._match(missing, store)
+            self._cache, known.tolist(), lambda missing: self._add(missing, new)
         )
         slots = slots_of_places[codes]
         if nulls is not None:
             slots[nulls] = NULL_SLOT
         return slots, dead
 
-    def _match(self, missing: list[int], store: SlotStore) -> tuple[int, int]:
+    def _add(self, missing: list[int], new: NewSlots) -> tuple[int, int]:
         # Place -1 is NaN, for which no comparison is TRUE.
         lists = [self._places.leaves_at(p) if p >= 0 else np.empty(0, np.int64) for p in missing]
-        leaves = np.concatenate([np.sort(x) for x in lists])
+        leaves = np.concatenate(lists)
         values = np.repeat(np.arange(len(lists)), [len(x) for x in lists])
-        hits = Hits(values, leaves, np.full(len(leaves), TRUE, np.int8))
-        return store.add(self._number, len(missing), hits), len(leaves)
+        return new.add(self._number, len(missing), lambda hits: hits.add_pairs(values, leaves))
 
     def _places_of(self, columns: Columns) -> tuple[Ints, Mask | None]:
         """The place of each row's number, -1 for NaN, and the rows that are NULL."""
@@ -288,7 +290,7 @@ class NullIndex:
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
 
-    def slots(self, columns: Columns, store: SlotStore) -> tuple[Slots, DeadSlots]:
+    def slots(self, columns: Columns, new: NewSlots) -> tuple[Slots, DeadSlots]:
         nulls = columns.nulls(self.variable.field)
         if nulls is None:
             return np.full(

@@ -71,7 +71,7 @@ def configure_operators(sink: Sink, context: AnalysisContext) -> Sink:
         if node.judges_lateness and any(i.changes for i in node.inputs):
             node = node.with_inputs([transform(i, _unfolded) for i in node.inputs])
         values = (
-            (row_by_row or node.row_by_row) and node.folds,
+            (row_by_row or node.row_by_row) and node.depends_on_batches,
             node.ttl_ms or ttl_ms,  # a hint in the query goes before the setting
             dead_letters and node.drops_late,
         )

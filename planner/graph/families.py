@@ -40,19 +40,32 @@ _ALWAYS: Final = Literal(True, BOOLEAN.with_nullable(False))
 @dataclass(frozen=True)
 class Member:
     """A chain: rows of the filter `rule` go through `nodes`, of which `state` names the one with
-    state, to the rules of its `tail`. `number`: the same wherever the state of that node is."""
+    state, to the rules of its `tail`, those of the node `behind` if there is one. `number`: the
+    same wherever the state of that node is; `shape`: of all members of one family."""
 
     number: int
+    shape: str
     rule: str
     state: str
     nodes: tuple[PhysicalNode, ...]
     tail: Mapping[str, PlannedRule]
-    tail_id: str | None = None
+    behind: PhysicalNode | None = None
+
+    @property
+    def place(self) -> int:
+        """The place of the node with state; those in front may be shared with other chains."""
+        return next(i for i, node in enumerate(self.nodes) if node.id == self.state)
 
     @property
     def jobs(self) -> frozenset[str]:
-        """The jobs that share the chain."""
-        return self.nodes[0].jobs
+        """The jobs that share the state."""
+        return self.nodes[self.place].jobs
+
+    @property
+    def own(self) -> tuple[PhysicalNode, ...]:
+        """The nodes of the plan that nothing else has: from the one with state on."""
+        own = self.nodes[self.place :]
+        return own if self.behind is None else (*own, self.behind)
 
 
 @dataclass(frozen=True)
@@ -77,7 +90,8 @@ class Family:
 @dataclass(frozen=True)
 class FamilyPlan:
     """The `plan` to run, and the families in it by the node with their state. `member_of`: family
-    and number, by the node that each member's state belongs to."""
+    and number, by the node that each member's state belongs to; `nodes`: the family of each node of
+    one."""
 
     plan: PhysicalPlan = field(default_factory=PhysicalPlan)
     families: Mapping[str, Family] = field(default_factory=dict)
@@ -90,31 +104,35 @@ ALONE: Final = FamilyPlan()
 
 
 def with_families(
-    plan: PhysicalPlan, apart: Collection[str] = (), *, enabled: bool = True
+    plan: PhysicalPlan,
+    before: FamilyPlan = ALONE,
+    apart: Collection[str] = (),
+    *,
+    enabled: bool = True,
 ) -> FamilyPlan:
     """Returns the plan with families instead of their members' operations, but for those that are
-    to stay `apart`, by id. A plan that runs in parts has none."""
+    to stay `apart`, by id. A plan that runs in parts has none. What is equal in the plan `before`
+    is taken over."""
     if not enabled or plan.undistributed is not None:
         return FamilyPlan(plan)
     put: dict[str, PhysicalNode] = {}
-    gone: list[str] = []
+    gone: set[str] = set()
     families: list[Family] = []
     nodes: dict[str, Family] = {}
+    walk_of = _Walk(plan, before)
     for head in plan.nodes.values():
-        if not isinstance(head.plan, RulesPlan) or len(head.plan.onward) < LEAST:
+        if not isinstance(head.plan, RulesPlan) or not head.plan.onward:
             continue
-        for name, members in _alike(plan, head):
-            if name in apart:
-                continue
-            state = f"{name}:{_place_of_state(members[0])}"
-            family = Family(name, head.id, state, {m.number: m for m in members})
-            made = _nodes_of(plan, family, members)
-            head = _with_member_port(head, members, made[0].id)
+        alike = [(n, members) for n, members in _alike(walk_of, head) if n not in apart]
+        for name, members in alike:
+            family, made = _family(before, name, head, members)
             put |= {node.id: node for node in made}
-            gone += (i for m in members for i in (*(n.id for n in m.nodes), m.tail_id) if i)
             families.append(family)
             nodes |= {node.id: family for node in made}
-        put[head.id] = head
+        if alike:
+            own, left = _without(plan, [m for _, members in alike for m in members])
+            gone |= own
+            put |= {**left, head.id: _with_member_ports(head, alike, own)}
     if not families:
         return FamilyPlan(plan)
     return FamilyPlan(
@@ -153,47 +171,71 @@ def family_of(node: str) -> str:
 # ---- members -------------------------------------------------------------------------------------
 
 
-def _alike(plan: PhysicalPlan, head: PhysicalNode) -> Iterator[tuple[str, list[Member]]]:
+class _Walk:
+    """Finds members in a plan; those of the plan `before` are known."""
+
+    def __init__(self, plan: PhysicalPlan, before: FamilyPlan) -> None:
+        self.plan = plan
+        self._known = {node: f.members[n] for node, (f, n) in before.member_of.items()}
+        self._joined = {id(node) for m in self._known.values() for node in m.nodes}
+
+    def members(
+        self, head: str, rule: str, edges: Iterable[Edge], above: tuple[PhysicalNode, ...] = ()
+    ) -> Iterator[Member]:
+        """Yields the chains behind a filter that can be members. What is stateless in front of the
+        state may be that of several."""
+        for edge in edges:
+            node = self.plan.nodes.get(edge.target)
+            if node is None or not (id(node) in self._joined or _may_join(node)):
+                continue
+            chain = (*above, node)
+            if not _has_state(node):
+                yield from self.members(head, rule, node.edges[0], chain)
+            elif (member := self._member(head, rule, chain)) is not None:
+                yield member
+
+    def _member(self, head: str, rule: str, chain: tuple[PhysicalNode, ...]) -> Member | None:
+        """Returns the member that begins with these nodes, of which the last has state."""
+        known = self._known.get(chain[-1].id)
+        if known is not None and known.rule == rule:
+            same = all(self.plan.nodes.get(n.id) is n for n in known.own)
+            if same and [*map(id, known.nodes[: len(chain)])] == [*map(id, chain)]:
+                return known
+        state = chain[-1].id
+        while (tail := _tail(self.plan, chain[-1], chain[-1].edges[0])) is None:
+            edges = chain[-1].edges[0]
+            node = self.plan.nodes.get(edges[0].target) if len(edges) == 1 else None
+            # The state of two operations would have to be found by one number.
+            if node is None or not _may_join(node) or _has_state(node):
+                return None
+            chain = (*chain, node)
+        return Member(number_of(state), _shape(head, chain), rule, state, chain, *tail)
+
+
+def _alike(walk_of: _Walk, head: PhysicalNode) -> Iterator[tuple[str, list[Member]]]:
     """Yields the families behind a set of rules: an id, and the members, the oldest first."""
     assert isinstance(head.plan, RulesPlan)
     by_shape: dict[str, list[Member]] = {}
     for rule, port in head.plan.onward.items():
-        member = _member(plan, rule, head.edges.get(port, ()))
-        if member is not None:
-            by_shape.setdefault(_shape(head, member), []).append(member)
+        for member in walk_of.members(head.id, rule, head.edges.get(port, ())):
+            by_shape.setdefault(member.shape, []).append(member)
     for shape, members in sorted(by_shape.items()):
         numbers = {m.number for m in members}
         if len(members) >= LEAST and len(numbers) == len(members):
-            members.sort(key=lambda m: (m.nodes[0].rank, m.state))
+            members.sort(key=lambda m: (m.nodes[m.place].rank, m.state))
             yield FAMILY + shape, members
 
 
-def _shape(head: PhysicalNode, member: Member) -> str:
+def _has_state(node: PhysicalNode) -> bool:
+    return isinstance(node.plan, LogicalPlan) and node.plan.stateful
+
+
+def _shape(head: str, nodes: Iterable[PhysicalNode]) -> str:
     """Returns what is equal for members of one family."""
-    parts = [head.id]
-    for node in member.nodes:
+    parts = [head]
+    for node in nodes:
         parts += (*node.plan.identity, "|", *node.columns, str(node.buffers_epoch), "|")  # type: ignore[union-attr]
     return digest_of(*parts)
-
-
-def _member(plan: PhysicalPlan, rule: str, edges: Iterable[Edge]) -> Member | None:
-    """Returns the chain behind a filter; None where it is none, or cannot be a member."""
-    chain: list[PhysicalNode] = []
-    states: list[str] = []
-    while True:
-        edges = tuple(edges)
-        tail = _tail(plan, chain[-1], edges) if states else None
-        if tail is not None:
-            return Member(number_of(states[0]), rule, states[0], tuple(chain), *tail)
-        node = plan.nodes.get(edges[0].target) if len(edges) == 1 else None
-        if node is None or not _may_join(node):
-            return None
-        chain.append(node)
-        if isinstance(node.plan, LogicalPlan) and node.plan.stateful:
-            states.append(node.id)
-        if len(states) > 1:  # the state of both would have to be found by one number
-            return None
-        edges = node.edges[0]
 
 
 def _may_join(node: PhysicalNode) -> bool:
@@ -209,15 +251,15 @@ def _may_join(node: PhysicalNode) -> bool:
 
 def _tail(
     plan: PhysicalPlan, last: PhysicalNode, edges: tuple[Edge, ...]
-) -> tuple[Mapping[str, PlannedRule], str | None] | None:
-    """Returns the rules behind the last node of a chain, with the id of the node that has them;
-    None where something else is behind it."""
+) -> tuple[Mapping[str, PlannedRule], PhysicalNode | None] | None:
+    """Returns the rules behind the last node of a chain, with the node that has them; None where
+    something else is behind it."""
     only = plan.nodes.get(edges[0].target) if len(edges) == 1 else None
     if only is not None and isinstance(only.plan, RulesPlan):
-        return None if only.plan.onward else (only.plan.rules, only.id)
+        return None if only.plan.onward else (dict(only.plan.rules), only)
     if only is not None and isinstance(only.plan, Project) and _leads_to_sinks(plan, only):
         routes = _routes(plan, only.id, last.id, only.plan.items)
-        return {last.id: PlannedRule(_ALWAYS, last.jobs, routes)}, only.id
+        return {last.id: PlannedRule(_ALWAYS, last.jobs, routes)}, only
     if all(edge.target in plan.sinks for edge in edges) and isinstance(last.plan, LogicalPlan):
         items: Items = references(last.plan.schema, last.plan.schema.names)
         routes = _routes(plan, last.id, last.id, items)
@@ -239,11 +281,20 @@ def _routes(plan: PhysicalPlan, writer: str, rule: str, items: Items) -> tuple[R
 # ---- families ------------------------------------------------------------------------------------
 
 
-def _place_of_state(member: Member) -> int:
-    return next(i for i, node in enumerate(member.nodes) if node.id == member.state)
+def _family(
+    before: FamilyPlan, name: str, head: PhysicalNode, members: list[Member]
+) -> tuple[Family, list[PhysicalNode]]:
+    """Returns a family with its nodes: those that it had, where no member has changed."""
+    state = f"{name}:{members[0].place}"
+    known = before.families.get(state)
+    old = [] if known is None else list(known.members.values())
+    if known is not None and [*map(id, old)] == [*map(id, members)]:
+        return known, [before.plan.nodes[n] for n, f in before.nodes.items() if f is known]
+    family = Family(name, head.id, state, {m.number: m for m in members})
+    return family, _nodes_of(family, members)
 
 
-def _nodes_of(plan: PhysicalPlan, family: Family, members: list[Member]) -> list[PhysicalNode]:
+def _nodes_of(family: Family, members: list[Member]) -> list[PhysicalNode]:
     """Returns the chain of a family, with its tail at the end."""
     jobs = frozenset[str]().union(*(m.jobs for m in members))
     first, made = members[0], list[PhysicalNode]()
@@ -263,7 +314,7 @@ def _nodes_of(plan: PhysicalPlan, family: Family, members: list[Member]) -> list
                 jobs=jobs,
             )
         )
-    return [*made, _tail_of(plan, family, members, made[-1], jobs)]
+    return [*made, _tail_of(family, members, made[-1], jobs)]
 
 
 def _numbered_rows(member: Member) -> LogicalPlan:
@@ -276,7 +327,6 @@ def _numbered_rows(member: Member) -> LogicalPlan:
 
 
 def _tail_of(
-    plan: PhysicalPlan,
     family: Family,
     members: list[Member],
     last: PhysicalNode,
@@ -296,17 +346,43 @@ def _tail_of(
     return PhysicalNode(f"{family.id}:tail", tail, last.columns, edges, jobs, last.rank + 1)
 
 
-def _with_member_port(head: PhysicalNode, members: list[Member], target: str) -> PhysicalNode:
-    """Returns the set of rules with one port for the rows of all members."""
+def _without(
+    plan: PhysicalPlan, members: Iterable[Member]
+) -> tuple[set[str], dict[str, PhysicalNode]]:
+    """Returns the nodes that only members have, and those in front that others need, too, without
+    the edges and jobs of these."""
+    own = {node.id for member in members for node in member.own}
+    shared = {n.id: n for m in members for n in m.nodes[: m.place]}
+    left: dict[str, PhysicalNode] = {}
+    for node in sorted(shared.values(), key=lambda n: -n.rank):  # consumers first
+        edges = tuple(e for e in node.edges[0] if e.target not in own)
+        if edges:
+            readers = (left.get(e.target) or plan.nodes.get(e.target) for e in edges)
+            jobs = frozenset[str]().union(*(n.jobs for n in readers if n is not None))
+            jobs |= {e.job for e in edges if e.job is not None}
+            left[node.id] = replace(node, edges={0: edges}, jobs=jobs)
+        else:
+            own.add(node.id)
+    return own, left
+
+
+def _with_member_ports(
+    head: PhysicalNode, alike: Iterable[tuple[str, list[Member]]], gone: Collection[str]
+) -> PhysicalNode:
+    """Returns the set of rules with a port for the rows of each family, and without edges to what
+    is gone."""
     plan = head.plan
     assert isinstance(plan, RulesPlan)
-    ports = {m.rule: plan.onward[m.rule] for m in members}
-    port = min(ports.values())
-    onward = {name: p for name, p in plan.onward.items() if name not in ports}
-    edges = {p: e for p, e in head.edges.items() if p not in ports.values()}
-    numbers = {m.rule: (port, m.number) for m in members}
-    return replace(
-        head,
-        plan=replace(plan, onward=onward, members={**plan.members, **numbers}),
-        edges={**edges, port: (Edge(target),)},
-    )
+    onward, edges = dict(plan.onward), dict(head.edges)
+    numbers: dict[str, tuple[tuple[int, int], ...]] = {}
+    for port, (name, members) in enumerate(alike, plan.ports):
+        for member in members:
+            numbers[member.rule] = (*numbers.get(member.rule, ()), (port, member.number))
+        edges[port] = (Edge(f"{name}:0"),)
+    for rule in numbers:
+        left = tuple(e for e in edges[onward[rule]] if e.target not in gone)
+        if left:
+            edges[onward[rule]] = left
+        else:
+            del edges[onward.pop(rule)]
+    return replace(head, plan=replace(plan, onward=onward, members=numbers), edges=edges)

@@ -312,13 +312,18 @@ class Stateful(LogicalPlan, abstract=True):
         """`exchange` too: rows of one key must meet where its state is."""
         return (*super().questions(), "exchange")
 
-    # Whether what comes out depends on where a batch ends, so that `row_by_row` has a meaning.
+    # Whether what comes out may depend on where a batch ends, so that `row_by_row` has a meaning.
     folds: ClassVar[bool] = True
 
     @cached_property
     def after_only(self) -> bool:
         """True: it makes its changes itself, and could make them without -U."""
         return True
+
+    @property
+    def depends_on_batches(self) -> bool:
+        """True if what comes out depends on where a batch ends, at this place of a plan."""
+        return self.folds
 
     # Whether rows may be late: too late for what the operation waits for.
     judges_lateness: ClassVar[bool] = False

@@ -124,6 +124,11 @@ class Over(OneInput, Stateful):
         return len(kinds) == 1 and (kinds[0].is_rowtime or kinds[0].is_proctime)
 
     @property
+    def depends_on_batches(self) -> bool:
+        """False in the order of time: a row's result never changes, and comes when it is known."""
+        return not self.in_time
+
+    @property
     def drops_late(self) -> bool:
         return (
             self.in_time

@@ -35,6 +35,17 @@ class Values:
         ends = np.cumsum(lengths + 1) - 1
         return b"\n".join(encoded), ends - lengths, ends
 
+    @cached_property
+    def ascii(self) -> bool:
+        """True if there is nothing but ASCII in them."""
+        return self.joined[0].isascii()
+
+    @cached_property
+    def line_ends(self) -> bool:
+        """True if a \\n or \\r is in one of them."""
+        data = self.joined[0]
+        return b"\r" in data or data.count(b"\n") >= len(self.texts)
+
 
 def encode(text: str) -> bytes:
     """UTF-8 of a text in which lone surrogates stand for bytes that were no UTF-8 (or for
@@ -46,25 +57,34 @@ def encode(text: str) -> bytes:
 
 
 class HitList:
-    """Pairs of value and leaf, in any order."""
+    """Pairs of value and leaf, in any order.
+
+    `base` is added to the number of each value: those of several variables go into one list. `size`
+    counts the pairs."""
 
     def __init__(self) -> None:
+        self.base = self.size = 0
         self._values: list[int] = []
         self._leaves: list[int] = []
         self._arrays: list[tuple[Ints, Ints]] = []
         self._errors: list[tuple[int, int]] = []
 
     def add(self, value: int, leaves: Iterable[int]) -> None:
+        value += self.base
         for leaf in leaves:
             self._values.append(value)
             self._leaves.append(leaf)
+            self.size += 1
 
     def add_pairs(self, values: Ints, leaves: Ints) -> None:
-        self._arrays.append((values, leaves))
+        if len(values):
+            self._arrays.append((values + self.base, leaves))
+            self.size += len(values)
 
     def add_error(self, value: int, leaf: int) -> None:
         """Records that the truth of `leaf` for `value` could not be determined."""
-        self._errors.append((value, leaf))
+        self._errors.append((value + self.base, leaf))
+        self.size += 1
 
     def finish(self) -> Hits:
         parts = self._arrays

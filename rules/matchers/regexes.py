@@ -1,4 +1,5 @@
-"""REGEXP with Java's meaning: Hyperscan finds the values that may match, the exact pattern decides.
+"""REGEXP with Java's meaning: Hyperscan finds the values that may match, the exact pattern decides
+where the two may differ.
 
 Values that are no valid UTF-8 and patterns that Hyperscan does not take go to the exact pattern
 directly. Where the `regex` package takes long RE2 decides, for all values at once, if it means the
@@ -16,6 +17,7 @@ from rules.counters import Counters
 from rules.databases import Scan, compile_single, compiles
 from rules.matchers.base import HitList, Values
 from rules.options import Options
+from rules.ragged import Ints
 from rules.slow_patterns import SlowPatterns
 from udf.java.regex import JavaRegex
 from udf.text.searches import is_quick
@@ -23,7 +25,7 @@ from udf.text.searches import is_quick
 
 class RegexMatcher:
     """Leaves by number that are regular expressions. `searched` are those that `scan` filters,
-    `direct` the others."""
+    `direct` the others. `take_its_word`: what the scan says is final where both mean the same."""
 
     def __init__(
         self,
@@ -32,38 +34,76 @@ class RegexMatcher:
         scan: Scan | None,
         slow_patterns: SlowPatterns,
         counters: Counters,
+        *,
+        take_its_word: bool = False,
     ) -> None:
         self._searched, self._direct, self._scan = searched, direct, scan
         self._slow_patterns, self._counters = slow_patterns, counters
+        self._leaves = np.array([leaf for leaf, _ in searched], np.int64)
+        self._final = np.array([take_its_word and p.same_in_ascii for _, p in searched], np.bool_)
 
     def match(self, values: Values, hits: HitList) -> None:
-        matches: list[int] = []
-        append = matches.append
+        decision = _Decision(self._slow_patterns, self._counters, hits)
+        if self._scan is None:
+            self._check(decision, values, range(len(values)), self._searched)
+        else:
+            self._search(self._scan, values, hits, decision)
+        if self._direct:
+            self._check(decision, values, range(len(values)), self._direct)
+        decision.finish()
+
+    def _check(
+        self,
+        decision: _Decision,
+        values: Values,
+        which: Sequence[int],
+        patterns: Sequence[tuple[int, JavaRegex]],
+    ) -> None:
+        """Tries all patterns on some values."""
+        self._counters.plain_checks += len(which) * len(patterns)
+        for value in which:
+            text = values.texts[value]
+            decision.decide(value, text, _is_valid(text), patterns)
+
+    def _search(self, scan: Scan, values: Values, hits: HitList, decision: _Decision) -> None:
+        # Hyperscan reads UTF-8, so a text with lone surrogates is never shown to it.
+        invalid = (
+            [] if values.ascii else [i for i, t in enumerate(values.texts) if not _is_valid(t)]
+        )
+        self._check(decision, values, invalid, self._searched)
+        which, patterns = self._hits(scan, values, frozenset(invalid))
+        self._counters.hyperscan_scans += len(values) - len(invalid)
+        if not len(which):
+            return
+        final = self._final[patterns]
+        if not values.ascii or values.line_ends:
+            plain = np.fromiter(map(_is_plain, values.texts), np.bool_, len(values))
+            final &= plain[which]
+        hits.add_pairs(which[final], self._leaves[patterns[final]])
+        self._counters.exact_hits += int(np.count_nonzero(final))
+        which, patterns = which[~final], patterns[~final]
+        self._counters.confirmed += len(which)
+        for value, pattern in zip(which.tolist(), patterns.tolist(), strict=True):
+            self._counters.refuted += decision.decide(
+                value, values.texts[value], True, (self._searched[pattern],)
+            )
+
+    def _hits(self, scan: Scan, values: Values, skipped: frozenset[int]) -> tuple[Ints, Ints]:
+        """(value, number of a pattern) for what is found, values ascending."""
+        found: list[int] = []
+        counts: list[int] = []
+        note = found.append
 
         def on_match(pattern: int, start: int, end: int, flags: int, context: object) -> None:
-            append(pattern)
+            note(pattern)
 
-        decision = _Decision(self._slow_patterns, self._counters, hits)
-        for value, text in enumerate(values.texts):
-            # Hyperscan reads UTF-8, so a text with lone surrogates is never shown to it.
-            valid = text.isascii() or _is_valid(text)
-            if self._scan is None or not valid:
-                self._counters.plain_checks += len(self._searched)
-                decision.decide(value, text, valid, self._searched)
-            else:
-                matches.clear()
-                self._scan(values.encoded[value], on_match)
-                if matches:
-                    self._counters.confirmed += len(matches)
-                    self._counters.refuted += decision.decide(
-                        value, text, valid, [self._searched[i] for i in matches]
-                    )
-            if self._direct:
-                self._counters.plain_checks += len(self._direct)
-                decision.decide(value, text, valid, self._direct)
-        if self._scan is not None:
-            self._counters.hyperscan_scans += len(values)
-        decision.finish()
+        for value, data in enumerate(values.encoded):
+            if value not in skipped:
+                scan(data, on_match)
+            counts.append(len(found))
+        totals = np.array([0, *counts], np.int64)
+        which = np.arange(len(values)).repeat(totals[1:] - totals[:-1])
+        return which, np.array(found, np.int64)
 
 
 class _Decision:
@@ -134,7 +174,13 @@ class _Decision:
             self._hits.add_pairs(matched, np.full(len(matched), leaf))
 
 
+def _is_plain(text: str) -> bool:
+    return text.isascii() and "\n" not in text and "\r" not in text
+
+
 def _is_valid(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -162,4 +208,6 @@ def regex_matcher(
             scan = compile_single([p.superset for _, p in searched], counters, options.folder)
     if scan is None:
         return RegexMatcher((), leaves, None, slow_patterns, counters)
-    return RegexMatcher(searched, direct, scan, slow_patterns, counters)
+    return RegexMatcher(
+        searched, direct, scan, slow_patterns, counters, take_its_word=options.exact_scan
+    )

@@ -173,7 +173,7 @@ class EmbeddedExecutor:
         """Builds the operators that the plan needs and that do not run as they are. Compiles
         patterns, so it may take seconds."""
         enabled = self.has_families and self.factory.families
-        run = with_families(plan, self.factory.apart, enabled=enabled)
+        run = with_families(plan, self.run, self.factory.apart, enabled=enabled)
         prepared = PreparedPlan(plan, run)
         for node in self._changed_nodes(prepared.run.plan):
             current = self.running.get(node.id)

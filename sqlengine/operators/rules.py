@@ -271,12 +271,14 @@ class RulesOperator:
         """Returns the rows of each family, with the number of the member first: in the order of the
         rows, and of the rules that a row matches."""
         members = self.compiled.plan.members
-        found: dict[int, list[tuple[int, Index]]] = {port: [] for port, _ in members.values()}
+        found: dict[int, list[tuple[int, Index]]] = {
+            port: [] for places in members.values() for port, _ in places
+        }
         for name, rows in rows_of.items():
             if name in members:
-                port, number = members[name]
-                found[port].append((number, rows))
                 self.passed[name] += len(rows)
+            for port, number in members.get(name, ()):
+                found[port].append((number, rows))
         return [(port, _numbered(batch, matches)) for port, matches in found.items()]
 
     def _fail(

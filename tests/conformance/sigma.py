@@ -25,7 +25,15 @@ from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.operators.rules import RulesOperator
 
-SWITCHES = ("cache", "hyperscan", "joined_scan", "access", "dense_fallback")
+SWITCHES = (
+    "cache",
+    "hyperscan",
+    "joined_scan",
+    "exact_scan",
+    "access",
+    "learned_access",
+    "dense_fallback",
+)
 ALERTS = """CREATE TABLE alerts (rule_id STRING, level STRING, event_id BIGINT)
 WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json')"""
 

@@ -17,7 +17,9 @@ SWITCHES = [
     Options(cache=False),
     Options(hyperscan=False),
     Options(joined_scan=False),
+    Options(exact_scan=False),
     Options(access=False),
+    Options(learned_access=False),
     Options(dense_fallback=False),
     Options(cache=False, hyperscan=False, joined_scan=False, access=False, dense_fallback=False),
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parser.errors import SqlError, UnsupportedError
@@ -66,6 +66,78 @@ def test_regular_expressions_mean_what_java_says(pattern: str, text: str, answer
         if scan is not None:
             scan(text.encode(), lambda *match: found.append(match))
             assert found
+
+
+ATOMS = [
+    "a", "B", "é", ".", r"\d", r"\W", "[^a]", "[a-cé]", r"\S", r"\x00", r"\n", r"\R", r"\bb", "^", "$",
+    r"\z", r"\Z", r"\A", "(?i)b", "(?s).", "(?m)^", "(?m)$", "(?d)$", "(?=a)", "(?<!b)", r"(a|b)\1"
+]  # fmt: skip
+REPEATS = ["", "", "*", "+", "?", "??", "++", "{2}", "{0,3}", "{2,}", "{17}", "{3,40}"]
+PATTERNS = st.recursive(
+    st.lists(st.tuples(st.sampled_from(ATOMS), st.sampled_from(REPEATS)).map("".join), min_size=1)
+    .map(lambda parts: parts[:5])
+    .map("".join),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("|".join),
+        st.tuples(inner, st.sampled_from(REPEATS)).map(lambda t: f"(?:{t[0]}){t[1]}"),
+        st.tuples(inner, inner).map("".join),
+    ),
+    max_leaves=3,
+)
+SUBJECTS = st.text("aAbBé1 .\n\r\u2028\x85\x00\x0b", max_size=6) | st.sampled_from(
+    [None, "a" * 40, "b" * 3_000 + "a", "ab" * 20 + "\r\n", "\x00" * 3, "é" * 5]
+)
+
+
+def _translatable(pattern: str) -> bool:
+    try:
+        translate(pattern)
+    except SqlError:
+        return False
+    return True
+
+
+@given(
+    patterns=st.lists(PATTERNS, min_size=1, max_size=6),
+    texts=st.lists(SUBJECTS, min_size=1, max_size=12),
+)
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+def test_where_the_scan_is_exact_it_finds_what_the_pattern_does(
+    patterns: list[str], texts: list[str | None]
+) -> None:
+    columns = Columns({"s": pa.array(texts, pa.string())})
+    answers, failed = [], set()
+    for exact in (True, False):
+        options = Options(cache=False, exact_scan=exact, regex_timeout=0.02)
+        conditions = {p: Predicate(S, "REGEXP", p) for p in patterns if _translatable(p)}
+        rules = RuleSet.empty(options).change(conditions)
+        found = rules.match(columns, len(texts))
+        answers.append({(r, rules.ids[n]) for r, n in zip(found.rows, found.rules, strict=True)})
+        failed |= {(row, name) for row, name, _ in found.errors}
+    # What takes too long to be decided has no answer to compare with.
+    assert answers[0] - failed == answers[1] - failed
+
+
+def test_the_scan_is_exact_for_many_patterns() -> None:
+    """On all the recorded texts at once; what it decides alone is what is found there."""
+    patterns = sorted({p for p, _, answer in JAVA if answer != "error" and p})
+    texts = sorted({text for _, text, _ in JAVA if _is_valid(text)})
+    columns = Columns({"s": pa.array(texts)})
+    found = {}
+    for exact in (True, False):
+        rules = RuleSet.empty(Options(exact_scan=exact)).change(
+            {p: Predicate(S, "REGEXP", p) for p in patterns}
+        )
+        matches = rules.match(columns, len(texts))
+        found[exact] = (matches.rows.tolist(), matches.rules.tolist())
+        assert (rules.counters.exact_hits > 10_000) == exact
+    assert found[True] == found[False]
+
+
+def _is_valid(text: str) -> bool:
+    return text.encode(errors="ignore").decode() == text
 
 
 @pytest.mark.oracle

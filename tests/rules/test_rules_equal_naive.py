@@ -56,11 +56,13 @@ VALUES = {
 TINY = {
     "rules.block._SORT": 4, "rules.block_matcher._FEW": 0, "rules.block_matcher._DENSE_CANDIDATES": 2,
     "rules.block_matcher._DENSE_SIZE": 2, "rules.block_matcher._CHUNK": 4, "rules.cache._PROBE": 6,
-    "rules.cache._BYPASS": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 1,
+    "rules.cache._BYPASS": 9, "rules.cache._WARM_UP": 4, "rules.cache._MEASURED": 3, "rules.cache._SAMPLED": 2,
     "rules.columns._SMALL": 2, "rules.evaluate._CHUNK": 8, "rules.compiled_rules._BLOCK_ROWS": 5,
     "rules.compiled_rules._MOST_CELLS": 24, "rules.compiled_rules._MOST_DEAD": 3,
     "rules.ruleset._MOST_DELTAS": 1, "rules.ruleset._MANY_DELTAS": 1,
     "rules.ruleset._TOO_MANY_DELTAS": 2,
+    "rules.access_choice._SAMPLE": 3, "rules.access_choice._GAP": 2, "rules.access_choice._BETTER": 2.0,
+    "rules.access_choice._WORTH": 2.0,
     "rules.matchers.literals._FEW": 1, "rules.matchers.literals._MANY_VALUES": 2,
 }  # fmt: skip
 
@@ -161,7 +163,9 @@ OPTIONS = st.builds(
     cache=st.booleans(),
     hyperscan=st.booleans(),
     joined_scan=st.booleans(),
+    exact_scan=st.booleans(),
     access=st.booleans(),
+    learned_access=st.booleans(),
     dense_fallback=st.booleans(),
     cache_entries=st.sampled_from([2, 100]),
     max_cached_value_bytes=st.sampled_from([3, 1024]),

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from parser.errors import ExecutionError, SqlError
-from rules.cache import SlotStore
 from rules.columns import Columns
 from rules.condition import And, Condition, Constant, Not, Opaque, Or, Predicate, Test, Variable
+from rules.matchers.base import HitList
 from rules.options import Options
 from rules.predicate_index import TextIndex
 from rules.ruleset import RuleSet
@@ -92,6 +92,25 @@ def test_counters_prove_the_paths() -> None:
     assert (b.candidates, b.verifications) == (0, 2 * len(WORDS) ** 2)
 
 
+@pytest.mark.parametrize("learned", [True, False])
+def test_access_predicates_are_those_that_the_stream_makes_rare(learned: bool) -> None:
+    """A long text that stands everywhere looks rarer than a short one, until it is seen."""
+    everywhere = " ".join(str(1000 + i) for i in range(len(WORDS)))
+    rules: dict[str, Condition] = {
+        w: And((contains(w), contains(everywhere[i : i + 20]), Not(contains("zzz"))))
+        for i, w in enumerate(WORDS)
+    }
+    ruleset = RuleSet.empty(Options(learned_access=learned)).change(rules)
+    texts = [f"{WORDS[i % len(WORDS)]} {everywhere} {i}" for i in range(3_000)]
+    for _ in range(2):
+        before = ruleset.counters.candidates
+        assert matching(ruleset, texts) == [(i, texts[i][:3]) for i in range(len(texts))]
+    candidates = ruleset.counters.candidates - before
+    # Each rule is a candidate where its own word stands, or everywhere.
+    assert candidates == len(texts) * (1 if learned else len(WORDS))
+    assert ruleset.counters.access_choices == int(learned)
+
+
 def test_one_scan_for_many_values_or_one_for_each() -> None:
     """Where many literals are found in a value it is scanned alone, and again joined when few
     are."""
@@ -121,8 +140,11 @@ def test_long_values_and_fields_that_never_repeat_are_not_cached() -> None:
     assert (rules.counters.cache_hits, rules.counters.cache_rests) == (0, 1)
 
 
+@pytest.mark.parametrize(("size", "batches"), [(200, 20), (20, 600)])
 @pytest.mark.parametrize(("matching_s", "rests"), [(0.001, 0), (0.0001, 1)])
-def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rests: int) -> None:
+def test_a_cache_is_on_where_it_saves_more_than_it_costs(
+    matching_s: float, rests: int, size: int, batches: int
+) -> None:
     """Half of the values were there before. A look at the clock takes 0.1 ms: a batch costs the
     cache two of them."""
     now = 0.0
@@ -137,14 +159,14 @@ def test_a_cache_is_on_where_it_saves_more_than_it_costs(matching_s: float, rest
     assert isinstance(index, TextIndex)
     plain = index._match
 
-    def slow(missing: list[str], store: SlotStore) -> tuple[int, int]:
+    def slow(texts: list[str], hits: HitList) -> None:
         nonlocal now
         now += matching_s
-        return plain(missing, store)
+        plain(texts, hits)
 
     with patch.object(index, "_match", slow):
-        for i in range(20):
-            matching(rules, [f"{i + k} {j}" for k in range(2) for j in range(200)])
+        for i in range(batches):
+            matching(rules, [f"{i + k} {j}" for k in range(2) for j in range(size)])
     counters = rules.counters
     assert counters.cache_rests == rests
     assert (counters.cache_saved_us > 1.5 * counters.cache_spent_us) == (rests == 0)

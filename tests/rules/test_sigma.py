@@ -47,7 +47,9 @@ WITHOUT = {
     "cache": Options(cache=False),
     "hyperscan": Options(hyperscan=False),
     "joined_scan": Options(joined_scan=False),
+    "exact_scan": Options(exact_scan=False),
     "access": Options(access=False),
+    "learned_access": Options(learned_access=False),
     "dense_fallback": Options(dense_fallback=False),
     "all": Options(
         cache=False, hyperscan=False, joined_scan=False, access=False, dense_fallback=False

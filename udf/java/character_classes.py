@@ -83,19 +83,26 @@ class Members:
     def byte_class(self) -> str:
         """Returns a class of the bytes of members; a class without members matches no byte of valid
         UTF-8."""
-        codes = [ord(c) for c in self.ascii] + ([] if self.ascii_only else list(range(128, 256)))
-        spans: list[tuple[int, int]] = []
-        for code in codes or [255]:
-            if spans and spans[-1][1] == code - 1:
-                spans[-1] = (spans[-1][0], code)
-            else:
-                spans.append((code, code))
-        return "[" + "".join(f"\\x{low:02x}-\\x{high:02x}" for low, high in spans) + "]"
+        others = [] if self.ascii_only else list(range(128, 256))
+        return _byte_class([ord(c) for c in self.ascii] + others)
 
     @property
     def once(self) -> str:
-        """The bytes of one member."""
-        return self.byte_class if self.ascii_only else self.byte_class + "{1,4}"
+        """The bytes of one member: one of ASCII, or up to four of any other."""
+        if self.ascii_only:
+            return self.byte_class
+        own = f"{_byte_class([ord(c) for c in self.ascii])}|" if self.ascii else ""
+        return f"(?:{own}{_byte_class(list(range(128, 256)))}{{1,4}})"
+
+
+def _byte_class(codes: list[int]) -> str:
+    spans: list[tuple[int, int]] = []
+    for code in codes or [255]:
+        if spans and spans[-1][1] == code - 1:
+            spans[-1] = (spans[-1][0], code)
+        else:
+            spans.append((code, code))
+    return "[" + "".join(f"\\x{low:02x}-\\x{high:02x}" for low, high in spans) + "]"
 
 
 @lru_cache(maxsize=4096)

@@ -84,6 +84,8 @@ class Parser:
         self.line_ends: set[str] = set()
         # Something depends on the very end of the text, or stands behind a `$`.
         self.whole_end = False
+        # The superset may match where the pattern does not, even in ASCII without line breaks.
+        self.widened = False
 
     def alternation(self) -> Piece:
         """Up to a closing parenthesis or the end. Flags set inside end there."""
@@ -171,13 +173,13 @@ class Parser:
             return Piece(r"\A", "^", r"\A")
         # RE2's multi-line mode knows \n alone; the superset leaves the anchor out, which only
         # widens it.
-        self.re2 = False
+        self.re2, self.widened = False, True
         return Piece(_UNIX_LINE_START if "d" in self.source.flags else _LINE_START, "", "")
 
     def _dollar(self) -> Piece:
         if "m" not in self.source.flags:
             return self.end()
-        self.re2 = False
+        self.re2, self.widened = False, True
         return Piece(r"(?=\n|\Z)" if "d" in self.source.flags else _LINE_END, "", "")
 
     def end(self) -> Piece:
@@ -198,6 +200,7 @@ class Parser:
             return self._class(ClassParser(source).property(char == "P"))
         if char == "R":
             # A line break is at most three bytes in UTF-8, so any one to three such bytes cover it.
+            self.widened = True
             return Piece(_LINE_BREAK, r"(?:[\x0a-\x0d\x80-\xff]{1,3})", _RE2_LINE_BREAK, 1)
         if char == "Q":
             return self._quotation()
@@ -233,7 +236,7 @@ class Parser:
     def _reference(self, number: int) -> Piece:
         if "i" in self.source.flags:
             raise NotTranslated("a back-reference without regard to case")
-        self.re2 = False
+        self.re2, self.widened = False, True
         if number > self.groups:  # Java accepts it; without such a group it matches nowhere
             self.ahead.add(number)
             # `(?!)` never matches; an empty superset matches everywhere, which is wider and so
@@ -253,7 +256,7 @@ class Parser:
                 # Hyperscan has no look-around: `keep=False` leaves it out, which only widens the
                 # superset.
                 piece = self._enclosed(f"(?{opening}", keep=False)
-                self.re2 = False
+                self.re2, self.widened = False, True
                 self.uneven.update(range(first, self.groups + 1))
                 # Java wants a bounded look-behind; with another the two engines differ.
                 if opening[0] == "<" and self.loose > before:
@@ -263,7 +266,7 @@ class Parser:
             return self._enclosed("(?:", keep=True)
         # Atomic groups match less than plain ones, so a plain group is a superset of them.
         if source.take(">"):
-            self.re2 = False
+            self.re2, self.widened = False, True
             return self._enclosed("(?>", keep=True)
         if source.take("<"):
             name = source.name(">")
@@ -317,9 +320,9 @@ class Parser:
         self._note_repeat(piece, first, least, most, possessive=suffix == "+")
         count = f"{{{least},{'' if most is None else most}}}"
         exact, re2 = (f"(?:{text}){count}{suffix}" for text in (piece.exact, piece.re2))
-        return Piece(
-            exact, _superset_repeat(piece, least, most), re2, least * piece.least, ends=piece.ends
-        )
+        superset, widened = _superset_repeat(piece, least, most)
+        self.widened = self.widened or widened or suffix == "+"
+        return Piece(exact, superset, re2, least * piece.least, ends=piece.ends)
 
     def _note_repeat(
         self, piece: Piece, first: int, least: int, most: int | None, *, possessive: bool
@@ -351,18 +354,24 @@ def _joined(pieces: list[Piece]) -> Piece:
     )
 
 
-def _superset_repeat(piece: Piece, least: int, most: int | None) -> str:
+def _superset_repeat(piece: Piece, least: int, most: int | None) -> tuple[str, bool]:
+    """The repeat for Hyperscan, and whether it matches more than the exact one in ASCII."""
     # Anchors and what is left out cannot be repeated; once is enough for "at least so often".
     if piece.superset in ("", "^", _SUPERSET_END):
-        return "" if least == 0 else piece.superset
+        return ("" if least == 0 else piece.superset), False
+    members = piece.members
+    # The bytes of a character stand in `once`, so that a character of ASCII is one.
+    if members is not None and not members.ascii_only and (least, most) == (0, 1):
+        return f"(?:{piece.superset})?", False
     # A bound above the limit becomes open and a large least count a smaller one: both only widen.
-    most = None if most is None or most > _MOST else most
-    least = min(least, _LEAST if piece.members is None or most is not None else _LEAST_IN_RUN)
-    if piece.members is None:
-        return f"(?:{piece.superset}){_count(least, most)}"
-    if most is not None and not piece.members.ascii_only:
-        most *= 4  # the bytes of a character
-    return piece.members.byte_class + _count(least, most)
+    upper = None if most is None or most > _MOST else most
+    lower = min(least, _LEAST if members is None or upper is not None else _LEAST_IN_RUN)
+    widened = upper != most or lower != least
+    if members is None:
+        return f"(?:{piece.superset}){_count(lower, upper)}", widened
+    if upper is not None and not members.ascii_only:
+        upper, widened = 4 * upper, True  # the bytes of a character
+    return members.byte_class + _count(lower, upper), widened
 
 
 def _count(least: int, most: int | None) -> str:
@@ -383,7 +392,7 @@ def _very_end(parser: Parser) -> Piece:
 def _boundary(parser: Parser, exact: str, re2: str) -> Piece:
     if parser.source.peek() == "{":
         raise NotTranslated("a boundary \\b{…}")
-    parser.ascii_only = True
+    parser.ascii_only = parser.widened = True
     return Piece(exact, "", re2)
 
 

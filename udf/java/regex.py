@@ -28,15 +28,17 @@ _TERMINATORS = "\n\r\x85\u2028\u2029"
 @dataclass(frozen=True)
 class JavaRegex:
     """`exact` is to be used with `search`; `superset` is a Hyperscan expression (DOTALL) over
-    UTF-8. `least`: shorter texts do not match. `tame`: `exact` takes time at most quadratic in the
-    length of the text, whatever that is. `groups`: their number, without group 0; `steady` are
-    those that take part in every match exactly once, 0 always."""
+    UTF-8, found wherever the pattern is and, with `same_in_ascii`, nowhere else in an ASCII text
+    without \\n and \\r. `least`: shorter texts do not match. `tame`: `exact` takes time at most
+    quadratic in the length of the text, whatever that is. `groups`: their number, without group 0;
+    `steady` are those that take part in every match exactly once, 0 always."""
 
     text: str
     least: int = field(compare=False)
     tame: bool = field(compare=False)
     exact: regex.Pattern[str] = field(compare=False)
     superset: bytes = field(compare=False)
+    same_in_ascii: bool = field(compare=False)
     groups: int = field(compare=False)
     steady: frozenset[int] = field(compare=False)
     _re2: str | None = field(compare=False)
@@ -110,6 +112,7 @@ def _translate(pattern: str) -> JavaRegex:
         parser.choices <= 1,
         regex.compile(piece.exact, regex.VERSION1 | regex.UNICODE),
         piece.superset.encode("latin-1"),
+        not parser.widened,
         parser.groups,
         frozenset(range(parser.groups + 1)) - parser.uneven,
         piece.re2 if parser.re2 else None,
