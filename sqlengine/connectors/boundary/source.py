@@ -167,9 +167,7 @@ class WalledSource(Source):
         if bounds is None:
             opened = [s for s in self._shards() if s not in positions]
             positions |= dict.fromkeys(opened, 0)
-        rows = self._calls.guarded(
-            "rows_per_poll", lambda: answers.whole(self._source.rows_per_poll(max_rows))
-        )
+        rows = self._calls.guarded("rows_per_poll", lambda: self._rows_per_poll(max_rows))
         chunks = []
         for shard, offset in positions.items():
             until = None if bounds is None else bounds.get(shard, offset)
@@ -259,6 +257,13 @@ class WalledSource(Source):
     def widen(self, times: int, size: int) -> None:
         if not self._calls.beside:  # others are slower than what a poll costs
             self._calls.need("widen", lambda: self._source.widen(times, size))
+
+    def rows_per_poll(self, most: int) -> int:
+        """See `Source`. Polls ask the source itself, where they read it."""
+        return self._calls.need("rows_per_poll", lambda: self._rows_per_poll(most))
+
+    def _rows_per_poll(self, most: int) -> int:
+        return answers.whole(self._source.rows_per_poll(most))
 
     def apply_filter(self, where: Scalar | None) -> None:
         """See `Source`. The source is told before its next read, where it is read; an answer that
