@@ -13,7 +13,8 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from planner.graph.families import FAMILY, Family, FamilyPlan, with_families
+from planner.graph.families import Family, FamilyPlan, with_families
+from planner.graph.family_members import FAMILY
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.graph.scan_filters import scan_filters
 from planner.logical import LogicalPlan, Scan

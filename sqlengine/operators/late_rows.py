@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from planner.graph.families import MEMBER
+from planner.graph.family_members import MEMBER
 from planner.graph.physical import late_port
 from planner.logical import LATE_COLUMNS, ROWS, LateRows, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray

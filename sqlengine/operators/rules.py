@@ -19,7 +19,7 @@ import pyarrow as pa
 from parser.errors import PlanError, SqlError
 from parser.types import Schema
 from planner.graph.chunked import Chunked
-from planner.graph.families import MEMBERS
+from planner.graph.family_members import MEMBERS
 from planner.graph.predicates import to_rule
 from planner.graph.rule_sets import PlannedRule, RulesPlan
 from planner.scalar import Scalar, columns_of, find_position

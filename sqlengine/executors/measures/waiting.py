@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType
-from planner.graph.families import MEMBER
+from planner.graph.family_members import MEMBER
 from planner.graph.physical import PhysicalNode
 from planner.logical import (
     EmittingAggregate,

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import Schema
-from planner.graph.families import FAMILY, MEMBER, Family, FamilyPlan, number_of
+from planner.graph.families import Family, FamilyPlan
+from planner.graph.family_members import FAMILY, MEMBER, number_of
 from sqlengine.executors.node_state.node_context import creation_version, local_name
 from sqlengine.state.columns import IntArray
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from planner.graph.families import FAMILY, family_of
+from planner.graph.families import family_of
+from planner.graph.family_members import FAMILY
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.graph.takeover import name_of
