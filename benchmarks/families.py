@@ -46,7 +46,9 @@ KINDS: Final = {
 JOBS: Final = (20, 200, 2_000)
 # Rows at a time, and how many in all: of small reads each costs more.
 READS: Final = {4096: 200_000, 20: 10_000}
+# Jobs that run alone take long: so many at most, and a tenth of the rows.
 _ALONE_AT_MOST: Final = 200
+_ALONE_ROWS: Final = 10
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def _measure(kind: str, jobs: int, read: int, families: bool) -> Cost:
     texts = {"tables": JobText("tables", TABLES)}
     for i in range(jobs):
         texts[f"r{i}"] = JobText(f"r{i}", KINDS[kind].format(i=i, least=30 + i % 40))
-    lines = _lines(jobs, READS[read])
+    lines = _lines(jobs, READS[read] // (1 if families else _ALONE_ROWS))
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         engine = Engine(Config(data=Path(name), rows_per_read=read, families=families))
         try:
