@@ -29,10 +29,10 @@ from sqlengine.executors.failures import FamilyFailed, OperatorFailed
 from sqlengine.executors.measures.waiting import Waiting, waiting_in, waiting_of_members
 from sqlengine.executors.node_state.family_state import (
     Arrivals,
+    MemberShares,
     absorb_member,
     arrivals,
     leave,
-    share_of,
     single_table,
 )
 from sqlengine.executors.node_state.node_context import NodeContext, creation_version, local_name
@@ -158,6 +158,7 @@ class EmbeddedExecutor:
         self._late: Counter[str] = Counter()
         # By node: the late rows that are in `_late` already, since its jobs have changed.
         self._settled: dict[str, int] = {}
+        self._shares = MemberShares()
         self.resting = Resting(self.running)
         # Operators with timers, the next timer of each, and those that have run since that was
         # looked up.
@@ -195,10 +196,10 @@ class EmbeddedExecutor:
         self._leave_families(prepared.run)
         self._remove_nodes(plan)
         changed = plan.nodes.difference(self.run.plan.nodes)
+        versions = come.versions | dict(state.created_at_version)
         for node in self._changed_nodes(plan):
             current, new = self.running.get(node.id), prepared.operators.get(node.id)
             if current is None:
-                versions = come.versions | dict(state.created_at_version)
                 version = versions.get(node.id, plan.version)
                 self.running[node.id] = self._add_node(
                     prepared, node, state, taken_over, version, split=come.split
@@ -369,7 +370,7 @@ class EmbeddedExecutor:
         if node in self.run.member_of:
             family, number = self.run.member_of[node]
             tables = self.tables_here(family.state)
-            return {name: share_of(table, number) for name, table in tables.items()}
+            return {name: self._shares.of(table, number) for name, table in tables.items()}
         return {name: (len(table), table.bytes) for name, table in self.tables_of(node).items()}
 
     def tables_here(self, node: str) -> dict[str, KeyedTable]:
@@ -381,7 +382,7 @@ class EmbeddedExecutor:
         """The layout of each table of a running node, by the table's name."""
         if node in self.run.member_of:
             tables = self.tables_here(self.run.member_of[node][0].state)
-            return {name: single_table(table).layout for name, table in tables.items()}
+            return {name: self._shares.layout(table) for name, table in tables.items()}
         return {name: table.layout for name, table in self.tables_here(node).items()}
 
     def waiting(self) -> dict[str, Waiting]:

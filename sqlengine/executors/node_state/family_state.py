@@ -105,10 +105,30 @@ def arrivals(
     return found
 
 
-def share_of(table: KeyedTable, number: int) -> tuple[int, int]:
-    """Returns the rows of one member in a family's table, and their share of its bytes."""
-    rows = len(slots_of(table, number))
-    return rows, table.bytes * rows // max(len(table), 1)
+class MemberShares:
+    """The rows of members in tables of families, and their shares of the bytes: counted once for
+    each version of a table, since limits ask for all members in turn."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Mapping[int, int], int]] = {}
+        self._layouts: dict[str, str] = {}
+
+    def of(self, table: KeyedTable, number: int) -> tuple[int, int]:
+        """Returns the rows of one member, and their share of the table's bytes."""
+        known = self._known.get(table.name)
+        if known is None or known[0] != table.version:
+            numbers, counts = np.unique(_numbers(table, table.live()), return_counts=True)
+            rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+            known = self._known[table.name] = table.version, rows, table.bytes
+        _, rows_of_members, size = known
+        rows_here = rows_of_members.get(number, 0)
+        return rows_here, size * rows_here // max(len(table), 1)
+
+    def layout(self, table: KeyedTable) -> str:
+        """Returns the layout that a member's table has alone."""
+        if table.name not in self._layouts:
+            self._layouts[table.name] = single_table(table).layout
+        return self._layouts[table.name]
 
 
 def leave(family: Family, after: Family, tables: Iterable[KeyedTable]) -> set[int]:
