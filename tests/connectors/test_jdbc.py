@@ -3,7 +3,6 @@ were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import count
@@ -35,7 +34,7 @@ from sqlengine.connectors.base import Sink
 from sqlengine.connectors.jdbc.connector import JdbcConnector
 from sqlengine.connectors.jdbc.dialects import DatabaseBusy, DatabaseFull
 from sqlengine.connectors.registry import open_sink, open_source
-from tests.connectors.databases import Database, mariadb, sqlite
+from tests.connectors.databases import Database, sqlite
 from tests.connectors.tables import SCHEMA, Clock, environment, table
 
 INSERT, UB, UA, DELETE = (int(k) for k in RowKind)
@@ -45,18 +44,6 @@ ALL = Schema.of(
     id=BIGINT, ok=BOOLEAN, x=DOUBLE, price=decimal(10, 2), day=DATE, at=time_type(0), ts=timestamp(3),
     moment=timestamp_ltz(3), name=STRING, raw=BYTES,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("mariadb", marks=pytest.mark.slow)])
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Database]:
-    folder = tmp_path_factory.mktemp("database")
-    if request.param == "sqlite":
-        yield sqlite(folder)
-    else:
-        with mariadb(folder) as found:
-            yield found
 
 
 @pytest.fixture

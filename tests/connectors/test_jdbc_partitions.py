@@ -3,7 +3,7 @@ and the same ones after a crash, or none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from sqlengine.connectors.registry import open_source, options_of
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from sqlengine.session.spark import script_runner
-from tests.connectors.databases import Database, mariadb, sqlite
+from tests.connectors.databases import Database, sqlite
 from tests.connectors.tables import environment
 from tests.spark.scripting import Collected
 from tests.spark.staged import RepeatedFrames, Staged
@@ -27,18 +27,6 @@ READINGS = Schema.of(
     id=BIGINT, v=DOUBLE, n=decimal(8, 2), d=DATE, ts=timestamp(3), s=STRING, ok=BOOLEAN
 )
 COUNT = 60
-
-
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("mariadb", marks=pytest.mark.slow)])
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Database]:
-    folder = tmp_path_factory.mktemp("database")
-    if request.param == "sqlite":
-        yield sqlite(folder)
-    else:
-        with mariadb(folder) as found:
-            yield found
 
 
 @pytest.fixture
