@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Final, Self
@@ -74,6 +74,9 @@ class Rank(OneInput, Stateful):
 
     def for_each(self, columns: Schema) -> LogicalPlan:
         return replace(self, partition=(*self.partition, *columns.names))
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        return self.for_each(numbers[0])
 
     @cached_property
     def schema(self) -> Schema:

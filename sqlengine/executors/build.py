@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
-from planner.graph.families import FamilyTail
+from planner.graph.family_nodes import FamilyRows, FamilyTail
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
@@ -76,6 +76,7 @@ from sqlengine.operators.changelog.rows import (
     ToChangelogOperator,
 )
 from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOperator
+from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
 from sqlengine.operators.joins.interval import IntervalJoinOperator
@@ -133,6 +134,8 @@ class OperatorFactory:
         plan = node.plan
         if isinstance(plan, FamilyTail):
             return FamilyTailOperator(plan)
+        if isinstance(plan, FamilyRows):
+            return FamilyRowsOperator(plan)
         if isinstance(plan, RulesPlan):
             return RulesOperator(self._compile(plan, previous))
         if isinstance(plan, Scan) and self._any_times:

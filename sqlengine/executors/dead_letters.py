@@ -24,8 +24,10 @@ from sqlengine.executors.epochs import Replay
 from sqlengine.operators.base import DEAD_LETTER
 
 DEAD_LETTERS = "_dead_letters"
-# The number of a member in a row as JSON: in a text its quotes would be escaped.
-_NUMBER = re.compile(r'(?<!\\)"\$member": (\d+), |, "\$member": (\d+)|(?<!\\)"\$member": (\d+)')
+# The number of a member in a row as JSON, once for each input of a join: in a text its quotes would
+# be escaped.
+_ITEM = r'"\$member\d?": (\d+)'
+_NUMBER = re.compile(rf"(?<!\\){_ITEM}, |, {_ITEM}|(?<!\\){_ITEM}")
 # The job of a letter ('' for a record that its table cannot read) and its table.
 Owner: TypeAlias = tuple[str, str]
 _OWNER = msgspec.json.Decoder(tuple[str, str])

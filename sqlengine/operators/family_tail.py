@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from parser.types import Column, Schema
 from planner.graph.chunked import Chunked
-from planner.graph.families import FamilyTail
 from planner.graph.family_members import MEMBER
+from planner.graph.family_nodes import FamilyTail
 from planner.rewrite import with_args
 from planner.scalar import COMPARISONS, Call, ColumnRef, Literal, Scalar
 from rules.ruleset import RuleSet

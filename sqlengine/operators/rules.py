@@ -17,9 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.errors import PlanError, SqlError
-from parser.types import Schema
+from parser.types import BIGINT, Column, Schema
 from planner.graph.chunked import Chunked
-from planner.graph.family_members import MEMBERS
 from planner.graph.predicates import to_rule
 from planner.graph.rule_sets import PlannedRule, RulesPlan
 from planner.scalar import Scalar, columns_of, find_position
@@ -279,7 +278,8 @@ class RulesOperator:
                 self.passed[name] += len(rows)
             for port, number in members.get(name, ()):
                 found[port].append((number, rows))
-        return [(port, _numbered(batch, matches)) for port, matches in found.items()]
+        names = self.compiled.plan.numbers
+        return [(port, _numbered(batch, m, names[port])) for port, m in found.items()]
 
     def _fail(
         self,
@@ -320,16 +320,22 @@ def _selected(batch: Batch, rows: Index) -> Batch:
     return replace(batch.take(rows), watermark=batch.watermark)
 
 
-def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]]) -> Batch:
-    """Returns the rows of members, given by their numbers."""
+def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]], name: str) -> Batch:
+    """Returns the rows of members, given by their numbers, which are the column `name`."""
     rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in matches)])
     numbers = np.repeat(
         np.array([number for number, _ in matches], np.int64), [len(rows) for _, rows in matches]
     )
     order = np.argsort(rows, kind="stable")
-    taken = batch.take(rows[order])
-    schema = Schema((*MEMBERS, *batch.schema))
-    columns = (pa.array(numbers[order]), *taken.columns)
+    return with_numbers(batch, rows[order], numbers[order], name)
+
+
+def with_numbers(batch: Batch, rows: Index, numbers: Index, name: str) -> Batch:
+    """Returns rows of a batch, with a number for each in the column `name`; the watermark after the
+    batch stays."""
+    taken = batch.take(rows)
+    schema = Schema((Column(name, BIGINT.with_nullable(False)), *batch.schema))
+    columns = (pa.array(numbers), *taken.columns)
     return replace(taken.with_columns(schema, columns), watermark=batch.watermark)
 
 

@@ -10,9 +10,10 @@ from planner.logical import AggregateCall
 from sqlengine.batch import IntArray
 from sqlengine.operators.base import Context
 from sqlengine.state.columns import BoolArray
+from sqlengine.state.references import REFERENCE
 from sqlengine.state.table import KeyedTable
 
-_GROUP, _VALUE, _COUNT = "#group", "#value", "#count"
+_VALUE, _COUNT = "#value", "#count"
 _NUMBER = BIGINT.with_nullable(False)
 _SUFFIX = " DISTINCT"
 # Dictionary encoding of floats may unify the two zeros, which are distinct values here.
@@ -41,7 +42,7 @@ class DistinctValues:
     ) -> None:
         assert call.argument_type is not None
         self._groups = groups
-        columns = Schema((Column(_GROUP, _NUMBER), Column(_VALUE, call.argument_type.plain)))
+        columns = Schema((Column(REFERENCE, _NUMBER), Column(_VALUE, call.argument_type.plain)))
         self._table: KeyedTable = context.table(
             name, columns, Schema((Column(_COUNT, _NUMBER),)), ()
         )
