@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from planner.graph.family_members import Member, numbers_of
+from planner.graph.family_members import Member, numbers_of, operation_of
 from planner.graph.family_nodes import (
     Family,
     family_of,
@@ -29,7 +29,6 @@ from planner.graph.family_nodes import (
 from planner.graph.family_search import MemberSearch, alike
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import RulesPlan
-from planner.logical import LogicalPlan
 from planner.scalar import walk
 
 Found = Sequence[tuple[str, list[Member]]]
@@ -102,9 +101,10 @@ def place_in(family: Family, member: Member, place: str) -> str:
     from which the operations of the family are made."""
     oldest = next(iter(family.members.values()))
     for one, other in zip(oldest.nodes, member.nodes, strict=True):
-        assert isinstance(one.plan, LogicalPlan)
-        assert isinstance(other.plan, LogicalPlan)
-        for mine, theirs in zip(one.plan.expressions, other.plan.expressions, strict=True):
+        expressions = zip(
+            operation_of(one).expressions, operation_of(other).expressions, strict=True
+        )
+        for mine, theirs in expressions:
             for part, same in zip(walk(mine), walk(theirs), strict=True):
                 if part.position is not None and str(part.position) == place:
                     return str(same.position or "")
@@ -130,7 +130,7 @@ def _family(
     if known is not None and [*map(id, old)] == [*map(id, members)]:
         return known, [before.plan.nodes[n] for n, f in before.nodes.items() if f is known]
     family = family_of(name, members)
-    return family, nodes_of(plan, family, members)
+    return family, nodes_of(plan, family)
 
 
 def _without(

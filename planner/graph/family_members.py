@@ -5,6 +5,7 @@ See `families.py`, which makes families of those that are equal."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ MEMBER: Final = "$member"
 FAMILY: Final = "family:"
 _NUMBER: Final = BIGINT.with_nullable(False)
 ALWAYS: Final = Literal(True, BOOLEAN.with_nullable(False))
+_CONSTANT: Final = re.compile(re.escape(MEMBER) + r"(\d*)(?:\.(\d+))?")
 
 
 def numbers_of(port: int) -> Schema:
@@ -37,10 +39,20 @@ def numbers_of(port: int) -> Schema:
 MEMBERS: Final = numbers_of(0)
 
 
+def parameter_name(port: int, number: int) -> str:
+    """Returns the column with a parameter of members, in the rows of an input."""
+    return f"{MEMBER}{port or ''}.{number}"
+
+
 def member_columns(names: Iterable[str]) -> list[str]:
-    """Returns the columns that hold the number of a member, in rows or in state, which may name a
-    column of its rows otherwise (`#name`, `name@0`)."""
+    """Returns the columns that hold the number of a member or its parameters, in rows or in state,
+    which may name a column of its rows otherwise (`#name`, `name@0`)."""
     return [name for name in names if MEMBER in name]
+
+
+def number_columns(names: Iterable[str]) -> list[str]:
+    """Returns the columns that hold the number of a member, see `member_columns`."""
+    return [name for name in member_columns(names) if "." not in name.partition(MEMBER)[2]]
 
 
 @dataclass(frozen=True)
@@ -83,8 +95,7 @@ class Entry:
     def rows(self, port: int, first: LogicalPlan) -> MemberRows:
         """Returns the rows with a number as operations see them; `first` is the first operation
         with state."""
-        plan = self.nodes[0].plan if self.nodes else first
-        assert isinstance(plan, LogicalPlan)
+        plan = operation_of(self.nodes[0]) if self.nodes else first
         below = plan.inputs[0 if self.nodes else port]
         (number,) = numbers_of(port)
         named: tuple[str, Literal | ColumnRef] = (number.name, Literal(0, number.type))
@@ -96,18 +107,32 @@ class Member:
     """Operations of one job: rows of `entries`, one for each input, go through `chain`, which
     begins with an operation with state, to the rules of the `tail`, those of the node `behind` if
     there is one. `states`: the nodes with state among the chain; `number`: the same wherever the
-    first of them is; `shape`: of all members of one family."""
+    first of them is; `shape`: of all members of one family. `parameters`: the literals of each
+    input, which are columns of its rows in `plans`, the operations in front of the second state by
+    node."""
 
     number: int
     shape: str
     entries: tuple[Entry, ...]
     chain: tuple[PhysicalNode, ...]
+    parameters: tuple[tuple[Literal, ...], ...]
+    plans: Mapping[str, LogicalPlan]
     tail: Mapping[str, PlannedRule]
     behind: PhysicalNode | None = None
 
     @cached_property
     def states(self) -> tuple[str, ...]:
         return tuple(node.id for node in self.chain if has_state(node))
+
+    def constant(self, column: str) -> Literal:
+        """Returns the value of a column that is the same in all rows and all state of the member
+        (`member_columns`)."""
+        found = _CONSTANT.search(column)
+        assert found is not None, column
+        port, number = found.groups()
+        if number is None:
+            return Literal(self.number, _NUMBER)
+        return self.parameters[int(port or 0)][int(number)]
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -125,6 +150,12 @@ class Member:
         for entry in self.entries:
             yield from entry.nodes
         yield from self.chain
+
+
+def operation_of(node: PhysicalNode) -> LogicalPlan:
+    """Returns the operation of a node that is no set of rules."""
+    assert isinstance(node.plan, LogicalPlan), node.id
+    return node.plan
 
 
 def has_state(node: PhysicalNode) -> bool:

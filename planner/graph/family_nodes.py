@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from parser.types import Schema
 from planner.graph.chunked import Chunked
-from planner.graph.family_members import Member, member_columns, numbers_of
+from planner.graph.family_members import Member, member_columns, numbers_of, operation_of
+from planner.graph.family_parameters import WithParameters, columns_for, parameters_read
 from planner.graph.family_search import EVERY_ROW
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import RulesPlan, Target
@@ -62,31 +64,147 @@ def rows_node(family: str, port: int) -> str:
     return f"{family}:rows{port}"
 
 
-def nodes_of(plan: PhysicalPlan, family: Family, members: list[Member]) -> list[PhysicalNode]:
-    """Returns the nodes of a family: those of the oldest member, over rows with numbers, what
-    numbers rows that no filter does in front, and the tail behind."""
-    jobs = frozenset[str]().union(*(m.jobs for m in members))
-    oldest, names = members[0], _chain_names(family.id, members[0])
-    made: list[PhysicalNode] = []
-    sources: list[LogicalPlan] = []
-    for port, entry in enumerate(oldest.entries):
-        assert isinstance(oldest.chain[0].plan, LogicalPlan)
-        source: LogicalPlan = entry.rows(port, oldest.chain[0].plan)
-        before = [f"{family.id}:{port}.{place}" for place in range(len(entry.nodes))]
-        targets = [*map(Edge, before[1:]), Edge(names[0], port)]
+def nodes_of(plan: PhysicalPlan, family: Family) -> list[PhysicalNode]:
+    """Returns the nodes of a family: those of the oldest member, over rows with numbers; in front
+    what numbers rows that no filter does, and what adds parameters to them; and the tail behind."""
+    return _Builder(plan, family).made
+
+
+class _Builder:
+    """Makes the nodes of one family, which are `made`."""
+
+    def __init__(self, plan: PhysicalPlan, family: Family) -> None:
+        self.made: list[PhysicalNode] = []
+        self._plan = plan
+        self._family = family
+        self._members = list(family.members.values())
+        self._oldest = self._members[0]
+        self._jobs = frozenset[str]().union(*(m.jobs for m in self._members))
+        inputs = [self._add_input(port) for port in range(len(self._oldest.entries))]
+        self._add_chain(inputs)
+        self._add_tail()
+
+    def _add_input(self, port: int) -> LogicalPlan:
+        """Adds the nodes up to an input of the first state; returns the last operation."""
+        entry, oldest = self._oldest.entries[port], self._oldest
+        first = operation_of(oldest.chain[0])
+        source: LogicalPlan = entry.rows(port, first)
+        names = _entry_names(self._family.id, oldest, port)
+        targets = [
+            *(Edge(name) for name in names[1:]),
+            Edge(_chain_names(self._family.id, oldest)[0], port),
+        ]
         if entry.rule == EVERY_ROW:
-            made.append(_rows_of(family, members, plan.nodes[entry.head], port, targets[0], jobs))
-        for name, node, target in zip(before, entry.nodes, targets, strict=True):
-            made.append(_of_all(node, name, [source], [port], target, family, jobs))
-            assert isinstance(made[-1].plan, LogicalPlan)
-            source = made[-1].plan
-        sources.append(source)
-    targets = [Edge(name) for name in (*names[1:], f"{family.id}:tail")]
-    for name, node, target in zip(names, oldest.chain, targets, strict=True):
-        made.append(_of_all(node, name, sources, range(len(sources)), target, family, jobs))
-        assert isinstance(made[-1].plan, LogicalPlan)
-        sources = [made[-1].plan]
-    return [*made, _tail_of(family, members, made[-1], jobs)]
+            target = first_node(self._family.id, oldest, port)
+            self._add_rows(self._plan.nodes[entry.head], port, Edge(*target))
+        plans = [oldest.plans[node.id] for node in entry.nodes]
+        wanted = parameters_read(oldest.plans[oldest.chain[0].id])
+        if oldest.parameters[port]:
+            source = self._add_parameters(source, port, names.pop(0), targets.pop(0))
+        for place, node in enumerate(entry.nodes):
+            later = wanted.union(*map(parameters_read, plans[place + 1 :]))
+            passed = source.schema.select(tuple(n for n in source.schema.names if n in later))
+            columns = Schema((*numbers_of(port), *passed))
+            source = self._add(node, names[place], [source], [columns], targets[place])
+        return source
+
+    def _add_chain(self, sources: list[LogicalPlan]) -> None:
+        names = _chain_names(self._family.id, self._oldest)
+        following = (*names[1:], _tail_name(self._family.id))
+        for name, target, node in zip(names, following, self._oldest.chain, strict=True):
+            numbers = [numbers_of(port) for port in range(len(sources))]
+            sources = [self._add(node, name, sources, numbers, Edge(target))]
+
+    def _add(
+        self,
+        node: PhysicalNode,
+        name: str,
+        sources: Sequence[LogicalPlan],
+        columns: Sequence[Schema],
+        target: Edge,
+    ) -> LogicalPlan:
+        """Adds the operation of a member for all of them; `columns`: what rows of each input have
+        besides those that the operation knows, and that go on."""
+        single = self._oldest.plans.get(node.id, operation_of(node))
+        plan = single.with_inputs(sources).with_member(columns)
+        assert plan is not None, f"{name} cannot be that of several jobs"
+        wanted = {*node.columns, *member_columns(plan.schema.names)}
+        made = replace(
+            node,
+            id=name,
+            plan=plan,
+            columns=tuple(n for n in plan.schema.names if n in wanted),
+            edges={0: (target,)},
+            jobs=self._jobs,
+            family=self._family.id,
+        )
+        self.made.append(made)
+        return plan
+
+    def _add_rows(self, source: PhysicalNode, port: int, target: Edge) -> None:
+        """Adds the node that numbers all rows of another one for an input."""
+        numbers = tuple((0, m.number) for m in self._members)
+        (name,) = numbers_of(port).names
+        rows = FamilyRows(ports=1, members={EVERY_ROW: numbers}, numbers={0: name})
+        # Before the rules over the same node, as its members had these rows.
+        rank = source.rank + 1
+        self._append(rows_node(self._family.id, port), rows, source.columns, {0: (target,)}, rank)
+
+    def _add_parameters(
+        self, source: LogicalPlan, port: int, name: str, target: Edge
+    ) -> LogicalPlan:
+        """Adds the node that gives the rows of an input their parameters."""
+        (number,) = numbers_of(port).names
+        columns = columns_for(port, self._oldest.parameters[port])
+        values = {m.number: m.parameters[port] for m in self._members}
+        plan = WithParameters(source, number, columns, values)
+        entry = self._oldest.entries[port]
+        rank = (entry.nodes or self._oldest.chain)[0].rank - 1
+        self._append(name, plan, plan.schema.names, {0: (target,)}, rank)
+        return plan
+
+    def _add_tail(self) -> None:
+        rules = {name: rule for m in self._members for name, rule in m.tail.items()}
+        routes = [route.target for rule in rules.values() for route in rule.routes]
+        counts = Counter(routes)
+        targets = {name: Target(port, counts[name]) for port, name in enumerate(sorted(counts))}
+        tail = FamilyTail(
+            Chunked(rules),
+            Chunked(targets),
+            ports=len(targets),
+            of={m.number: tuple(m.tail) for m in self._members},
+        )
+        edges = {target.port: (Edge(name),) for name, target in targets.items()}
+        last = self.made[-1]
+        self._append(_tail_name(self._family.id), tail, last.columns, edges, last.rank + 1)
+
+    def _append(
+        self,
+        name: str,
+        plan: LogicalPlan | RulesPlan,
+        columns: tuple[str, ...],
+        edges: Mapping[int, tuple[Edge, ...]],
+        rank: int,
+    ) -> None:
+        node = PhysicalNode(name, plan, columns, edges, self._jobs, rank, family=self._family.id)
+        self.made.append(node)
+
+
+def first_node(family: str, oldest: Member, port: int) -> tuple[str, int]:
+    """Returns the node of a family to which the rows of an input go, and the port there."""
+    names = _entry_names(family, oldest, port)
+    return (names[0], 0) if names else (_chain_names(family, oldest)[0], port)
+
+
+def _entry_names(family: str, oldest: Member, port: int) -> list[str]:
+    """Returns the names of the nodes up to an input of the first state."""
+    parameters = [f"{family}:{port}.parameters"] if oldest.parameters[port] else []
+    count = len(oldest.entries[port].nodes)
+    return [*parameters, *(f"{family}:{port}.{place}" for place in range(count))]
+
+
+def _tail_name(family: str) -> str:
+    return f"{family}:tail"
 
 
 def _chain_names(family: str, member: Member) -> list[str]:
@@ -95,77 +213,3 @@ def _chain_names(family: str, member: Member) -> list[str]:
         state_node(family, nth[node.id]) if node.id in nth else f"{family}:{place}"
         for place, node in enumerate(member.chain)
     ]
-
-
-def _of_all(
-    node: PhysicalNode,
-    name: str,
-    sources: Sequence[LogicalPlan],
-    ports: Iterable[int],
-    target: Edge,
-    family: Family,
-    jobs: frozenset[str],
-) -> PhysicalNode:
-    """Returns the operation of a member for all of them. `ports`: those whose number the rows of
-    each of its inputs have."""
-    assert isinstance(node.plan, LogicalPlan)
-    plan = node.plan.with_inputs(sources).with_member([numbers_of(port) for port in ports])
-    assert plan is not None, f"{name} cannot be that of several jobs"
-    wanted = {*node.columns, *member_columns(plan.schema.names)}
-    return replace(
-        node,
-        id=name,
-        plan=plan,
-        columns=tuple(n for n in plan.schema.names if n in wanted),
-        edges={0: (target,)},
-        jobs=jobs,
-        family=family.id,
-    )
-
-
-def _rows_of(
-    family: Family,
-    members: list[Member],
-    source: PhysicalNode,
-    port: int,
-    target: Edge,
-    jobs: frozenset[str],
-) -> PhysicalNode:
-    """Returns the node that numbers all rows of another one for an input of a family."""
-    numbers = tuple((0, m.number) for m in members)
-    (name,) = numbers_of(port).names
-    rows = FamilyRows(ports=1, members={EVERY_ROW: numbers}, numbers={0: name})
-    return PhysicalNode(
-        rows_node(family.id, port),
-        rows,
-        source.columns,
-        {0: (target,)},
-        jobs,
-        source.rank + 1,  # as its members had these rows: before the rules over the same node
-        family=family.id,
-    )
-
-
-def _tail_of(
-    family: Family, members: list[Member], last: PhysicalNode, jobs: frozenset[str]
-) -> PhysicalNode:
-    rules = {name: rule for m in members for name, rule in m.tail.items()}
-    routes = [route.target for rule in rules.values() for route in rule.routes]
-    counts = Counter(routes)
-    targets = {name: Target(port, counts[name]) for port, name in enumerate(sorted(counts))}
-    tail = FamilyTail(
-        Chunked(rules),
-        Chunked(targets),
-        ports=len(targets),
-        of={m.number: tuple(m.tail) for m in members},
-    )
-    edges = {target.port: (Edge(name),) for name, target in targets.items()}
-    name, rank = f"{family.id}:tail", last.rank + 1
-    return PhysicalNode(name, tail, last.columns, edges, jobs, rank, family=family.id)
-
-
-def first_node(family: str, oldest: Member, port: int) -> tuple[str, int]:
-    """Returns the node of a family to which the rows of an input go, and the port there."""
-    if oldest.entries[port].nodes:
-        return f"{family}:{port}.0", 0
-    return _chain_names(family, oldest)[0], port

@@ -14,12 +14,14 @@ from planner.graph.family_members import (
     has_state,
     number_of,
     numbers_of,
+    operation_of,
 )
+from planner.graph.family_parameters import parametrized
 from planner.graph.physical import PhysicalNode, PhysicalPlan, route_to, rules_id
 from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.logical import Filter, LogicalPlan, Project, Sink
 from planner.rewrite import nodes, references
-from planner.scalar import digest_of
+from planner.scalar import Literal, digest_of
 
 # Fewer members than these run as they are.
 LEAST: Final = 2
@@ -61,11 +63,13 @@ class MemberSearch:
         while (tail := _tail(self.plan, chain[-1])) is None:
             edges = chain[-1].edges[0]
             node = self.plan.nodes.get(edges[0].target) if len(edges) == 1 else None
-            if node is None or not _may_join(node) or len(node.plan.inputs) != 1:  # type: ignore[union-attr]
+            if node is None or not _may_follow(chain[-1], node):
                 return None
             chain.append(node)
-        shape = _shape(entries, chain)
-        return Member(number_of(state.id), shape, entries, tuple(chain), *tail)
+        plans, parameters = _parametrized(entries, state)
+        shape = _shape(entries, chain, plans)
+        number = number_of(state.id)
+        return Member(number, shape, entries, tuple(chain), parameters, plans, *tail)
 
     def _entry(self, state: PhysicalNode, port: int) -> Entry | None:
         """Returns how rows come to an input; None if other state is on their way."""
@@ -94,23 +98,39 @@ def alike(search: MemberSearch) -> Iterator[tuple[str, list[Member]]]:
             yield FAMILY + shape, members
 
 
-def _shape(entries: tuple[Entry, ...], chain: list[PhysicalNode]) -> str:
+def _parametrized(
+    entries: tuple[Entry, ...], state: PhysicalNode
+) -> tuple[dict[str, LogicalPlan], tuple[tuple[Literal, ...], ...]]:
+    """Returns the operations up to the first one with state, with columns in the place of literals,
+    and the literals of each input."""
+    plans: dict[str, LogicalPlan] = {}
+    found: list[list[Literal]] = [[] for _ in entries]
+    for port, entry in enumerate(entries):
+        for node in entry.nodes:
+            plans[node.id] = parametrized(operation_of(node), port, found[port])
+    plans[state.id] = parametrized(operation_of(state), 0, found[0])
+    return plans, tuple(map(tuple, found))
+
+
+def _shape(
+    entries: tuple[Entry, ...], chain: list[PhysicalNode], plans: Mapping[str, LogicalPlan]
+) -> str:
     """Returns what is equal for members of one family."""
     parts: list[str] = []
     for entry in entries:
         parts += (entry.head, "every row" if entry.rule == EVERY_ROW else "rows of a filter")
         for node in entry.nodes:
-            parts += _operation(node)
+            parts += _operation(node, plans)
     for node in chain:
-        parts += _operation(node)
+        parts += _operation(node, plans)
     return digest_of(*parts)
 
 
-def _operation(node: PhysicalNode) -> Iterator[str]:
+def _operation(node: PhysicalNode, plans: Mapping[str, LogicalPlan]) -> Iterator[str]:
     """Yields what makes two operations equal, with what they know of their inputs."""
-    plan = node.plan
-    assert isinstance(plan, LogicalPlan)
-    yield from (*plan.identity, "|", *node.columns, str(node.buffers_epoch), "|")
+    plan = operation_of(node)
+    without = plans.get(node.id, plan)
+    yield from (*without.identity, "|", *node.columns, str(node.buffers_epoch), "|")
     for source in plan.inputs:
         if source.changes:
             keys = sorted(map(sorted, source.upsert_keys))
@@ -127,6 +147,17 @@ def _may_join(node: PhysicalNode) -> bool:
         and not any(MEMBER in source.schema for source in plan.inputs)
         and not node.watermarks_only
         and plan.with_member([numbers_of(port) for port in range(len(plan.inputs))]) is not None
+    )
+
+
+def _may_follow(last: PhysicalNode, node: PhysicalNode) -> bool:
+    """True if an operation may be behind another one in a chain. A row that an outer join makes of
+    its left side lacks the number of the right one, which state must not hold."""
+    is_join = len(operation_of(last).inputs) > 1
+    return (
+        _may_join(node)
+        and len(operation_of(node).inputs) == 1
+        and not (is_join and has_state(node))
     )
 
 

@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
 from planner.graph.family_nodes import FamilyRows, FamilyTail
+from planner.graph.family_parameters import WithParameters
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
@@ -102,6 +103,7 @@ from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
+from sqlengine.operators.with_parameters import WithParametersOperator
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -121,6 +123,8 @@ class OperatorFactory:
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
         """True if the running operator of `old` can serve `new`, which may differ in its edges."""
+        if isinstance(new.plan, WithParameters):
+            return old.plan is new.plan
         if isinstance(new.plan, RulesPlan | ShuffleScan | ShuffleOut | ShuffleIn):
             return old.plan == new.plan
         return (
@@ -212,6 +216,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
         _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns)),
         _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns)),
+        _entry(WithParameters, lambda plan, node: WithParametersOperator(plan)),
         _entry(Expand, lambda plan, node: ExpandOperator(plan, node.columns)),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType
-from planner.graph.family_members import MEMBER
+from planner.graph.family_members import number_columns
 from planner.graph.physical import PhysicalNode
 from planner.logical import (
     EmittingAggregate,
@@ -27,6 +27,7 @@ from planner.logical import (
     WindowRank,
     windows_below,
 )
+from sqlengine.state.columns import IntArray
 from sqlengine.state.table import KeyedTable
 
 # Rows that wait for nothing have a time far behind all real ones, or none.
@@ -68,11 +69,13 @@ def waiting_of_members(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> 
     found: dict[int, Waiting] = {}
     assert isinstance(node.plan, LogicalPlan)
     for table, column in _timers(node.plan, tables):
-        slots = table.live()
+        if column not in table.columns:
+            continue
+        slots = _waiting_slots(node.plan, table, column)
         times = table.columns[column].astype(np.int64)[slots]
-        slots, times = slots[times < _NEVER], times[times < _NEVER]
+        (of_member, *_) = number_columns(table.keys.names)
         numbers, which, counts = np.unique(
-            table.columns[MEMBER].view(np.int64)[slots], return_inverse=True, return_counts=True
+            table.columns[of_member].view(np.int64)[slots], return_inverse=True, return_counts=True
         )
         first = np.full(len(numbers), _NEVER)
         np.minimum.at(first, which, times)
@@ -81,6 +84,18 @@ def waiting_of_members(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> 
         for number, time, count in zip(*values, strict=True):
             one = Waiting(time + windows, count, windows)
             found[number] = one.plus(found[number]) if number in found else one
+    return found
+
+
+def _waiting_slots(plan: LogicalPlan, table: KeyedTable, column: str) -> IntArray:
+    """Returns the slots of the rows of a table that wait."""
+    slots = table.live()
+    waits = table.columns[column].astype(np.int64)[slots] < _NEVER
+    if f"{column}?" in table.columns:
+        waits &= table.columns[f"{column}?"][slots].astype(np.bool_)
+    if isinstance(plan, IntervalJoin):
+        waits &= ~table.columns["#met"][slots].astype(np.bool_)
+    found: IntArray = slots[waits]
     return found
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
+from sqlengine.state.references import REFERENCE, REFERRED, attach_referring
 from sqlengine.state.table import SEQUENCE, KeyedTable
 
 
@@ -60,8 +61,18 @@ class NodeContext:
             self._tables[full] = table
             self._names.append(full)
             if full in self._restored:
-                _fill(table, self._restored[full])
+                self._fill(table, self._restored[full])
         return self._tables[full]
+
+    def _fill(self, table: KeyedTable, rows: pa.Table) -> None:
+        """Fills a table from a dump, or from rows that another table had."""
+        if SEQUENCE in rows.column_names:
+            table.load(rows)
+        elif REFERENCE in rows.column_names:
+            referred = self._tables[f"{self._owner}/{REFERRED}"]
+            attach_referring(table, rows, referred, referred.in_order(referred.live()))
+        else:
+            table.absorb(rows)
 
     def check_complete(self, *, may_lack_all: bool) -> None:
         """Raises ServiceError if the operator keeps other tables than were restored for it: rows
@@ -94,14 +105,6 @@ class NodeContext:
         """Removes the tables of a node that goes."""
         for name in self._names:
             self._tables.pop(name, None)
-
-
-def _fill(table: KeyedTable, rows: pa.Table) -> None:
-    """Fills a table from a dump, or from rows that another table had."""
-    if SEQUENCE in rows.column_names:
-        table.load(rows)
-    else:
-        table.absorb(rows)
 
 
 def local_name(name: str) -> str:
