@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from parser.types import Column
+from parser.types import Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, never
@@ -76,6 +77,11 @@ class LookupJoin(_AsOf):
 
     def reads(self, outputs: Names, port: int) -> Names:
         return super().reads(outputs, port) | (frozenset(self.primary_key) if port else frozenset())
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        """None where it keeps what it has emitted for changes of the left side, without a match,
+        too: such rows lack the number of the right side."""
+        return None if self.left.changes and self.kind.keeps(0) else super().with_member(numbers)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

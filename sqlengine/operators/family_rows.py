@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from planner.graph.chunked import Chunked
@@ -12,7 +10,7 @@ from planner.graph.family_search import EVERY_ROW
 from rules.ruleset import RuleSet
 from sqlengine.batch import Batch
 from sqlengine.operators.base import Output
-from sqlengine.operators.rules import CompiledRules, Index, RulesOperator, with_numbers
+from sqlengine.operators.rules import CompiledRules, RulesOperator, with_numbers
 
 
 class FamilyRowsOperator(RulesOperator):
@@ -23,10 +21,7 @@ class FamilyRowsOperator(RulesOperator):
         ((self._port, self._name),) = plan.numbers.items()
         self._members = np.array([number for _, number in plan.members[EVERY_ROW]], np.int64)
 
-    def _match(self, batch: Batch, output: Output) -> dict[str, Index]:
-        return {EVERY_ROW: np.arange(batch.num_rows)}
-
-    def _of_members(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
+    def process(self, port: int, batch: Batch) -> Output:
         count, members = batch.num_rows, self._members
         self.passed[EVERY_ROW] += count
         rows, numbers = np.repeat(np.arange(count), len(members)), np.tile(members, count)

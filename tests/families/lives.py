@@ -17,7 +17,7 @@ from sqlengine.engine import Engine
 from tests.engine.by_hand import die, step
 
 TABLES = """
-CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), at AS PROCTIME(), WATERMARK FOR ts AS ts)
+CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), come AS PROCTIME(), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
 CREATE TABLE owners (host STRING, owner BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'topic', 'topic' = 'owners', 'format' = 'json');
@@ -85,7 +85,7 @@ JOINS = {
         ON a.host = o.host AND o.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND""",
     "look up": """INSERT INTO outs SELECT '{name}', a.host, o.owner + {least}
         FROM (SELECT * FROM events WHERE {where}) AS a
-        LEFT JOIN owners FOR SYSTEM_TIME AS OF a.at AS o ON a.host = o.host""",
+        LEFT JOIN owners FOR SYSTEM_TIME AS OF a.come AS o ON a.host = o.host""",
     "regular": """INSERT INTO totals SELECT '{name}', a.host, a.id * 10 + o.owner
         FROM (SELECT * FROM events WHERE {where}) AS a LEFT JOIN owners AS o ON a.host = o.host""",
 }

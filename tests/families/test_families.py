@@ -42,7 +42,7 @@ def lives() -> Iterator[ParameterSet]:
         yield pytest.param(SHAPES, seed, marks=pytest.mark.slow, id=f"all-{seed}")
 
 
-@pytest.mark.parametrize(("shapes", "seed"), lives())
+@pytest.mark.parametrize(("shapes", "seed"), list(lives()))
 def test_a_life_is_that_of_single_jobs(
     tmp_path: Path, shapes: Mapping[str, str], seed: int
 ) -> None:

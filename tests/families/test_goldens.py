@@ -42,8 +42,9 @@ def variant(sink: Sink, number: int) -> Sink:
         return replace(call, args=tuple(map(moved, call.args)))
 
     def moved(e: Scalar) -> Scalar:
-        is_number = isinstance(e, Literal) and type(e.value) is int and e.type.is_integer
-        return replace(e, value=e.value + ADDED[number]) if is_number else e
+        if isinstance(e, Literal) and type(e.value) is int and e.type.is_integer:
+            return replace(e, value=e.value + ADDED[number])
+        return e
 
     def rule(node: LogicalPlan) -> LogicalPlan:
         if isinstance(node, Filter):
@@ -73,7 +74,7 @@ class FiveJobs(EmbeddedRunner):
 
         def take(batch: Batch) -> None:
             for op, row in rows_of(batch):
-                rows.setdefault(row.pop(), []).append((op, row))
+                rows.setdefault(int(str(row.pop())), []).append((op, row))
 
         graph = Graph()
         for number in range(len(ADDED)):

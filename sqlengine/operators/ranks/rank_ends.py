@@ -32,7 +32,8 @@ class RankEnds:
     def of(self, batch: Batch) -> IntArray:
         """Returns the last wanted rank of each row's partition."""
         if self._node.end_by is not None:
-            return batch.column(self._node.end_by).to_numpy()
+            given: IntArray = batch.column(self._node.end_by).to_numpy()
+            return given
         if self._node.end_column is None:
             return np.full(batch.num_rows, self._node.end)
         slots, is_new = self._table.slots_for(
