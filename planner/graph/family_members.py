@@ -108,15 +108,13 @@ class Member:
     begins with an operation with state, to the rules of the `tail`, those of the node `behind` if
     there is one. `states`: the nodes with state among the chain; `number`: the same wherever the
     first of them is; `shape`: of all members of one family. `parameters`: the literals of each
-    input, which are columns of its rows in `plans`, the operations in front of the second state by
-    node."""
+    input that are columns of its rows in a family."""
 
     number: int
     shape: str
     entries: tuple[Entry, ...]
     chain: tuple[PhysicalNode, ...]
     parameters: tuple[tuple[Literal, ...], ...]
-    plans: Mapping[str, LogicalPlan]
     tail: Mapping[str, PlannedRule]
     behind: PhysicalNode | None = None
 

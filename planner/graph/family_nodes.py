@@ -9,7 +9,12 @@ from dataclasses import dataclass, field, replace
 from parser.types import Schema
 from planner.graph.chunked import Chunked
 from planner.graph.family_members import Member, member_columns, numbers_of, operation_of
-from planner.graph.family_parameters import WithParameters, columns_for, parameters_read
+from planner.graph.family_parameters import (
+    WithParameters,
+    columns_for,
+    parameters_read,
+    without_parameters,
+)
 from planner.graph.family_search import EVERY_ROW
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import RulesPlan, Target
@@ -47,8 +52,10 @@ def state_node(family: str, nth: int) -> str:
 
 
 def nth_state(node: str) -> int:
-    """Returns which of its family's states a node has, by its name."""
-    return int(node.rpartition(":state")[2])
+    """Returns which of its family's states a node has, by its name; others than these are names
+    of families with one."""
+    number = node.rpartition(":state")[2]
+    return int(number) if number.isdigit() else 0
 
 
 def family_of(name: str, members: list[Member]) -> Family:
@@ -79,6 +86,7 @@ class _Builder:
         self._family = family
         self._members = list(family.members.values())
         self._oldest = self._members[0]
+        self._plans, _ = without_parameters(self._oldest.entries, self._oldest.chain[0])
         self._jobs = frozenset[str]().union(*(m.jobs for m in self._members))
         inputs = [self._add_input(port) for port in range(len(self._oldest.entries))]
         self._add_chain(inputs)
@@ -97,8 +105,8 @@ class _Builder:
         if entry.rule == EVERY_ROW:
             target = first_node(self._family.id, oldest, port)
             self._add_rows(self._plan.nodes[entry.head], port, Edge(*target))
-        plans = [oldest.plans[node.id] for node in entry.nodes]
-        wanted = parameters_read(oldest.plans[oldest.chain[0].id])
+        plans = [self._plans[node.id] for node in entry.nodes]
+        wanted = parameters_read(self._plans[oldest.chain[0].id])
         if oldest.parameters[port]:
             source = self._add_parameters(source, port, names.pop(0), targets.pop(0))
         for place, node in enumerate(entry.nodes):
@@ -125,7 +133,7 @@ class _Builder:
     ) -> LogicalPlan:
         """Adds the operation of a member for all of them; `columns`: what rows of each input have
         besides those that the operation knows, and that go on."""
-        single = self._oldest.plans.get(node.id, operation_of(node))
+        single = self._plans.get(node.id, operation_of(node))
         plan = single.with_inputs(sources).with_member(columns)
         assert plan is not None, f"{name} cannot be that of several jobs"
         wanted = {*node.columns, *member_columns(plan.schema.names)}

@@ -13,7 +13,8 @@ from functools import cached_property, partial
 from typing import Final, TypeAlias
 
 from parser.types import BIGINT, Column, Schema
-from planner.graph.family_members import member_columns, parameter_name
+from planner.graph.family_members import Entry, member_columns, operation_of, parameter_name
+from planner.graph.physical import PhysicalNode
 from planner.logical import BinaryJoin, LogicalPlan, MatchRecognize, Project, Rank
 from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity
 from planner.logical.node import (
@@ -54,7 +55,21 @@ def without_literals(expression: Scalar, name: Name, found: list[Literal]) -> Sc
     return visit(expression)
 
 
-def parametrized(plan: LogicalPlan, port: int, found: list[Literal]) -> LogicalPlan:
+def without_parameters(
+    entries: Sequence[Entry], state: PhysicalNode
+) -> tuple[dict[str, LogicalPlan], tuple[tuple[Literal, ...], ...]]:
+    """Returns a member's operations up to the first one with `state`, by node, with columns in the
+    place of literals; and the literals of each input."""
+    plans: dict[str, LogicalPlan] = {}
+    found: list[list[Literal]] = [[] for _ in entries]
+    for port, entry in enumerate(entries):
+        for node in entry.nodes:
+            plans[node.id] = _parametrized(operation_of(node), port, found[port])
+    plans[state.id] = _parametrized(operation_of(state), 0, found[0])
+    return plans, tuple(map(tuple, found))
+
+
+def _parametrized(plan: LogicalPlan, port: int, found: list[Literal]) -> LogicalPlan:
     """Returns an operation with columns of the rows of a member's input `port` in the place of
     literals, which are added to `found`."""
     name = partial(parameter_name, port)

@@ -16,12 +16,12 @@ from planner.graph.family_members import (
     numbers_of,
     operation_of,
 )
-from planner.graph.family_parameters import parametrized
+from planner.graph.family_parameters import without_parameters
 from planner.graph.physical import PhysicalNode, PhysicalPlan, route_to, rules_id
 from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.logical import Filter, LogicalPlan, Project, Sink
 from planner.rewrite import nodes, references
-from planner.scalar import Literal, digest_of
+from planner.scalar import digest_of
 
 # Fewer members than these run as they are.
 LEAST: Final = 2
@@ -66,10 +66,10 @@ class MemberSearch:
             if node is None or not _may_follow(chain[-1], node):
                 return None
             chain.append(node)
-        plans, parameters = _parametrized(entries, state)
+        plans, parameters = without_parameters(entries, state)
         shape = _shape(entries, chain, plans)
         number = number_of(state.id)
-        return Member(number, shape, entries, tuple(chain), parameters, plans, *tail)
+        return Member(number, shape, entries, tuple(chain), parameters, *tail)
 
     def _entry(self, state: PhysicalNode, port: int) -> Entry | None:
         """Returns how rows come to an input; None if other state is on their way."""
@@ -96,20 +96,6 @@ def alike(search: MemberSearch) -> Iterator[tuple[str, list[Member]]]:
         if len(members) >= LEAST and len(numbers) == len(members):
             members.sort(key=lambda m: (m.chain[0].rank, m.chain[0].id))
             yield FAMILY + shape, members
-
-
-def _parametrized(
-    entries: tuple[Entry, ...], state: PhysicalNode
-) -> tuple[dict[str, LogicalPlan], tuple[tuple[Literal, ...], ...]]:
-    """Returns the operations up to the first one with state, with columns in the place of literals,
-    and the literals of each input."""
-    plans: dict[str, LogicalPlan] = {}
-    found: list[list[Literal]] = [[] for _ in entries]
-    for port, entry in enumerate(entries):
-        for node in entry.nodes:
-            plans[node.id] = parametrized(operation_of(node), port, found[port])
-    plans[state.id] = parametrized(operation_of(state), 0, found[0])
-    return plans, tuple(map(tuple, found))
 
 
 def _shape(

@@ -185,6 +185,19 @@ class Life:
         return sum(len(g.executor.run.member_of) for g in self.engine.graphs.by_name.values())
 
     @property
+    def state(self) -> dict[str, object]:
+        """The rows of each table of operations with state, and what waits in them, by operation."""
+        found: dict[str, object] = {}
+        for graph in self.engine.graphs.by_name.values():
+            executor = graph.executor
+            waiting = executor.waiting()
+            for node in graph.runner.graph.nodes:
+                sizes = executor.sizes_of(node) if executor.runs(node) else {}
+                rows = {name: number for name, (number, _) in sizes.items()}
+                found[node] = rows, waiting.get(node)
+        return found
+
+    @property
     def late(self) -> Counter[str]:
         late: Counter[str] = Counter()
         for graph in self.engine.graphs.by_name.values():

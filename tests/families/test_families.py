@@ -52,6 +52,7 @@ def test_a_life_is_that_of_single_jobs(
         assert together.do(action) == alone.do(action), text
         assert together.written() == alone.written(), text
         assert together.late == alone.late, text
+        assert together.state == alone.state, text
         most = max(most, together.together)
     assert most > 1
     assert not alone.together

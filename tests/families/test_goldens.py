@@ -30,7 +30,13 @@ ADDED = (0, 1, -1, 2, 5)
 JOB = Column("job", BIGINT.with_nullable(False))
 SCRIPTS = [s for s in scripts() if s.mode == "streaming"]
 # Scripts of the quick suite.
-SAMPLE = {"ranks/dedup", "windows/combined", "joins/temporal", "match/around"}
+SAMPLE = {
+    "aggregates/distinct_null",
+    "joins/two_time_pairs",
+    "match/after_ranks",
+    "ranks/zeros",
+    "windows/self_joined",
+}
 
 
 def variant(sink: Sink, number: int) -> Sink:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.family_nodes import Family
 from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.rules import RulesOperator
 
@@ -94,7 +95,7 @@ class RowCounts:
         rows: Counter[str] = Counter()
         for port, name in enumerate(family.heads):
             head = self._running.get(name)
-            if head is not None and isinstance(head.operator, RulesOperator):
+            if head is not None and isinstance(head.operator, RulesOperator | FamilyRowsOperator):
                 passed = dict(head.operator.passed)
                 for member in family.members.values():
                     number = passed.get(member.entries[port].rule, 0)

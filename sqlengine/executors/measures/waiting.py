@@ -27,7 +27,7 @@ from planner.logical import (
     WindowRank,
     windows_below,
 )
-from sqlengine.state.columns import IntArray
+from sqlengine.state.columns import BoolArray, IntArray
 from sqlengine.state.table import KeyedTable
 
 # Rows that wait for nothing have a time far behind all real ones, or none.
@@ -71,12 +71,14 @@ def waiting_of_members(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> 
     for table, column in _timers(node.plan, tables):
         if column not in table.columns:
             continue
-        slots = _waiting_slots(node.plan, table, column)
+        slots = _waiting_slots(table, column)
         times = table.columns[column].astype(np.int64)[slots]
         (of_member, *_) = number_columns(table.keys.names)
-        numbers, which, counts = np.unique(
-            table.columns[of_member].view(np.int64)[slots], return_inverse=True, return_counts=True
+        numbers, which = np.unique(
+            table.columns[of_member].view(np.int64)[slots], return_inverse=True
         )
+        counts = np.zeros(len(numbers), np.int64)
+        np.add.at(counts, which, ~_met(node.plan, table, slots))
         first = np.full(len(numbers), _NEVER)
         np.minimum.at(first, which, times)
         windows = column == _FIRES
@@ -87,16 +89,22 @@ def waiting_of_members(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> 
     return found
 
 
-def _waiting_slots(plan: LogicalPlan, table: KeyedTable, column: str) -> IntArray:
+def _waiting_slots(table: KeyedTable, column: str) -> IntArray:
     """Returns the slots of the rows of a table that wait."""
     slots = table.live()
     waits = table.columns[column].astype(np.int64)[slots] < _NEVER
     if f"{column}?" in table.columns:
         waits &= table.columns[f"{column}?"][slots].astype(np.bool_)
-    if isinstance(plan, IntervalJoin):
-        waits &= ~table.columns["#met"][slots].astype(np.bool_)
     found: IntArray = slots[waits]
     return found
+
+
+def _met(plan: LogicalPlan, table: KeyedTable, slots: IntArray) -> BoolArray:
+    """Returns which rows of a join have found a match, and wait for nothing."""
+    if not isinstance(plan, IntervalJoin):
+        return np.zeros(len(slots), np.bool_)
+    met: BoolArray = table.columns["#met"][slots].astype(np.bool_)
+    return met
 
 
 def _timers(
@@ -137,7 +145,7 @@ def _named(
 def _number(plan: LogicalPlan, table: KeyedTable, column: str) -> int:
     """Returns how many rows of the table wait."""
     if isinstance(plan, IntervalJoin):  # those that found a match wait for nothing
-        return int(np.count_nonzero(~table.columns["#met"][table.live()].astype(np.bool_)))
+        return int(np.count_nonzero(~_met(plan, table, table.live())))
     if not isinstance(plan, Rank | EmittingAggregate):
         return len(table)
     times = table.array(column, table.live())

@@ -79,6 +79,8 @@ class MemberShares:
 
     def _of(self, tables: Tables, name: str, number: int) -> tuple[int, int]:
         table = tables[name]
+        if not _has_keys(table):
+            return len(table), table.bytes
         known = self._known.get(table)
         if known is None or known[0] != table.version:
             own = _numbers(tables, name, table.live())
