@@ -31,10 +31,10 @@ WINDOWS = {
     "tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
         FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
-    "hop": """INSERT INTO outs SELECT '{name}', host, MAX(id) - {least}
+    "hop": """INSERT INTO outs SELECT '{name}', host, MAX(id * {more}) - {least}
         FROM TABLE(HOP(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '2' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host""",
-    "fails": """INSERT INTO outs SELECT '{name}', host, SUM(10 / (id % 4))
+    "fails": """INSERT INTO outs SELECT '{name}', host, SUM({more} / (id % 4))
         FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '2' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host HAVING 100 / (COUNT(*) - 1) > {least}""",
     "session": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least} FROM events
@@ -61,7 +61,7 @@ RANKS = {
         SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY ts DESC) AS nth FROM events WHERE {where}) WHERE nth = 1""",
     "top": """INSERT INTO totals SELECT '{name}', host, id * 10 + nth FROM (
         SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY id DESC) AS nth FROM events WHERE {where})
-        WHERE nth <= 2 AND id > {least}""",
+        WHERE nth <= {more} AND id > {least}""",
 }
 EVERY = {
     "every tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
@@ -76,10 +76,10 @@ EVERY = {
 JOINS = {
     "near": """INSERT INTO outs SELECT '{name}', a.host, a.id * 20 + b.id + {least}
         FROM (SELECT * FROM events WHERE {where}) AS a JOIN events AS b
-        ON a.host = b.host AND b.ts BETWEEN a.ts - INTERVAL '0.5' SECOND AND a.ts""",
+        ON a.host = b.host AND b.ts BETWEEN a.ts - INTERVAL '0.5' SECOND AND a.ts AND a.id * {more} > b.id""",
     "outer": """INSERT INTO outs SELECT '{name}', a.host, COALESCE(b.id, -1) + {least}
         FROM (SELECT * FROM events WHERE {where}) AS a LEFT JOIN (SELECT * FROM events WHERE id > {least}) AS b
-        ON a.host = b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '0.5' SECOND AND a.id < b.id""",
+        ON a.host = b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '0.5' SECOND AND a.id < b.id + {least}""",
     "tables": """INSERT INTO outs SELECT '{name}', a.host, o.owner + {least}
         FROM (SELECT * FROM events WHERE {where}) AS a JOIN owners AS o
         ON a.host = o.host AND o.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND""",
@@ -103,7 +103,7 @@ CHAINS = {
         ON a.host = o.host GROUP BY a.host)""",
     "pattern": """INSERT INTO outs SELECT '{name}', host, a * 20 + b + {least}
         FROM (SELECT host, id, ts FROM events WHERE {where}) MATCH_RECOGNIZE (PARTITION BY host ORDER BY ts
-        MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.id > A.id)""",
+        MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.id * {more} > A.id + 1)""",
 }
 SHAPES = WINDOWS | CHANGES | RANKS | EVERY | JOINS | CHAINS
 WHERE = ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
@@ -278,7 +278,8 @@ class Script:
         where = self._chance.choice(WHERE).format(self._chance.randrange(3))
         late = LATE if self._chance.random() < 0.3 else ""
         shape = self._shapes[self._jobs[name]]
-        return late + shape.format(name=name, where=where, least=self._chance.randrange(4))
+        least = self._chance.randrange(4)
+        return late + shape.format(name=name, where=where, least=least, more=least + 2)
 
 
 def actions(seed: int, shapes: Mapping[str, str], count: int) -> list[tuple[str, Action]]:

@@ -24,19 +24,14 @@ SUM = """INSERT INTO outs SELECT '{name}', host, SUM(CASE WHEN id > 3 THEN id * 
 TOGETHER = [
     *((text, text) for text in SHAPES.values()),
     (SUM, SUM.replace("> 3", "> 4").replace("* 2", "* 5")),
-    (TOP, TOP.replace("<= 2", "<= 7")),
-    (PATTERN.replace("A.id)", "A.id + 1)"), PATTERN.replace("A.id)", "A.id + 3)")),
-    (
-        JOIN + " AND a.id + b.id > 3 AND a.id - b.id < 9",
-        JOIN + " AND a.id + b.id > 5 AND a.id - b.id < 2",
-    ),
+    (TOP, TOP.replace("{more}", "9")),
 ]
 APART = [
     (TUMBLE, TUMBLE.replace("'1' SECOND", "'2' SECOND")),
     (TUMBLE, TUMBLE.replace("MAX", "MIN").replace("window_end, host", "window_end, host, id")),
     (TUMBLE, TUMBLE.replace("WHERE {where}", "")),
     (SUM, SUM.replace("ELSE 0", "ELSE 1")),
-    (TOP, TOP.replace("<= 2", "= 1")),
+    (TOP, TOP.replace("<= {more}", "= 1")),
     (TOP, TOP.replace("id DESC", "id")),
     (JOIN, JOIN.replace("'0.5' SECOND", "'0.6' SECOND")),
     (JOIN, JOIN.replace(" JOIN ", " LEFT JOIN ")),
@@ -67,7 +62,9 @@ def together(*texts: str) -> int:
     """Returns how many operations with state of these jobs run in families."""
     graph, known = Graph(), catalog()
     for number, text in enumerate(texts):
-        sql = text.format(name=f"j{number}", where=f"id % 3 = {number}", least=number)
+        sql = text.format(
+            name=f"j{number}", where=f"id % 3 = {number}", least=number, more=number + 2
+        )
         (statement,) = parse(sql)
         assert isinstance(statement, Insert)
         graph = merge(graph, {f"j{number}": [optimized(statement, known, job=f"j{number}")]})

@@ -48,7 +48,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.submit("tables", TABLES)
     for n in range(JOBS):
         where = f"host = 'h{n}'"
-        engine.submit(f"j{n}", SHAPES["tumble"].format(name=f"j{n}", where=where, least=0))
+        engine.submit(f"j{n}", SHAPES["tumble"].format(name=f"j{n}", where=where, least=0, more=2))
     engine.start()
     yield engine
     engine.close()
