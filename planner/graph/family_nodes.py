@@ -166,8 +166,9 @@ class _Builder:
         columns = columns_for(port, self._oldest.parameters[port])
         values = {m.number: m.parameters[port] for m in self._members}
         plan = WithParameters(source, number, columns, values)
-        entry = self._oldest.entries[port]
-        rank = (entry.nodes or self._oldest.chain)[0].rank - 1
+        # Before all that is behind the same node, as if the rows came from there.
+        head = self._plan.nodes[self._oldest.entries[port].head]
+        rank = head.rank + (2 if self._oldest.entries[port].rule == EVERY_ROW else 1)
         self._append(name, plan, plan.schema.names, {0: (target,)}, rank)
         return plan
 

@@ -13,11 +13,12 @@ from planner.graph.families import FamilyPlan, with_families
 from planner.graph.family_members import FAMILY
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.graph.scan_filters import scan_filters
-from planner.logical import Scan
+from planner.logical import LogicalPlan, Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.dataflow.births import begin_with_watermarks
 from sqlengine.executors.dataflow.firing import Firing
 from sqlengine.executors.dataflow.flow import Flow, SinkWrite
 from sqlengine.executors.dataflow.running_node import RunningNode
@@ -37,6 +38,7 @@ from sqlengine.operators.base import (
     Output,
     StateSuccessor,
 )
+from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import KeyedTable
 
 # The counter of parts of files that were not read.
@@ -227,6 +229,9 @@ class EmbeddedExecutor:
         self._open(operator, node.id, context)
         if node.id in state.created_at_version:
             context.check_complete(may_lack_all=split)
+        ports = context.begun.get(WATERMARKS)
+        if ports is not None and isinstance(node.plan, LogicalPlan):
+            begin_with_watermarks(node.plan, ports, self.running.values())
         return RunningNode(node, operator, context)
 
     def _replace(self, current: RunningNode, new: Operator) -> Operator:

@@ -25,7 +25,7 @@ class NodeContext:
     A table's full name is `node@version/name`, with the graph version that created the node: a node
     that is removed and added again finds nothing of its former tables. `tables` are all tables of
     the graph by full name, `restored` rows to fill new ones from, `inherited` tables of another
-    node that this one takes over, by the operator's names."""
+    node that this one takes over, by the operator's names. `begun`: tables that began empty."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class NodeContext:
         self.check_step = check_step
         self.charge = charge
         self.stateful = False
+        self.begun: dict[str, KeyedTable] = {}
         self._owner = f"{node}@{created_at_version}"
         self._tables = tables
         self._names: list[str] = []
@@ -62,6 +63,8 @@ class NodeContext:
             self._names.append(full)
             if full in self._restored:
                 self._fill(table, self._restored[full])
+            elif not len(table):
+                self.begun[name] = table
         return self._tables[full]
 
     def _fill(self, table: KeyedTable, rows: pa.Table) -> None:
