@@ -221,6 +221,16 @@ class RowsTable:
             slots += [slot] * int(counts[slot])
         return slots[:count]
 
+    def firsts(self, groups: IntArray) -> IntArray:
+        """Returns the slot of the first row of each key, -1 where it has none; see `first`."""
+        members = map(self._members.__getitem__, groups.tolist())
+        slots = np.fromiter((m[0] if m else -1 for m in members), np.int64, len(groups))
+        if not self._numbered:  # some may be retracted, and not dropped yet
+            gone = (slots >= 0) & (self.table.columns[COUNT][slots] == 0)
+            for place in np.flatnonzero(gone).tolist():
+                slots[place] = next(iter(self.first(int(groups[place]), 1)), -1)
+        return slots
+
     def last_until(self, group: int, value: int) -> int | None:
         """Returns the greatest value of the order column among a key's rows that is at most
         `value`; None if there is none."""
