@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import resource
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from benchmarks.families import KINDS, TABLES
+from benchmarks.families_live import records_of
 from benchmarks.paced import Feeder, Pace, serving
 from benchmarks.page import Section, Table
 
@@ -96,23 +96,8 @@ def _measure(jobs: int) -> Carried:
     texts = {"tables": TABLES} | {
         f"r{i}": _TEXTS[i % len(_TEXTS)].format(i=i, least=30 + i % 40) for i in range(jobs)
     }
-    chance = random.Random(1)
-
-    def records(first: int, end: int) -> list[bytes]:
-        return [
-            json.dumps(
-                {
-                    "device": f"d{chance.randrange(50)}",
-                    "metric": f"m{chance.randrange(jobs)}",
-                    "v": chance.random() * 100,
-                    "ts": f"2024-01-01 {n // 3_600_000 % 24:02}:{n // 60_000 % 60:02}:{n // 1_000 % 60:02}.{n % 1_000:03}",
-                }
-            ).encode()
-            for n in range(first, end)
-        ]
-
     with serving(texts, ("metrics",)) as engine:
-        feeder = Feeder(engine, "metrics", records)
+        feeder = Feeder(engine, "metrics", records_of(jobs))
         feeder.load(PACE)
         load = feeder.load(PACE)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
