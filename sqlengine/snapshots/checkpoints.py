@@ -22,7 +22,7 @@ from sqlengine.system.format_numbers import check_number
 POSITION_FORMAT = 3
 # The version of the layouts of operators' tables: raised by one with every change of a layout
 # (`tests/state/test_layouts.py` fails then).
-LAYOUT = 7
+LAYOUT = 6
 
 
 class CheckpointMetadata(msgspec.Struct, frozen=True):

@@ -79,9 +79,9 @@ class Accumulators:
         for argument, calls in self._sharing.items():
             kind = self.calls[calls[0]].argument_type
             assert kind is not None
-            self._distinct[argument] = DistinctValues(
-                context, f"distinct {calls[0]}", self._table, kind, len(calls)
-            )
+            # The calls are in the name: those of other calls are another table.
+            name = " ".join(["distinct", *map(str, calls)])
+            self._distinct[argument] = DistinctValues(context, name, self._table, kind, len(calls))
 
     def change(
         self, batch: Batch, slots: IntArray, retracts: BoolArray | None, output: Output

@@ -52,7 +52,7 @@ class DistinctValues:
     ) -> None:
         self._groups = groups
         columns = Schema((Column(_GROUP, _NUMBER), Column(_VALUE, argument.plain)))
-        self._counts = [f"{_COUNT} {n}" for n in range(calls)]
+        self._counts = [f"{_COUNT} {n}" if n else _COUNT for n in range(calls)]
         counts = Schema(tuple(Column(name, _NUMBER) for name in self._counts))
         self._table: KeyedTable = context.table(name, columns, counts, ())
 
