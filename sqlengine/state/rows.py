@@ -39,8 +39,7 @@ _FEW = 16
 
 
 class _Rank(Protocol):
-    """What the rows of a key are sorted by: the value of a column, then the number of their
-    arrival."""
+    """The rank of a row: the value that rows are sorted by, then the number of its arrival."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -396,8 +395,9 @@ class RowsTable:
         keys = self._order_by.keys(
             [self._array(n, slots) for n in self._order_by.columns], len(slots)
         )
-        arrivals = self.table.arrivals[slots].astype(">u8")
-        encoded = (~arrivals if self._order_by.latest_first else arrivals).tobytes()
+        arrivals = self.table.arrivals[slots].astype(np.uint64)
+        arrivals = ~arrivals if self._order_by.latest_first else arrivals
+        encoded = arrivals.astype(">u8").tobytes()
         size = _ARRIVAL_BYTES
         return (key + encoded[n * size : (n + 1) * size] for n, key in enumerate(keys))
 
