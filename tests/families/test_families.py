@@ -33,22 +33,22 @@ QUICK = {"windows": 1, "changes": 3, "ranks": 1, "every": 1, "joins": 1, "chains
 
 
 def lives() -> Iterator[ParameterSet]:
-    """Lives with jobs of one kind, and with jobs of all."""
+    """Lives with jobs of one kind, and with jobs of all: the seed, and how much happens."""
     for kind, shapes in KINDS.items():
-        yield pytest.param(shapes, QUICK[kind], id=f"{kind}-{QUICK[kind]}")
+        yield pytest.param(shapes, QUICK[kind], 12, id=f"{kind}-{QUICK[kind]}")
         for seed in range(4, 14):
-            yield pytest.param(shapes, seed, marks=pytest.mark.slow, id=f"{kind}-{seed}")
+            yield pytest.param(shapes, seed, 40, marks=pytest.mark.slow, id=f"{kind}-{seed}")
     for seed in range(20, 50):
-        yield pytest.param(SHAPES, seed, marks=pytest.mark.slow, id=f"all-{seed}")
+        yield pytest.param(SHAPES, seed, 40, marks=pytest.mark.slow, id=f"all-{seed}")
 
 
-@pytest.mark.parametrize(("shapes", "seed"), list(lives()))
+@pytest.mark.parametrize(("shapes", "seed", "count"), list(lives()))
 def test_a_life_is_that_of_single_jobs(
-    tmp_path: Path, shapes: Mapping[str, str], seed: int
+    tmp_path: Path, shapes: Mapping[str, str], seed: int, count: int
 ) -> None:
     together, alone = Life(tmp_path / "together", True), Life(tmp_path / "alone", False)
     most = 0
-    for text, action in actions(seed, shapes, 40):
+    for text, action in actions(seed, shapes, count):
         assert together.do(action) == alone.do(action), text
         assert together.written() == alone.written(), text
         assert together.late == alone.late, text

@@ -32,7 +32,7 @@ SCRIPTS = [s for s in scripts() if s.mode == "streaming"]
 # Scripts of the quick suite.
 SAMPLE = {
     "aggregates/distinct_null",
-    "joins/two_time_pairs",
+    "joins/after_ranks",
     "match/after_ranks",
     "ranks/zeros",
     "windows/self_joined",

@@ -172,7 +172,8 @@ class UpdatingRankOperator(TopNOperator):
             key = single.get(group)
             # As in Flink a single row is emitted even if it equals the row that it replaces.
             stays = key is not None and key in old and key in new
-            found = _changes(part, updated | {(old[key], new[key])} if stays else updated)
+            alone = {(old[key], new[key])} if key is not None and stays else set()
+            found = _changes(part, updated | alone)
             if key is not None and self._node.by_rank:
                 found = _in_flink_order(found, old, new, key)
             changes += found
