@@ -8,7 +8,7 @@ from functools import cached_property
 from planner.graph.family_members import MemberRows
 from planner.graph.family_parameters import WithParameters
 from planner.graph.physical import PhysicalNode
-from planner.logical import Filter, LogicalPlan
+from planner.logical import BinaryJoin, Filter, LogicalPlan
 from sqlengine.executors.containment import PortBatch
 from sqlengine.executors.node_state.node_context import NodeContext
 from sqlengine.operators.base import Operator
@@ -23,16 +23,17 @@ class RunningNode:
     context: NodeContext
 
     def in_turn(self, inputs: list[PortBatch]) -> list[PortBatch]:
-        """Returns the parts of one source batch in the order in which an operation over two inputs
-        gets them where nothing below it is shared with older jobs."""
-        if len(inputs) == 2 and inputs[0][0] != inputs[1][0]:
+        """Returns the parts of one source batch in the order in which a join gets them where
+        nothing below it is shared with older jobs: what late rows find depends on it."""
+        if len(inputs) == 2 and inputs[0][0] != inputs[1][0] and self._first_port is not None:
             return sorted(inputs, key=lambda part: part[0] != self._first_port)
         return inputs
 
     @cached_property
-    def _first_port(self) -> int:
+    def _first_port(self) -> int | None:
         plan = self.node.plan
-        assert isinstance(plan, LogicalPlan)
+        if not isinstance(plan, BinaryJoin):
+            return None
         ranks: dict[str, int] = {}
         comes = [_producer(_own(source), ranks) for source in plan.inputs]
         return comes.index(min(comes))
