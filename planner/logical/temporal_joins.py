@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from parser.types import Column
 from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.endpoints import MappedScan
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, never
 
@@ -76,6 +77,10 @@ class LookupJoin(_AsOf):
 
     def reads(self, outputs: Names, port: int) -> Names:
         return super().reads(outputs, port) | (frozenset(self.primary_key) if port else frozenset())
+
+    def exchange(self, port: int) -> tuple[str, ...]:
+        """A file that is mapped is whole in every process: its version belongs to no key."""
+        return () if isinstance(self.right, MappedScan) else self.keys(port)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

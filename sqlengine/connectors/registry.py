@@ -13,7 +13,7 @@ from typing import Final
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
 from planner.analysis.deliver import cannot_be_written
-from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
+from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
 from sqlengine.batch import Batch
@@ -177,23 +177,26 @@ def _open_source(table: Table, environment: Environment) -> Source:
 
 
 def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
-    """Opens the source of a scan behind the boundary: its partitions only, or as a cache that is
-    reloaded. SqlError, whatever the connector raises; StillOpening after a moment unless
-    `patient`."""
+    """Opens the source of a scan behind the boundary: its partitions only. SqlError, whatever the
+    connector raises; StillOpening after a moment unless `patient`."""
     connector = connector_of(scan.table)
-    work = partial(_open_scan, scan, connector, environment)
+    work = partial(open_directly, scan, environment)
     return opened_source(scan, connector, environment, work, patient=patient)
 
 
-def _open_scan(scan: Scan, connector: Connector, environment: Environment) -> Source:
-    source = connector.capabilities.source
-    if scan.reloaded and source is not None and source.lookup is Lookup.RELOADED:
-        validate(scan.table)
-        return with_secrets(connector.lookup_source, connector, scan.table, environment)
+def open_directly(scan: Scan, environment: Environment) -> Source:
+    """Opens the source of a scan in this thread, without a boundary."""
     opened = _open_source(scan.table, environment)
     if scan.where is not None:
         opened.apply_partitions(scan.where)
     return opened
+
+
+def content_stamp(table: Table, environment: Environment) -> str | None:
+    """Returns what tells two states of a table apart, as its connector says; None where only its
+    rows do. SqlError and OSError where the table is not there."""
+    connector = connector_of(table)
+    return with_secrets(connector.content_stamp, connector, table, environment)
 
 
 def missing_topic(table: Table, environment: Environment, *, writes: bool) -> NewTopic | None:

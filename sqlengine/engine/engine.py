@@ -139,7 +139,12 @@ class Engine:
             config,
             machine,
             self.broker,
-            OperatorFactory(machine.rules(config), any_times=True, families=config.families),
+            OperatorFactory(
+                machine.rules(config),
+                any_times=True,
+                families=config.families,
+                dimensions=config.dimensions,
+            ),
             open_stores(self.broker, config, machine),
             self._registry.fails_on_error,
             self._failures.report,

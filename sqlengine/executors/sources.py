@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import Column, Schema
-from planner.logical import Scan
+from planner.logical import MappedScan, Scan
 from sqlengine.batch import Batch, empty, log_of
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.boundary.source import WalledSource
@@ -42,7 +42,8 @@ class RunningSource:
     def __post_init__(self) -> None:
         self.full_cache = self.source.full_cache
         in_value = value_metadata(self.scan.table)
-        self._keys = tuple(m for m in self.scan.table.metadata if m not in in_value)
+        columns = () if isinstance(self.scan, MappedScan) else self.scan.table.metadata
+        self._keys = tuple(m for m in columns if m not in in_value)
         self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
 
     def begin(self, given: Mapping[str, int] = DEFAULT_STARTS) -> dict[str, int]:

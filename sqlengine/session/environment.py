@@ -45,7 +45,7 @@ def open_runner(
         return
     broker = EmbeddedBroker(data, fsync="none", clock=system_clock)
     try:
-        name = f"script-{time.time_ns()}"
+        name, dimensions = f"script-{time.time_ns()}", data.resolve() / "dimensions"
         environment = Environment(
             broker,
             system_clock,
@@ -53,10 +53,11 @@ def open_runner(
             memory=Memory(),
             openings=Openings(command="sql run"),
             files=files,
+            dimensions=dimensions,
         )
         yield EmbeddedRunner(
             environment,
-            OperatorFactory(),
+            OperatorFactory(dimensions=dimensions),
             rows_per_read,
             lambda: broker.wait_for_data(IDLE_S),
             dead_letters=set_aside,

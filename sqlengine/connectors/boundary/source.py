@@ -381,13 +381,17 @@ class WalledCache(FullCache):
         self._reloading: Call[bool] | None = None
         self.topic = topic
 
+    @property
+    def loaded(self) -> bool:  # type: ignore[override]
+        return self._cache.loaded
+
     def reload(self) -> bool:
         def work() -> bool:
             return answers.truth(self._cache.reload())
 
         calls = self._calls
-        if not calls.beside:
-            return calls.need("reload", work)
+        if not calls.beside or self._cache.quick:
+            return calls.guarded("reload", work) if calls.beside else calls.need("reload", work)
         if self._reloading is None:
             calls.require_sound()
             self._reloading = calls.begin("reload", work)
@@ -400,6 +404,9 @@ class WalledCache(FullCache):
             return False
         self._reloading = None
         return reloading.result()
+
+    def wait(self, seconds: float) -> bool:
+        return self._cache.wait(seconds)
 
     def lines_at(self, offset: int) -> pa.Array:
         return self._calls.need("lines_at", lambda: answers.lines(self._cache.lines_at(offset)))

@@ -1,0 +1,20 @@
+"""Opens the sources of scans: tables, and versions of tables that rows are looked up in."""
+
+from __future__ import annotations
+
+from planner.logical import MappedScan, Scan
+from sqlengine.connectors import registry
+from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.boundary.opening import opened_source
+from sqlengine.executors.dimensions.source import MappedSource
+
+
+def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
+    """Opens the source of a scan behind the boundary, as `registry.open_scan` does for a table."""
+    if not isinstance(scan, MappedScan):
+        return registry.open_scan(scan, environment, patient=patient)
+    registry.validate(scan.table)
+    connector = registry.connector_of(scan.table)
+    return opened_source(
+        scan, connector, environment, lambda: MappedSource(scan, environment), patient=patient
+    )
