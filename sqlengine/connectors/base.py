@@ -75,16 +75,36 @@ class Part(NamedTuple):
     bytes: int
 
 
+@dataclass(frozen=True)
+class CacheStatus:
+    """What a full cache has: `versions` that came since it was opened, and the rows of the last
+    one. `failures` to make one; `error`: why the last attempt failed, '' where it did not."""
+
+    rows: int = 0
+    versions: int = 0
+    failures: int = 0
+    error: str = ""
+
+
 class FullCache(ABC):
     """Rows of a lookup table kept as a whole and reloaded when they change.
 
     It is Flink's `FullCachingLookupProvider`. Each version is an offset of `topic`, which several
-    sources of a graph may share. `loaded`: there is a version; until then no row may be looked up.
-    `quick`: `reload` returns at once, since the work is done elsewhere. Graph thread only."""
+    sources of a graph may share. `quick`: `reload` returns at once, since the work is done
+    elsewhere. Graph thread only."""
 
     topic: str
-    loaded: bool = True
     quick: ClassVar[bool] = False
+
+    @property
+    def loaded(self) -> bool:
+        """True if there is a version; until then no row may be looked up."""
+        return True
+
+    @property
+    def status(self) -> CacheStatus:
+        """What the cache has. Any thread."""
+        return CacheStatus()
 
     @abstractmethod
     def reload(self) -> bool:

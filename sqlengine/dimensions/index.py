@@ -2,7 +2,7 @@
 
 Entries of 8 bytes, 32 bits of the hash and the number of a row, are sorted by the hash; a directory
 over the high bits of the hash says where those of each value begin. So a key costs 8 bytes and its
-share of the directory, 2 to 4, and a probe two places in memory. Keys are in the columns alone: who
+share of the directory, 4 to 8, and a probe two places in memory. Keys are in the columns alone: who
 asks gets candidates, and compares."""
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def write_index(path: Path, hashes: HashArray, rows: IntArray, seed: int) -> Non
 
 
 def _bits_for(count: int) -> int:
-    """Returns how many bits the directory is over: one or two entries for each value of them."""
-    return max(1, count.bit_length() - 1)
+    """Returns how many bits the directory is over: half an entry to one for each value of them."""
+    return max(1, count.bit_length())
 
 
 def _buckets(hashes: HashArray, bits: int) -> IntArray:

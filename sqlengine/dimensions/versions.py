@@ -83,12 +83,17 @@ class SharedContent:
         self._folder = root / "rows" / table
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keeps all others from adding content and from removing any, in all processes."""
+    def locked(self, *, wait: bool = True) -> Iterator[bool]:
+        """Keeps all others from adding content and from removing any, in all processes. Gives
+        False, without `wait`, where somebody else does."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+            yield True
 
     def begin(self) -> Path:
         """Makes an empty folder for content, within `locked`; what nobody completed goes."""

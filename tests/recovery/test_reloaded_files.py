@@ -247,6 +247,10 @@ def test_versions_that_no_recovery_needs_go(tmp_path: Path) -> None:
         assert life.out() == wanted
     assert max(versions for versions, _ in counts) <= 10
     assert max(contents for _, contents in counts) <= 10
+    life.engine.remove("job")
+    for _ in range(3):
+        life.engine.graph.runner.checkpoint(wait=True)
+    assert kept(life) == (0, 0)
     die(life.engine)
 
 

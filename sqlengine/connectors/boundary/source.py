@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from planner.logical import Scan
 from planner.scalar import Scalar
-from sqlengine.connectors.base import Chunk, FullCache, Part, Source
+from sqlengine.connectors.base import CacheStatus, Chunk, FullCache, Part, Source
 from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.system.lanes import Call
@@ -382,8 +382,12 @@ class WalledCache(FullCache):
         self.topic = topic
 
     @property
-    def loaded(self) -> bool:  # type: ignore[override]
+    def loaded(self) -> bool:
         return self._cache.loaded
+
+    @property
+    def status(self) -> CacheStatus:
+        return self._cache.status
 
     def reload(self) -> bool:
         def work() -> bool:

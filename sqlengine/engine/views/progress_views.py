@@ -22,6 +22,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.views.job_progress import (
     EventTime,
     JobProgress,
+    LookupTable,
     ShardProgress,
     TableProgress,
     Wait,
@@ -151,7 +152,7 @@ class _GraphView:
         sources = {s.node: s for s in self._sources(nodes)}
         tables = (self._table(s, nodes, now_ms if s.zoned else local) for s in sources.values())
         waits = sorted(self._waits(nodes, sources), key=lambda w: w.until.ms)
-        return JobProgress(tuple(tables), tuple(waits))
+        return JobProgress(tuple(tables), tuple(waits), tuple(self._lookups(nodes)))
 
     def _sources(self, nodes: Iterable[str]) -> Iterator[_Source]:
         """Yields the tables that these nodes read, but for those that are looked up."""
@@ -168,6 +169,15 @@ class _GraphView:
             running = self._running.get(scan)
             if running is not None and scan not in timed and running.full_cache is None:
                 yield _Source(scan, running, scan)
+
+    def _lookups(self, nodes: Iterable[str]) -> Iterator[LookupTable]:
+        for name in nodes:
+            running = self._running.get(name)
+            if running is not None and running.full_cache is not None:
+                status = running.full_cache.status
+                yield LookupTable(
+                    running.scan.table.display, status.rows, status.failures, status.error
+                )
 
     def _assigner(self, name: str) -> AssignWatermark | None:
         """Returns the plan of a node if it makes watermarks; looked up once for all jobs."""

@@ -10,6 +10,7 @@ from typing import Final
 from xxhash import xxh3_128
 
 from parser.errors import PlanError
+from planner.catalog import Table
 from planner.logical import LogicalPlan, Scan
 from planner.rewrite import transform
 from sqlengine.batch import Batch
@@ -28,19 +29,23 @@ _MOST_LETTERS: Final = 1_000
 
 
 class ContentBuilder:
-    """Builds content of a table with the plan over it. One thread at a time.
+    """Builds content of `table` with the plan over it. One thread at a time.
 
     `proceed` is called between two pieces of the work; what it raises ends the work."""
 
     def __init__(
         self,
         plan: LogicalPlan,
+        table: Table,
         environment: Environment,
         proceed: Callable[[], None],
         *,
         any_times: bool,
     ) -> None:
-        self._plan = transform(plan, _read_once)
+        def read_once(node: LogicalPlan) -> LogicalPlan:
+            return Scan(table, node.where) if isinstance(node, Scan) else node
+
+        self._plan = transform(plan, read_once)
         self._environment = environment
         self._proceed = proceed
         self._any_times = any_times
@@ -94,15 +99,12 @@ class ContentBuilder:
         for shard, offset in running.positions.items():
             while offset < ends[shard]:
                 self._proceed()
-                chunk = source.read(shard, offset, max_rows=_ROWS, until=ends[shard])
+                # Not `until` there: that would be read in one piece.
+                chunk = source.read(shard, offset, max_rows=_ROWS)
                 if chunk is None:
                     break
                 offset = chunk.end
                 yield from _through(steps, [(0, running.batch(chunk, now, 0))])
-
-
-def _read_once(node: LogicalPlan) -> LogicalPlan:
-    return Scan(node.table, node.where) if isinstance(node, Scan) else node
 
 
 def _through(steps: Iterable[RowStep], output: Output) -> Output:

@@ -60,7 +60,11 @@ class VersionBuilder:
         self._scan, self._environment, self._versions = scan, environment, versions
         self._content = SharedContent(environment.dimensions, self._stored.plan.digest)
         self._rows = ContentBuilder(
-            self._stored.plan, environment, self._proceed, any_times=environment.any_times
+            self._stored.plan,
+            scan.table,
+            environment,
+            self._proceed,
+            any_times=environment.any_times,
         )
         self._stopped = threading.Event()
         by = self._stored.lookup
@@ -116,6 +120,12 @@ class VersionBuilder:
         seed = int.from_bytes(self._environment.disk.random(_SEED_BYTES), "little")
         build_index(new, columns, schema, self._stored.lookup, seed, self._proceed)
         finish_file(new, path)
+
+    def remove_unused(self) -> None:
+        """Removes content that no reader needs any more; another time if somebody works on it."""
+        with self._content.locked(wait=False) as free:
+            if free:
+                self._content.remove_unused()
 
     # ---- to other readers ------------------------------------------------------------------------
 

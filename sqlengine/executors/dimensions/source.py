@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import ClassVar, Final
 
 import numpy as np
@@ -14,7 +15,14 @@ from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.logical import MappedScan
 from planner.scalar import digest_of
 from planner.settings import RELOAD_OPTION
-from sqlengine.connectors.base import Chunk, Environment, FullCache, Source, is_rehearsal
+from sqlengine.connectors.base import (
+    CacheStatus,
+    Chunk,
+    Environment,
+    FullCache,
+    Source,
+    is_rehearsal,
+)
 from sqlengine.connectors.registry import options_of
 from sqlengine.dimensions.versions import SourceVersions, read_info
 from sqlengine.executors.dimensions.reloading import Stopped, VersionBuilder
@@ -50,16 +58,27 @@ class MappedSource(Source, FullCache):
         self._builder = VersionBuilder(scan, environment, self._versions)
         self._beside = environment.openings.lanes is not None
         self._available = self._versions.next
-        self.loaded = self._available > 0
-        if not self.loaded or is_rehearsal():
+        self._loaded = self._available > 0
+        if not self._loaded or is_rehearsal():
             self._builder.check()
         self.topic = f"versions/{source}"
         self.full_cache = self
         self._looked: int | None = None
         self._work: _Work | None = None
-        self._missed = False
+        last = self._builder.last
+        self._status = CacheStatus(0 if last is None else last.num_rows)
 
     # ---- versions --------------------------------------------------------------------------------
+
+    @property
+    def loaded(self) -> bool:
+        """See `FullCache`."""
+        return self._loaded
+
+    @property
+    def status(self) -> CacheStatus:
+        """See `FullCache`."""
+        return self._status
 
     def reload(self) -> bool:
         """See `FullCache`."""
@@ -83,7 +102,7 @@ class MappedSource(Source, FullCache):
 
     def _is_due(self, now: int) -> bool:
         if self._looked is None:
-            return not self.loaded or self._interval is not None
+            return not self._loaded or self._interval is not None
         return self._interval is not None and now - self._looked >= self._interval
 
     def _take(self, work: _Work) -> bool:
@@ -91,15 +110,20 @@ class MappedSource(Source, FullCache):
         try:
             found = work.result()
         except (SqlError, OSError) as error:
-            if not self.loaded:
+            if not self._loaded:
                 raise _unreadable(self._display, error) from None
-            if not self._missed:
+            status = self._status
+            if not status.error:
                 log.warning("table %s keeps its rows: %s", self._display, error)
-            self._missed = True
+            self._status = replace(status, failures=status.failures + 1, error=str(error))
             return False
-        self._missed = False
-        found = found or not self.loaded
-        self._available, self.loaded = self._versions.next, True
+        found = found or not self._loaded
+        self._available, self._loaded = self._versions.next, True
+        last, status = self._builder.last, self._status
+        assert last is not None
+        self._status = replace(
+            status, rows=last.num_rows, versions=status.versions + found, error=""
+        )
         return found
 
     def lines_at(self, offset: int) -> pa.Array:
@@ -112,12 +136,13 @@ class MappedSource(Source, FullCache):
         table is read as it is now."""
         if not len(lines) or not self._builder.take(lines.to_pylist()):
             return max(self._versions.next - 1, 0)
-        self._available, self.loaded = self._versions.next, True
+        self._available, self._loaded = self._versions.next, True
         return self._available - 1
 
     def discard_before(self, offset: int) -> None:
         """See `FullCache`. The version before the offset is the one in use there."""
-        self._versions.discard_before(offset - 1)
+        if self._versions.discard_before(offset - 1):
+            self._builder.remove_unused()
 
     # ---- reading ---------------------------------------------------------------------------------
 

@@ -264,10 +264,13 @@ class LookupJoinOperator:
         kinds = kinds_of(batch)
         outputs = [OutputRows(rows, 1, rows, slots, kinds[rows])]
         if self._node.kind.keeps(0):
-            unmatched = np.setdiff1d(np.arange(batch.num_rows), rows)
-            outputs.append(
-                OutputRows(unmatched, 1, unmatched, null_slots(unmatched), kinds[unmatched])
-            )
+            alone = np.ones(batch.num_rows, np.bool_)
+            alone[rows] = False
+            if alone.any():
+                unmatched = np.flatnonzero(alone)
+                outputs.append(
+                    OutputRows(unmatched, 1, unmatched, null_slots(unmatched), kinds[unmatched])
+                )
         columns, by, kinds = assemble(0, batch, self._table, outputs)
         if self._emitted is not None:
             self._emitted.put(columns, by)
