@@ -20,6 +20,7 @@ from sqlengine.batch import Batch
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Sink, Source
+from sqlengine.connectors.boundary.answers import text_or_none
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
@@ -180,12 +181,11 @@ def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) ->
     """Opens the source of a scan behind the boundary: its partitions only. SqlError, whatever the
     connector raises; StillOpening after a moment unless `patient`."""
     connector = connector_of(scan.table)
-    work = partial(open_directly, scan, environment)
+    work = partial(_open_scan, scan, environment)
     return opened_source(scan, connector, environment, work, patient=patient)
 
 
-def open_directly(scan: Scan, environment: Environment) -> Source:
-    """Opens the source of a scan in this thread, without a boundary."""
+def _open_scan(scan: Scan, environment: Environment) -> Source:
     opened = _open_source(scan.table, environment)
     if scan.where is not None:
         opened.apply_partitions(scan.where)
@@ -194,9 +194,13 @@ def open_directly(scan: Scan, environment: Environment) -> Source:
 
 def content_stamp(table: Table, environment: Environment) -> str | None:
     """Returns what tells two states of a table apart, as its connector says; None where only its
-    rows do. SqlError and OSError where the table is not there."""
+    rows do. SqlError, whatever the connector raises."""
     connector = connector_of(table)
-    return with_secrets(connector.content_stamp, connector, table, environment)
+    calls = behind_boundary(table, connector, environment, "read")
+    return calls.guarded(
+        "content_stamp",
+        lambda: text_or_none(with_secrets(connector.content_stamp, connector, table, environment)),
+    )
 
 
 def missing_topic(table: Table, environment: Environment, *, writes: bool) -> NewTopic | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +15,10 @@ from planner.catalog import Table
 from planner.logical import LogicalPlan, Scan
 from planner.rewrite import transform
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Environment, Source
-from sqlengine.connectors.registry import open_directly
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.connectors.boundary.source import WalledSource
+from sqlengine.connectors.registry import open_scan
 from sqlengine.dimensions.columns import ColumnWriter
 from sqlengine.dimensions.versions import Letter, VersionInfo
 from sqlengine.executors.sources import RunningSource
@@ -46,13 +49,16 @@ class ContentBuilder:
             return Scan(table, node.where) if isinstance(node, Scan) else node
 
         self._plan = transform(plan, read_once)
-        self._environment = environment
+        # Connectors are called in the thread that builds, behind the boundary.
+        openings = Openings(None, environment.openings.timeout_s, environment.openings.command)
+        self._environment = replace(environment, openings=openings)
         self._proceed = proceed
         self._any_times = any_times
 
-    def open_table(self) -> Source:
+    def open_table(self) -> WalledSource:
         """Opens the table. SqlError where it cannot be opened, or has no end."""
-        source = open_directly(self._scan, self._environment)
+        source = open_scan(self._scan, self._environment)
+        assert isinstance(source, WalledSource)
         if not source.bounded:
             source.close()
             raise PlanError(
@@ -90,12 +96,13 @@ class ContentBuilder:
         digest = _digest(folder, self._proceed)
         return VersionInfo(writer.num_rows, stamp, digest, letters, failed)
 
-    def _rows(self, source: Source) -> Iterator[tuple[int, Batch]]:
+    def _rows(self, source: WalledSource) -> Iterator[tuple[int, Batch]]:
         running = RunningSource(self._scan, source)
         steps = row_steps(self._plan, any_times=self._any_times)
         now = self._environment.clock()
         running.begin()
-        ends = {shard: source.end(shard) or 0 for shard in running.positions}
+        # Not `end`, which never fails: a table would be empty.
+        ends = {shard: source.required_end(shard) or 0 for shard in running.positions}
         for shard, offset in running.positions.items():
             while offset < ends[shard]:
                 self._proceed()

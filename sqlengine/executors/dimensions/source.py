@@ -109,9 +109,10 @@ class MappedSource(Source, FullCache):
         """Returns True if the work has made a version. Where it has failed, the last one stays."""
         try:
             found = work.result()
-        except (SqlError, OSError) as error:
+        except Exception as raised:  # noqa: BLE001  a connector may raise anything
+            error = _unreadable(self._display, raised)
             if not self._loaded:
-                raise _unreadable(self._display, error) from None
+                raise error from None
             status = self._status
             if not status.error:
                 log.warning("table %s keeps its rows: %s", self._display, error)
@@ -191,7 +192,7 @@ class MappedSource(Source, FullCache):
 def _unreadable(table: str, error: Exception) -> SqlError:
     if isinstance(error, SqlError):
         return error
-    return ExecutionError(f"table '{table}' cannot be read", detail=str(error))
+    return ExecutionError(f"table '{table}' cannot be read", detail=f"{error}")
 
 
 class _Work:
@@ -199,7 +200,7 @@ class _Work:
 
     def __init__(self, work: Callable[[], bool], *, beside: bool) -> None:
         self._work, self._found = work, False
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._thread: threading.Thread | None = None
         if beside:
             self._thread = threading.Thread(target=self._run, name="versions", daemon=True)
@@ -212,8 +213,8 @@ class _Work:
             self._found = self._work()
         except Stopped:
             pass
-        except Exception as error:  # noqa: BLE001  handed to who waits
-            self._error = error
+        except BaseException as error:  # noqa: BLE001  handed to who waits
+            self._error = error if isinstance(error, Exception) else RuntimeError(repr(error))
 
     @property
     def done(self) -> bool:
