@@ -77,8 +77,8 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheStatus:
-    """What a full cache has: `versions` that came since it was opened, and the rows of the last
-    one. `failures` to make one; `error`: why the last attempt failed, '' where it did not."""
+    """The content of a full cache: `versions` that came since it was opened, and the rows of the
+    last one. `failures` to make one; `error`: why the last attempt failed, '' where it did not."""
 
     rows: int = 0
     versions: int = 0
@@ -103,7 +103,7 @@ class FullCache(ABC):
 
     @property
     def status(self) -> CacheStatus:
-        """What the cache has. Any thread."""
+        """The content of the cache. Any thread."""
         return CacheStatus()
 
     @abstractmethod

@@ -21,7 +21,7 @@ _PIECE: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Lookup:
-    """How rows are looked up: by the values of the columns `keys`, of which those in `null_safe`
+    """A way of looking rows up: by the values of the columns `keys`, of which those in `null_safe`
     find NULL by NULL, and no other does. Of rows that are equal in the columns `unique` the last
     one is there (none: all are)."""
 

@@ -41,7 +41,7 @@ class Letter(msgspec.Struct, frozen=True):
 
 
 class VersionInfo(msgspec.Struct, frozen=True):
-    """What is known of the content of a version. `stamp`: of the table it was read from, '' where
+    """A description of the content of a version. `stamp`: of the table it was read from, '' where
     nothing but its content tells it; `digest`: of the column files; `letters`: the first rows that
     are not in it, of `failed` altogether."""
 

@@ -23,7 +23,7 @@ _NAME: Final = "name"
 
 
 class VersionRecord(msgspec.Struct, frozen=True):
-    """What a source of versions delivers: the name of a version, or a row that is not in it."""
+    """A record of a source of versions: the name of one, or a row that is not in it."""
 
     name: str = ""
     letter: Letter | None = None
@@ -43,7 +43,7 @@ class Versions(Protocol):
 
 
 class StoredColumns:
-    """How the columns of a table of look-ups are stored: projections that only give names are left
+    """The columns of a table of look-ups as they are stored: projections that only rename are left
     out, so that look-ups which differ in these share what is stored.
 
     `plan`: the plan whose rows are stored; `names`: by the name of a column, its name there."""
