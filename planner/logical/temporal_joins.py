@@ -78,9 +78,10 @@ class LookupJoin(_AsOf):
     def reads(self, outputs: Names, port: int) -> Names:
         return super().reads(outputs, port) | (frozenset(self.primary_key) if port else frozenset())
 
-    def exchange(self, port: int) -> tuple[str, ...]:
-        """A file that is mapped is whole in every process: its version belongs to no key."""
-        return () if isinstance(self.right, MappedScan) else self.keys(port)
+    @property
+    def shares_table(self) -> bool:
+        """True if the table is a file that is mapped: whole, wherever a left row is."""
+        return isinstance(self.right, MappedScan)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

@@ -162,7 +162,7 @@ class _EmittedRows:
         self._schema = node.schema
         self._left = len(node.left.schema)
         self._right_types = [c.type for c in node.schema.columns[self._left :]]
-        self._exchange = tuple(f"{n}@" for n in node.exchange(0))
+        self._exchange = tuple(f"{n}@" for n in node.keys(0))
 
     def open(self, context: Context) -> None:
         columns = self._schema.columns

@@ -107,7 +107,7 @@ class VersionScanOperator:
 class MappedDimension:
     """The rows of the version of a table that came last.
 
-    State: table `version`, the name of that version."""
+    State: table `version`, the name of that version, which everybody has."""
 
     def __init__(self, node: LookupJoin, versions: Versions) -> None:
         assert isinstance(node.right, MappedScan)
@@ -118,7 +118,7 @@ class MappedDimension:
 
     def open(self, context: Context) -> None:
         name = Schema((Column(_NAME, STRING),))
-        self._state = context.table("version", Schema((_ONLY,)), name, ())
+        self._state = context.table("version", Schema((_ONLY,)), name, None)
         self._table = None
 
     @property
