@@ -110,6 +110,11 @@ class FullCache(ABC):
     def reload(self) -> bool:
         """Looks for a new version now and then; True if there is one to read."""
 
+    def request(self) -> bool:
+        """Asks for a look at the table at the next `reload`, whenever that was due; returns False
+        where there is none. Any thread."""
+        return False
+
     def wait(self, seconds: float) -> bool:
         """Waits for the end of the work on a version, at most so long; returns False where there is
         none."""

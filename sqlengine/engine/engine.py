@@ -363,6 +363,11 @@ class Engine:
         offsets."""
         return self._serially(lambda: self._lifecycle.merge(name))
 
+    def reload_lookups(self, name: str) -> list[str]:
+        """Has the tables read again in which a job looks rows up and that are held as a whole,
+        beside the stream; returns their names. JobError where there is no such job."""
+        return self.progress.reload_lookups(self.job(name))
+
     def replay(
         self, name: str, ids: Sequence[int] | None = None, limit: int = MAX_LETTERS
     ) -> Replayed:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from parser.errors import SqlError
+from parser.errors import JobError, SqlError
 from sqlengine.engine.dead_letters import DeadLetterFilter
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.metrics import render
@@ -130,6 +130,19 @@ def test_a_restart_reads_nothing_again(life: Life) -> None:
     life.again()
     run(life, 1)
     assert life.out() == [(1, "one")] * 2
+
+
+def test_a_table_is_read_again_on_command(life: Life) -> None:
+    life.write("1,one,1")
+    submit(life, "job", CSV, f"SELECT o.id, d.name {JOIN.format(kind='')} o.id = d.id")
+    run(life, 1)
+    life.write("1,eins,1")
+    run(life, 1)
+    assert life.engine.reload_lookups("job") == ["dim"]
+    run(life, 1)
+    assert life.out() == [(1, "one"), (1, "one"), (1, "eins")]
+    with pytest.raises(JobError):
+        life.engine.reload_lookups("nobody")
 
 
 def test_the_last_version_stays_where_a_newer_one_cannot_be_read(life: Life) -> None:

@@ -409,6 +409,9 @@ class WalledCache(FullCache):
         self._reloading = None
         return reloading.result()
 
+    def request(self) -> bool:
+        return self._cache.request()
+
     def wait(self, seconds: float) -> bool:
         return self._cache.wait(seconds)
 

@@ -17,6 +17,7 @@ from planner.logical import AssignWatermark
 from planner.scalar import UTC
 from planner.settings import IDLE_OPTION, TIME_ZONE, duration_text
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, log_of
+from sqlengine.connectors.base import FullCache
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.views.job_progress import (
@@ -122,6 +123,13 @@ class ProgressViews:
             if job.state is JobState.RUNNING and job.name in homes
         }
 
+    def reload_lookups(self, job: Job) -> list[str]:
+        """Has the tables read again in which a running job looks rows up and that are held as a
+        whole; returns their names."""
+        views = (_GraphView(g) for g in list(self._graphs.by_name.values()))
+        found = (v.caches(v.graph.jobs[job.name]) for v in views if job.name in v.graph.jobs)
+        return sorted({table for caches in found for table, c in caches if c.request()})
+
     def _zone(self, job: Job) -> str:
         try:
             return zone_of(job.settings.get(TIME_ZONE, self._settings.get(TIME_ZONE, UTC)))
@@ -171,13 +179,16 @@ class _GraphView:
                 yield _Source(scan, running, scan)
 
     def _lookups(self, nodes: Iterable[str]) -> Iterator[LookupTable]:
+        for table, cache in self.caches(nodes):
+            status = cache.status
+            yield LookupTable(table, status.rows, status.failures, status.error)
+
+    def caches(self, nodes: Iterable[str]) -> Iterator[tuple[str, FullCache]]:
+        """Yields the tables that these nodes read and that are held as a whole."""
         for name in nodes:
             running = self._running.get(name)
             if running is not None and running.full_cache is not None:
-                status = running.full_cache.status
-                yield LookupTable(
-                    running.scan.table.display, status.rows, status.failures, status.error
-                )
+                yield running.scan.table.display, running.full_cache
 
     def _assigner(self, name: str) -> AssignWatermark | None:
         """Returns the plan of a node if it makes watermarks; looked up once for all jobs."""

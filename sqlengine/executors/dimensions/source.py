@@ -65,6 +65,7 @@ class MappedSource(Source, FullCache):
         self.full_cache = self
         self._looked: int | None = None
         self._work: _Work | None = None
+        self._requested = threading.Event()
         last = self._builder.last
         self._status = CacheStatus(0 if last is None else last.num_rows)
 
@@ -100,7 +101,15 @@ class MappedSource(Source, FullCache):
         self._work.wait(seconds)
         return True
 
+    def request(self) -> bool:
+        """See `FullCache`."""
+        self._requested.set()
+        return True
+
     def _is_due(self, now: int) -> bool:
+        if self._requested.is_set():
+            self._requested.clear()
+            return True
         if self._looked is None:
             return not self._loaded or self._interval is not None
         return self._interval is not None and now - self._looked >= self._interval
