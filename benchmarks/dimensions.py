@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from benchmarks.measure import cpu_of, percentile
+from benchmarks.measure import cpu_of, own_mb, percentile
 from benchmarks.page import Section, Table
 from benchmarks.rules_gen import ORACLE
 from parser import parse
@@ -101,7 +101,7 @@ def run() -> Section:
             shared.append([f"{entries:,}", f"{one:,.0f}", f"{four:,.0f}"])
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         write_csv(Path(name) / "dim.csv", ENTRIES[0])
-        quiet, reloads, count = _child("load", Path(name), ENTRIES[0])
+        load = _child("load", Path(name), ENTRIES[0])
     return Section(
         "dimensions",
         "Tables that rows are looked up in",
@@ -118,11 +118,14 @@ def run() -> Section:
                 ["entries", "hits", "misses", "skewed", "the join, hits"],
                 probed,
             ),
-            Table("Proportional set size, MB", ["entries", "1 process", f"{PROCESSES} together"], shared),
+            Table("Proportional set size of the table, MB", ["entries", "1 process", f"{PROCESSES} together"], shared),
             Table(
-                f"Latency at {ROWS_AT_ONCE * APPENDS_S:,} rows/s, {ENTRIES[0]:,} entries, p99 in ms",
-                ["table at rest", "table read again all the time", "versions meanwhile"],
-                [[f"{quiet:.1f}", f"{reloads:.1f}", f"{count:.0f}"]],
+                f"Latency at {ROWS_AT_ONCE * APPENDS_S:,} rows/s, {ENTRIES[0]:,} entries, ms",
+                ["", "p50", "p99", "versions meanwhile"],
+                [
+                    ["table at rest", f"{load[0]:.1f}", f"{load[1]:.1f}", ""],
+                    ["read again all the time", f"{load[2]:.1f}", f"{load[3]:.1f}", f"{load[4]:.0f}"],
+                ],
             ),
         ],
         [f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}."],
@@ -214,7 +217,7 @@ def _source(folder: Path) -> MappedSource:
     environment = Environment(None, lambda: 0, "benchmark", dimensions=folder / "dimensions")
     scan = join_of(folder).right
     assert isinstance(scan, MappedScan)
-    return MappedSource(scan, environment)
+    return MappedSource(scan, environment, load=False)
 
 
 def _name(folder: Path) -> str:
@@ -274,8 +277,7 @@ def _probe(table: MappedTable, some: pa.Array) -> int:
 
 
 def _shared(folder: Path, entries: int, processes: int) -> float:
-    """The proportional set sizes (MB) of so many processes that all map the table and have probed
-    it, beyond what they have without."""
+    """The proportional set sizes (MB) of the table in so many processes that have all probed it."""
     command = [sys.executable, "-m", "benchmarks.dimensions", "share", str(folder), str(entries)]
     children = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -306,29 +308,32 @@ def _ask(child: subprocess.Popen[str]) -> str:
 def share(folder: Path, entries: int) -> None:
     table = mapped(folder)
     some = next(asked(entries))
-    gc.collect()
-    before = _pss_mb()
     _probe(table, some)
     print("probed", flush=True)
     sys.stdin.readline()
-    print(_pss_mb() - before, flush=True)
+    print(_mapped_mb(), flush=True)
     sys.stdin.readline()
 
 
-def _pss_mb() -> float:
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    (size,) = (line.split()[1] for line in lines if line.startswith("Pss:"))
-    return int(size) / 1024
+def _mapped_mb() -> float:
+    """The proportional set size of the files of the table in this process."""
+    total, counts = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split()[0]:
+            counts = "/dimensions/" in line
+        elif counts and line.startswith("Pss:"):
+            total += int(line.split()[1])
+    return total / 1024
 
 
 def in_dict(folder: Path, entries: int) -> list[float]:
     gc.disable()
-    before = _pss_mb()
+    before = own_mb()
     table: dict[str, str] = {}
     for start in range(0, entries, _PIECE):
         numbers = np.arange(start, min(start + _PIECE, entries))
         table.update(zip(keys(numbers).to_pylist(), values(numbers).to_pylist(), strict=True))
-    size = (_pss_mb() - before) * (1 << 20) / entries
+    size = (own_mb() - before) * (1 << 20) / entries
     some = next(asked(entries))
 
     def get() -> None:
@@ -339,9 +344,9 @@ def in_dict(folder: Path, entries: int) -> list[float]:
     return [size, PROBES / cpu_of(get)[1] / 1e6]
 
 
-def load(folder: Path, entries: int) -> list[float]:
-    """p99 (ms) of rows from their append to their result: at rest, and while the table is read
-    again all the time; and how many versions came meanwhile."""
+def under_load(folder: Path, entries: int) -> list[float]:
+    """p50 and p99 (ms) of rows from their append to their result: at rest, and while the table is
+    read again all the time; and how many versions came meanwhile."""
     engine = Engine(Config(data=folder / "data"))
     try:
         for topic in ("asked", "told"):
@@ -353,7 +358,7 @@ def load(folder: Path, entries: int) -> list[float]:
         engine.submit("job", f"{text}{told}INSERT INTO told {QUERY}")
         engine.start()
         _latencies(engine, entries, 5)
-        quiet = percentile(_latencies(engine, entries, LOAD_S), 0.99)
+        quiet = _latencies(engine, entries, LOAD_S)
         versions = _versions(folder)
         line = f"{'x' * KEY_BYTES},{'y' * VALUE_BYTES}\n"
 
@@ -361,8 +366,9 @@ def load(folder: Path, entries: int) -> list[float]:
             with (folder / "dim.csv").open("a") as file:
                 file.write(line)
 
-        busy = percentile(_latencies(engine, entries, LOAD_S, change), 0.99)
-        return [quiet, busy, _versions(folder) - versions]
+        busy = _latencies(engine, entries, LOAD_S, change)
+        times = [percentile(found, share) for found in (quiet, busy) for share in (0.5, 0.99)]
+        return [*times, _versions(folder) - versions]
     finally:
         engine.close()
 
@@ -443,6 +449,6 @@ if __name__ == "__main__":
             "build": lambda: build(where),
             "probe": lambda: probe(where, number),
             "dict": lambda: in_dict(where, number),
-            "load": lambda: load(where, number),
+            "load": lambda: under_load(where, number),
         }
         print(json.dumps(measures[what]()))

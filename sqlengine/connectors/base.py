@@ -77,8 +77,8 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheStatus:
-    """The content of a full cache: `versions` that came since it was opened, and the rows of the
-    last one. `failures` to make one; `error`: why the last attempt failed, '' where it did not."""
+    """The content of a full cache: how many `versions` there have been, and the rows of the last
+    one. `failures` to make one; `error`: why the last attempt failed, '' where it did not."""
 
     rows: int = 0
     versions: int = 0

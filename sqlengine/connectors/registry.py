@@ -197,10 +197,16 @@ def content_stamp(table: Table, environment: Environment) -> str | None:
     rows do. SqlError, whatever the connector raises."""
     connector = connector_of(table)
     calls = behind_boundary(table, connector, environment, "read")
-    return calls.guarded(
-        "content_stamp",
-        lambda: text_or_none(with_secrets(connector.content_stamp, connector, table, environment)),
-    )
+
+    def stamp() -> str | None:
+        try:
+            return text_or_none(
+                with_secrets(connector.content_stamp, connector, table, environment)
+            )
+        except OSError as error:
+            raise _cannot_open(table, "read", error) from None
+
+    return calls.guarded("content_stamp", stamp)
 
 
 def missing_topic(table: Table, environment: Environment, *, writes: bool) -> NewTopic | None:

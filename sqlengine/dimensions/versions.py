@@ -12,11 +12,12 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 
@@ -27,6 +28,8 @@ from sqlengine.dimensions.table import Lookup, MappedTable
 
 INDEX: Final = "index"
 _INFO: Final = "version.json"
+# Seconds between two looks whether a lock is free.
+_LOOK_S: Final = 0.05
 # The start of a name that is not yet what it will be.
 _UNFINISHED: Final = "."
 
@@ -83,16 +86,17 @@ class SharedContent:
         self._folder = root / "rows" / table
 
     @contextmanager
-    def locked(self, *, wait: bool = True) -> Iterator[bool]:
-        """Keeps all others from adding content and from removing any, in all processes. Gives
-        False, without `wait`, where somebody else does."""
+    def locked(self, wait: Callable[[], None] | None = None) -> Iterator[bool]:
+        """Keeps all others from adding content and from removing any, in all processes. While
+        somebody else does it calls `wait` now and then; without, it gives False."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield False
-                return
+            while not _lock(file):
+                if wait is None:
+                    yield False
+                    return
+                wait()
+                time.sleep(_LOOK_S)
             yield True
 
     def begin(self) -> Path:
@@ -186,6 +190,14 @@ class SourceVersions:
         for n in old:
             shutil.rmtree(self.folder(n), ignore_errors=True)
         return bool(old)
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def index_file(content: Path, index: str) -> Path:

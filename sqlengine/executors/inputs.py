@@ -110,7 +110,7 @@ class Inputs:
             assert self._shuffle is not None, "the plan of a subtask runs in a subtask"
             return self._shuffle
         try:
-            source = open_scan(scan, self._environment, patient=self._recovering)
+            source = open_scan(scan, self._environment, patient=self._recovering, load=True)
             return self._opened(scan, source)
         except SqlError as error:
             if not self._recovering:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.config import LOCAL, Cluster
@@ -44,8 +45,9 @@ def open_runner(
             yield runner
         return
     broker = EmbeddedBroker(data, fsync="none", clock=system_clock)
+    name = f"script-{time.time_ns()}"
+    dimensions = data.resolve() / "dimensions" / name
     try:
-        name, dimensions = f"script-{time.time_ns()}", data.resolve() / "dimensions"
         environment = Environment(
             broker,
             system_clock,
@@ -64,6 +66,7 @@ def open_runner(
         )
     finally:
         broker.close()
+        rmtree(dimensions, ignore_errors=True)
 
 
 @contextmanager

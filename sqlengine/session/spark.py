@@ -64,7 +64,7 @@ def script_runner(
     with closing(EmbeddedBroker(data, fsync="none", clock=system_clock)) as broker:
         name = f"script-{time.time_ns()}"
         openings = Openings(ThreadLanes(), timeout_s, command="sql run")
-        dimensions = data.resolve() / "dimensions"
+        dimensions = data.resolve() / "dimensions" / name
         environment = Environment(
             broker,
             system_clock,
@@ -88,6 +88,7 @@ def script_runner(
             openings.stop()
             spark.close()
             shutil.rmtree(folder)
+            shutil.rmtree(dimensions, ignore_errors=True)
 
 
 @dataclass(kw_only=True)

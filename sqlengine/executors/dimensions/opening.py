@@ -9,12 +9,17 @@ from sqlengine.connectors.boundary.opening import opened_source
 from sqlengine.executors.dimensions.source import MappedSource
 
 
-def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
-    """Opens the source of a scan behind the boundary, as `registry.open_scan` does for a table."""
+def open_scan(
+    scan: Scan, environment: Environment, *, patient: bool = False, load: bool = False
+) -> Source:
+    """Opens the source of a scan behind the boundary, as `registry.open_scan` does for a table.
+    With `load` a table of look-ups has a version then."""
     if not isinstance(scan, MappedScan):
         return registry.open_scan(scan, environment, patient=patient)
     registry.validate(scan.table)
     connector = registry.connector_of(scan.table)
-    return opened_source(
-        scan, connector, environment, lambda: MappedSource(scan, environment), patient=patient
-    )
+
+    def work() -> MappedSource:
+        return MappedSource(scan, environment, load=load)
+
+    return opened_source(scan, connector, environment, work, patient=patient)

@@ -28,6 +28,7 @@ from sqlengine.dimensions.versions import (
 )
 from sqlengine.executors.dimensions.building import ContentBuilder
 from sqlengine.operators.joins.mapped import StoredColumns
+from sqlengine.system.lanes import get_on
 
 # Content up to so many bytes goes with a savepoint; a larger table is read again from where it is.
 _MOST_TAKEN: Final = 256 << 20
@@ -84,6 +85,7 @@ class VersionBuilder:
     def _proceed(self) -> None:
         if self._stopped.is_set():
             raise Stopped
+        get_on()
 
     def build(self) -> bool:
         """Makes the table as it is now the next version; returns False where it is the last one
@@ -91,7 +93,7 @@ class VersionBuilder:
         stamp = content_stamp(self._scan.table, self._environment) or ""
         if self.last is not None and stamp and stamp == self.last.stamp:
             return False
-        with self._content.locked():
+        with self._content.locked(self._proceed):
             folder = self._content.with_stamp(stamp) if stamp else None
             if folder is None:
                 new = self._content.begin()
@@ -123,7 +125,7 @@ class VersionBuilder:
 
     def remove_unused(self) -> None:
         """Removes content that no reader needs any more; another time if somebody works on it."""
-        with self._content.locked(wait=False) as free:
+        with self._content.locked() as free:
             if free:
                 self._content.remove_unused()
 
@@ -147,7 +149,7 @@ class VersionBuilder:
             taken = msgspec.json.decode(head, type=_Taken)
         except msgspec.DecodeError:
             return False  # of another kind of look-up
-        with self._content.locked():
+        with self._content.locked(self._proceed):
             if self._content.with_digest(taken.info.digest) is None:
                 if not taken.files:
                     return False

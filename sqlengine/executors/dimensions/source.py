@@ -39,12 +39,14 @@ class MappedSource(Source, FullCache):
     """Reads a table by its versions: one shard, whose offsets count them. It is bounded: it never
     keeps other sources from their end.
 
-    A version is built in a thread of its own, where the server has such (`Openings.lanes`)."""
+    With `load` the first version is there once the source is open: a job begins with it, and
+    nobody else waits for it. Later ones are built in a thread of their own, where the server has
+    such (`Openings.lanes`)."""
 
     bounded: ClassVar[bool] = True
     quick: ClassVar[bool] = True
 
-    def __init__(self, scan: MappedScan, environment: Environment) -> None:
+    def __init__(self, scan: MappedScan, environment: Environment, *, load: bool) -> None:
         table = scan.table
         if environment.dimensions is None:
             raise ServiceError(
@@ -57,17 +59,19 @@ class MappedSource(Source, FullCache):
         self._versions = SourceVersions(environment.dimensions, source)
         self._builder = VersionBuilder(scan, environment, self._versions)
         self._beside = environment.openings.lanes is not None
+        if is_rehearsal():
+            self._builder.check()
+        elif load and not self._versions.next:
+            self._builder.build()
         self._available = self._versions.next
         self._loaded = self._available > 0
-        if not self._loaded or is_rehearsal():
-            self._builder.check()
         self.topic = f"versions/{source}"
         self.full_cache = self
         self._looked: int | None = None
         self._work: _Work | None = None
         self._requested = threading.Event()
         last = self._builder.last
-        self._status = CacheStatus(0 if last is None else last.num_rows)
+        self._status = CacheStatus(0 if last is None else last.num_rows, self._available)
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -131,9 +135,7 @@ class MappedSource(Source, FullCache):
         self._available, self._loaded = self._versions.next, True
         last, status = self._builder.last, self._status
         assert last is not None
-        self._status = replace(
-            status, rows=last.num_rows, versions=status.versions + found, error=""
-        )
+        self._status = replace(status, rows=last.num_rows, versions=self._available, error="")
         return found
 
     def lines_at(self, offset: int) -> pa.Array:
