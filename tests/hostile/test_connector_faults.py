@@ -318,6 +318,7 @@ def test_every_fault_of_a_table_that_is_looked_up(
     house: House, method: str, how: str, answer: object
 ) -> None:
     engine = house.engine
+    engine._openings.timeout_s = 30.0  # the first version is built as the table is opened
     options = (
         f"'connector' = 'filesystem', 'path' = '{house.folder}/in', 'format' = 'csv',"
         " 'lookup.cache' = 'FULL', 'lookup.full-cache.periodic-reload.interval' = '1 ms'"
