@@ -83,12 +83,14 @@ class SharedContent:
     """The content of one table that its readers have found so far."""
 
     def __init__(self, root: Path, table: str) -> None:
-        self._folder = root / "rows" / table
+        self._root, self._folder = root, root / "rows" / table
 
     @contextmanager
     def locked(self, wait: Callable[[], None] | None = None) -> Iterator[bool]:
         """Keeps all others from adding content and from removing any, in all processes. While
         somebody else does it calls `wait` now and then; without, it gives False."""
+        # Rows of tables are nobody's business but the owner's of the data folder.
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as file:
             while not _lock(file):
