@@ -213,10 +213,18 @@ class EmbeddedExecutor:
             for number, tables in members:
                 for local, rows in tables.items():
                     absorb_member(self.tables_here(name)[local], number, rows)
-        self.resting.change(changed)
+        # The state of a family changes with its members, even where its nodes do not.
+        self.resting.change(changed.union(come.members))
         self._change_timers(changed.union(come.members))
         if state.inherited:
             self._announce_inheritance(state.inherited)
+
+    def tell_missed(self, prepared: PreparedPlan, write: SinkWrite) -> None:
+        """Tells operators that a prepared plan changes what they have missed so far."""
+        if not self.in_tasks:
+            nodes = prepared.run.plan.nodes
+            self.resting.before_change(nodes, nodes.difference(self.run.plan.nodes))
+            self._tell_missed(write)
 
     def set_scan_filters(self, scans: Iterable[str]) -> Mapping[str, Scalar]:
         """Derives the filters of these scans from the plan, and returns them."""
@@ -567,6 +575,8 @@ class EmbeddedExecutor:
         streams = run_contained(current.node, current.operator, current.context.stateful, inputs)
         for port, result in chain.from_iterable(streams):
             self.guard.emitted(result.num_rows)
+            if self.resting.missed:
+                self._tell_missed(work.write)
             if rows >= _ROWS:
                 self._run(work)
                 rows = 0
@@ -579,6 +589,22 @@ class EmbeddedExecutor:
             else:
                 self._route(current, port, result, work)
             self.guard.resume()
+
+    def _tell_missed(self, write: SinkWrite) -> None:
+        """Gives operators the ticks that they have missed: nothing comes of these, but it does of
+        what follows."""
+        missed, work = tuple(self.resting.missed), WaitingInput("", write)
+        self.resting.missed.clear()
+        for name, port, moment in missed:
+            for edge in self.running[name].node.edges.get(port, ()):
+                target = self.running.get(edge.target)
+                if target is None or not isinstance(target.node.plan, LogicalPlan):
+                    continue  # a sink, or rules, which know no time
+                schema = target.node.plan.inputs[edge.target_port].schema
+                tick = empty(schema, proctime=moment.proctime, watermark=moment.watermark)
+                tick = replace(tick, since=moment.watermark, idle=moment.idle)
+                work.add(target.node, edge.target_port, tick)
+        self._run(work)
 
     def _route(self, source: RunningNode, port: int, batch: Batch, work: WaitingInput) -> None:
         """Hands a batch to the nodes and sinks behind an output port."""

@@ -49,6 +49,12 @@ class PortTimes:
         return int(self._table.columns["watermark"][self._all])
 
     @property
+    def told(self) -> bool:
+        """True if a watermark of each input is known."""
+        times = self._table.columns["watermark"]
+        return all(times[slot] > MIN_WATERMARK for slot in self._slots)
+
+    @property
     def idle(self) -> bool:
         """True if all inputs are idle."""
         return bool(self._table.columns["idle"][self._all])

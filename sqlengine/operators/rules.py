@@ -125,8 +125,9 @@ class RulesOperator:
     """Evaluates all filters over one input; stateless.
 
     It has a port for each sink of `plan.targets`, with its rows ordered by event and then by (job,
-    place), and a port for each rule of `plan.onward`, whose rows go to other operators; these also
-    get a tick when no row matched, but for those that do not need it (`ticks`, None: all do).
+    place), a port for each rule of `plan.onward`, whose rows go to other operators, and one for
+    each family (`family_ports`); both also get a tick when no row matched, but for those that do
+    not need it (`ticks`, None: all do).
     """
 
     def __init__(self, compiled: CompiledRules) -> None:
@@ -136,6 +137,8 @@ class RulesOperator:
         self.tested: Counter[str] = Counter()
         self.ticks: TickFilter | None = None
         self.passed: Counter[str] = Counter()
+        of_rules = compiled.plan.members.values()
+        self.family_ports = frozenset(port for places in of_rules for port, _ in places)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -143,11 +146,11 @@ class RulesOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
-            return self._raw(batch, {}) + self._of_members(batch, {})
+            return self._onward(batch, {})
         output: Output = []
         rows_of = self._match(batch, output)
         self._sinks(batch, rows_of, output)
-        return output + self._raw(batch, rows_of) + self._of_members(batch, rows_of)
+        return output + self._onward(batch, rows_of)
 
     def _match(self, batch: Batch, output: Output) -> dict[str, Index]:
         """Returns the matching rows of each rule that has any, ascending."""
@@ -255,31 +258,36 @@ class RulesOperator:
         kept = np.flatnonzero(~errors.mask)
         return built.take(kept), kept
 
-    def _raw(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
-        onward = self.compiled.plan.onward
+    def _onward(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
+        """Returns the rows for other operators, and ticks for those that have none and need one."""
+        onward, of_families = self.compiled.plan.onward, self._of_families(rows_of)
         of_port = {onward[name]: rows for name, rows in rows_of.items() if name in onward}
-        ports = onward.values() if self.ticks is None else self.ticks.ports(batch, of_port)
-        if len(ports) < len(onward):
-            self._counters["ticks_withheld"] += len(onward) - len(ports)
-        tick = _selected(batch, _NO_ROWS) if len(ports) > len(of_port) else None
+        having_rows = of_port.keys() | of_families.keys()
+        if self.ticks is None:
+            ports: Sequence[int] = [*onward.values(), *sorted(self.family_ports)]
+        else:
+            ports = self.ticks.ports(batch, having_rows)
+            withheld = len(onward) + len(self.family_ports) - len(ports)
+            self._counters["ticks_withheld"] += withheld
+        tick = _selected(batch, _NO_ROWS) if len(ports) > len(having_rows) else batch
         return [
-            (p, _selected(batch, of_port[p]) if p in of_port or tick is None else tick)
+            (p, _numbered(batch, of_families.get(p, ())))
+            if p in self.family_ports
+            else (p, _selected(batch, of_port[p]) if p in of_port else tick)
             for p in ports
         ]
 
-    def _of_members(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
-        """Returns the rows of each family, with the number of the member first: in the order of the
-        rows, and of the rules that a row matches."""
+    def _of_families(self, rows_of: Mapping[str, Index]) -> dict[int, list[tuple[int, Index]]]:
+        """Returns the rows of each family that has any, by its port: those of each member, by its
+        number."""
         members = self.compiled.plan.members
-        found: dict[int, list[tuple[int, Index]]] = {
-            port: [] for places in members.values() for port, _ in places
-        }
-        for name, rows in rows_of.items():
+        found: dict[int, list[tuple[int, Index]]] = {}
+        for name, rows in rows_of.items() if members else ():
             if name in members:
                 self.passed[name] += len(rows)
             for port, number in members.get(name, ()):
-                found[port].append((number, rows))
-        return [(port, _numbered(batch, matches)) for port, matches in found.items()]
+                found.setdefault(port, []).append((number, rows))
+        return found
 
     def _fail(
         self,

@@ -247,6 +247,11 @@ class WatermarkOperator:
         """The watermark (ms) of the table so far, as the operators behind it know it."""
         return self._times.watermark if self._pace is None else self._pace.emitted
 
+    @property
+    def idle(self) -> bool:
+        """True if all shards are idle."""
+        return self._times.idle
+
     def shards(self) -> dict[str, tuple[int, bool]]:
         """Returns the watermark (ms) of each shard, and whether it is idle."""
         return self._times.shards()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from planner.logical import IntervalJoin, JoinKind
 from planner.rewrite import conjunction
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.base import NO_TICK, Context, Output, Rest, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, drained
 from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.interleave import interleave_late_rows
@@ -96,6 +96,17 @@ class IntervalJoinOperator:
             )
         for port, batch in parts:
             yield from self.process(port, batch)
+
+    def rest(self) -> Rest:
+        due = (side.rows.table.earliest(DUE) for side in self._sides)
+        first = min((instant for instant in due if instant is not None), default=None)
+        if first is None:
+            return NO_TICK
+        return Rest(proctime=first) if self._node.proctime else Rest(first)
+
+    @property
+    def told(self) -> bool:
+        return self._times.told
 
     def close(self) -> None: ...
 
