@@ -61,7 +61,8 @@ class RestingLife(Life):
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        self.do(lambda life: (life.open(), life.engine.submit("tables", TABLES)))
+        self.do(Life.open)
+        self.engine.submit("tables", TABLES)
 
     def open(self) -> None:
         config = Config(

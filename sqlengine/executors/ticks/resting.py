@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol, TypeAlias
 
 from planner.graph.physical import Edge, PhysicalNode, source_of
 from planner.graph.rule_sets import RulesPlan
-from planner.logical import IntervalJoin
+from planner.logical import IntervalJoin, LogicalPlan
 from sqlengine.executors.ticks.branches import (
     Branch,
     Group,
@@ -226,9 +226,11 @@ class Resting:
         """True if these joints get all they get by these places, whose sets of rules are right
         behind the watermarks of tables; notes where these are."""
         for joint in joints:
-            inputs = self._running[joint].node.plan.inputs
-            leading = (self._walks[place].inputs for place in self._leading_to[joint])
-            if len({i for found in leading for name, i in found if name == joint}) < len(inputs):
+            plan = self._running[joint].node.plan
+            assert isinstance(plan, LogicalPlan)
+            inputs = (self._walks[place].inputs for place in self._leading_to[joint])
+            found = {port for of_place in inputs for name, port in of_place if name == joint}
+            if len(found) < len(plan.inputs):
                 return False
         for name in {name for name, _ in places}:
             if (moment := self._moment_before(name)) is None:
