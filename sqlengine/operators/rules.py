@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from planner.scalar import COMPARISONS, Call, Scalar, columns_of, find_position,
 from rules.columns import Columns
 from rules.condition import Condition
 from rules.ruleset import Matches, RuleSet
-from sqlengine.batch import Batch, Writers, concat
+from sqlengine.batch import Batch, Writers, concat, replaced
 from sqlengine.expressions import Evaluator, compile_expression, truth
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
@@ -244,14 +244,14 @@ class RulesOperator:
         for name, parts in by_target.items():
             places, merged = _interleave(parts)
             writers = Writers(jobs, numbers[places])
-            output.append((targets[name].port, replace(merged, writers=writers)))
+            output.append((targets[name].port, replaced(merged, writers=writers)))
 
     def _one_route(self, batch: Batch, placed: PlacedRoute, rows: Index, output: Output) -> None:
         """Emits the rows of a route, where there is no other."""
         built, kept = self._build(batch, rows, [placed], np.zeros(len(rows), np.int64), output)
         writers = Writers((placed.route.job,), np.zeros(len(kept), np.int64))
         port = self.compiled.plan.targets[placed.template.target].port
-        output.append((port, replace(built, writers=writers)))
+        output.append((port, replaced(built, writers=writers)))
 
     def _build(
         self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index, output: Output
@@ -354,7 +354,7 @@ def _selected(batch: Batch, rows: Index) -> Batch:
     """Returns these rows, ascending; the watermark after the batch stays."""
     if len(rows) == batch.num_rows:
         return batch
-    return replace(batch.take(rows), watermark=batch.watermark)
+    return replaced(batch.take(rows), watermark=batch.watermark)
 
 
 def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]]) -> Batch:
@@ -367,7 +367,7 @@ def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]]) -> Batch:
     taken = batch.take(rows[order])
     schema = Schema((*MEMBERS, *batch.schema))
     columns = (pa.array(numbers[order]), *taken.columns)
-    return replace(taken.with_columns(schema, columns), watermark=batch.watermark)
+    return replaced(taken.with_columns(schema, columns), watermark=batch.watermark)
 
 
 def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list[int]]]:

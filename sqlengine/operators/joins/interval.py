@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from planner.logical import IntervalJoin, JoinKind
 from planner.rewrite import conjunction
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat, replaced
 from sqlengine.operators.base import NO_TICK, Context, Output, Rest, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, drained
 from sqlengine.operators.firing_steps import FiringSteps
@@ -129,7 +129,7 @@ class IntervalJoinOperator:
             return rows
         watermark, since = self._later(np.array([rows.watermark, rows.since])).tolist()
         before = None if rows.row_watermarks is None else self._later(rows.row_watermarks)
-        return replace(rows, watermark=watermark, since=since, row_watermarks=before)
+        return replaced(rows, watermark=watermark, since=since, row_watermarks=before)
 
     def _later(self, watermarks: IntArray) -> IntArray:
         # The two ends of the scale are no times: the beginning and the end of input pass undelayed.
@@ -272,7 +272,7 @@ class IntervalJoinOperator:
             )
         columns, by, _ = assemble(port, batch, other, outputs)
         result = batch.result(self._node.schema, columns, len(by))
-        return replace(result, row_watermarks=batch.watermarks()[by])
+        return replaced(result, row_watermarks=batch.watermarks()[by])
 
     def _in_interval(
         self, port: int, piece: MatchedPiece, times: IntArray, clock: IntArray
@@ -350,7 +350,7 @@ class IntervalJoinOperator:
             if len(mine):
                 before = turns[mine] if self._in_turn else None
                 rows = self._padded(port, batch, slots[mine])
-                padded.append(replace(rows, row_watermarks=before))
+                padded.append(replaced(rows, row_watermarks=before))
         if len(padded) == 2 and self._in_turn:
             both = concat(padded)
             padded = [both.take(np.argsort(both.watermarks(), kind="stable"))]
