@@ -48,10 +48,10 @@ class PortTimes:
         return int(self._table.columns["watermark"][self._all])
 
     @property
-    def told(self) -> bool:
-        """True if a watermark of each input is known."""
+    def untold(self) -> list[int]:
+        """The inputs of which no watermark is known."""
         times = self._table.columns["watermark"]
-        return all(times[slot] > MIN_WATERMARK for slot in self._slots)
+        return [port for port, slot in enumerate(self._slots) if times[slot] == MIN_WATERMARK]
 
     @property
     def idle(self) -> bool:

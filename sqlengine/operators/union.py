@@ -56,7 +56,7 @@ class UnionOperator:
         return NO_TICK
 
     @property
-    def told(self) -> bool:
-        return self._times.told
+    def untold(self) -> list[int]:
+        return self._times.untold
 
     def close(self) -> None: ...

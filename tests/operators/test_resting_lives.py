@@ -48,8 +48,8 @@ SHAPES = {
 WHERE = ["host = 'h{}'", "id % 4 = {}", "host = 'h{}' AND id > 3"]
 
 
-# In each of these what a group has missed shows in its results, where it is not told.
-SEEDS = [7, 8, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(9, 40))]
+# In the first of these what a group has missed shows in its results, where it is not told.
+SEEDS = [9, 7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 40))]
 
 
 class RestingLife(Life):

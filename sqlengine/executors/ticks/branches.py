@@ -7,8 +7,9 @@ branch: what they have missed is told them first (`Missed`)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from planner.graph.physical import Edge
@@ -45,8 +46,8 @@ class Joint(Rests, Protocol):
     missed before rows come."""
 
     @property
-    def told(self) -> bool:
-        """True if it knows a watermark of each input."""
+    def untold(self) -> list[int]:
+        """The inputs of which it knows no watermark."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,21 +77,22 @@ class Meeting:
 @dataclass(frozen=True, eq=False)
 class Group:
     """Branches that meet, by their sets of rules and ports, with the operators from there on.
-    `joints`: those among them that combine watermarks."""
+    `joints`: those among them that combine watermarks, with the sets that lead to each input."""
 
     members: tuple[tuple[Ticks, int], ...]
     operators: tuple[Meeting, ...]
-    joints: tuple[Joint, ...]
+    joints: tuple[tuple[Joint, Mapping[int, Sequence[Ticks]]], ...]
 
     @property
     def told(self) -> bool:
-        """True if no joint lacks a watermark of an input. What is told to none has been withheld
-        from none: a group rests only then."""
-        return all(joint.told for joint in self.joints)
+        """True if each joint knows a watermark of an input where there is one. One that does not
+        is new, and has missed nothing: a group rests only when all know."""
+        sets = (of[port] for joint, of in self.joints for port in joint.untold)
+        return all(t.moment.watermark == MIN_WATERMARK for t in chain.from_iterable(sets))
 
     def rest(self, ticks: Ticks) -> Rest:
         """Returns until when the group needs no tick of one of its sets of rules."""
-        if not self.told and any(t.moment.watermark > MIN_WATERMARK for t, _ in self.members):
+        if not self.told:
             return EVERY_TICK
         return min_rest([operator.rest(ticks) for operator in self.operators])
 

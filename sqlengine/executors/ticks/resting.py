@@ -11,7 +11,7 @@ tick."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar, Protocol, TypeAlias
@@ -201,16 +201,26 @@ class Resting:
         joints = {name for walk in walks for name, _ in walk.inputs}
         group, rests = None, all(walk.rests for walk in walks)
         if joints and (rests := rests and self._has_watermarks(places, joints)):
-            operators = (self._running[name].operator for name in sorted(joints))
             group = Group(
                 tuple((self._sets[name], port) for name, port in sorted(places)),
                 self._meetings(places),
-                tuple(o for o in operators if isinstance(o, Joint)),
+                tuple(self._joint(name) for name in sorted(joints)),
             )
         for place, walk in zip(sorted(places), walks, strict=True):
             name, port = place
             branch = Branch(self._edges(place), tuple(walk.operators), rests, group)
             self._sets[name].put(port, branch)
+
+    def _joint(self, name: str) -> tuple[Joint, Mapping[int, Sequence[Ticks]]]:
+        """Returns an operator with several inputs, and the sets of rules that lead to each."""
+        operator = self._running[name].operator
+        assert isinstance(operator, Joint)
+        sets: dict[int, list[Ticks]] = {}
+        for place in sorted(self._leading_to[name]):
+            for joint, port in sorted(self._walks[place].inputs):
+                if joint == name:
+                    sets.setdefault(port, []).append(self._sets[place[0]])
+        return operator, sets
 
     def _meetings(self, places: Iterable[Place]) -> tuple[Meeting, ...]:
         """Returns the operators at and behind the places where these branches meet."""

@@ -113,8 +113,8 @@ class IntervalJoinOperator:
         return Rest(proctime=first) if self._node.proctime else Rest(first)
 
     @property
-    def told(self) -> bool:
-        return self._times.told
+    def untold(self) -> list[int]:
+        return self._times.untold
 
     def close(self) -> None: ...
 

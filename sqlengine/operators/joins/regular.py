@@ -84,8 +84,8 @@ class JoinOperator:
         return min_rest([side.rest() for side in self._sides])
 
     @property
-    def told(self) -> bool:
-        return self._times.told
+    def untold(self) -> list[int]:
+        return self._times.untold
 
     def close(self) -> None: ...
 

@@ -90,8 +90,8 @@ class WindowJoinOperator:
         return min_rest([self._clock.rest(side.earliest()) for side in self._sides])
 
     @property
-    def told(self) -> bool:
-        return self._times.told
+    def untold(self) -> list[int]:
+        return self._times.untold
 
     def close(self) -> None: ...
 
