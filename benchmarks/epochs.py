@@ -4,6 +4,7 @@ topic that have nothing to do in it."""
 from __future__ import annotations
 
 import http.client
+import os
 import statistics
 import tempfile
 import time
@@ -73,8 +74,18 @@ def run() -> Section:
                 "The window alone has no filter before it; with the others one set of rules is"
                 " evaluated for its row."
             ),
+            *_busy(),
         ],
     )
+
+
+def _busy() -> list[str]:
+    """Says how busy the machine was, where that is more than its cores can do."""
+    load, cores = os.getloadavg()[2], os.cpu_count() or 1
+    if load <= cores + 1:
+        return []
+    where = f"a load of {load:.0f} on {cores} cores"
+    return [f"Measured with {where}: CPU time is up to twice what it is on a quiet machine."]
 
 
 def _row(name: str) -> list[str]:
