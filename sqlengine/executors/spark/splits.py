@@ -20,7 +20,7 @@ from planner.graph.physical import PhysicalNode
 from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch, log_of
-from sqlengine.connectors.base import Chunk, Part, Source
+from sqlengine.connectors.base import Chunk, Part, Place, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
@@ -47,6 +47,8 @@ _PLACES: Final = 1 << 16
 TURN: Final = _PLACES
 _SPLIT: Final = TURN << 20
 _PHASE: Final = _SPLIT << 10
+# Neither Arrow nor JSON begins so, nor what is handed over (`handed_over.py`).
+_PLACE: Final = b"\0at "
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class InputSplit:
 
     Splits are processed in the order of `turn`; rows `n * rows_per_turn` on have the turn `turn + n
     * TURN`. `log` names the shard's log over all sources of a graph. Several splits may have rows
-    that were read at once; `row` is the first of them in `batch`."""
+    that were read at once; `row` is the first of them in `batch`. In the place of records there
+    may be where they are (`place`)."""
 
     source: str
     shard: str
@@ -66,6 +69,13 @@ class InputSplit:
     end: int = 0
     batch: bytes | None = None
     row: int = 0
+
+    @property
+    def place(self) -> bytes | None:
+        """The place of rows that were found, and not read (`linked.py`)."""
+        if self.batch is None or not self.batch.startswith(_PLACE):
+            return None
+        return self.batch.removeprefix(_PLACE)
 
 
 SPLIT_SCHEMA: Final = pa.schema(
@@ -107,7 +117,7 @@ class EpochSplits:
     time, and rows behind others of their log, begin another phase."""
 
     def __init__(self, rows_per_turn: int) -> None:
-        self._most = rows_per_turn * TURNS_PER_SPLIT
+        self.rows_per_split = rows_per_turn * TURNS_PER_SPLIT
         self.splits: list[InputSplit] = []
         self._phase = self._place = 0
         self._logs: set[str] = set()  # of the phase
@@ -118,11 +128,19 @@ class EpochSplits:
         tasks."""
         log = log_name(source, batch.origin)
         turn = self._turn(log, has_rows=batch.num_rows > 0)
-        for row in range(0, max(batch.num_rows, 1), self._most):
-            part = _part(batch, row, self._most)
+        for row in range(0, max(batch.num_rows, 1), self.rows_per_split):
+            part = _part(batch, row, self.rows_per_split)
             self.splits.append(
                 InputSplit(source, batch.origin, log, turn, start, start, encode_batch(part), row)
             )
+
+    def add_places(self, source: str, shard: str, start: int, places: Iterable[Place]) -> None:
+        """Adds rows that were found, but not read: a split for each place, as for rows."""
+        log = log_name(source, shard)
+        turn = self._turn(log, has_rows=True)
+        for place in places:
+            data = _PLACE + place.at
+            self.splits.append(InputSplit(source, shard, log, turn, start, start, data, place.row))
 
     def add_values(self, source: str) -> None:
         """Adds the rows of VALUES."""

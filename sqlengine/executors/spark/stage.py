@@ -20,6 +20,7 @@ from sqlengine.executors.embedded import PRUNED
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.handed_over import fetched
+from sqlengine.executors.spark.linked import LinkedRows
 from sqlengine.executors.spark.splits import TURN, InputSplit, failing
 from sqlengine.executors.spark.task_answers import of_split
 from sqlengine.executors.spark.task_rules import TaskRules
@@ -59,12 +60,15 @@ class SourceStage:
         self._rows_read = self._answers = 0
         self._pruned = Counter[str]()
         self._running: dict[str, RunningSource] = {}
+        self._links: dict[str, LinkedRows] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
 
     def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]:
         for row in records.to_pylist():
             split = InputSplit(**row)
+            if split.batch is not None:
+                split = replace(split, batch=fetched(split.batch))
             if self._answers_in is None:
                 yield from self._outputs(split, step)
             else:
@@ -97,9 +101,11 @@ class SourceStage:
         if isinstance(plan, Values):
             yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
             return
-        batch = (
-            self._read(split, step) if split.batch is None else decode_batch(fetched(split.batch))
-        )
+        if split.place is not None:
+            batch, missing = self._linked_rows(split.source).read(split, step.proctime, step.seed)
+            self._rows_read -= missing  # the driver has counted them
+        else:
+            batch = self._read(split, step) if split.batch is None else decode_batch(split.batch)
         if not batch.num_rows:
             yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):
@@ -119,6 +125,13 @@ class SourceStage:
                 )
         self._pruned[split.source] += chunk.pruned
         return running.batch(chunk, step.proctime, step.seed)
+
+    def _linked_rows(self, name: str) -> LinkedRows:
+        if name not in self._links:
+            plan = self._nodes[name].plan
+            assert isinstance(plan, Scan)
+            self._links[name] = LinkedRows(plan)
+        return self._links[name]
 
     def _source(self, name: str, step: Step) -> RunningSource:
         if name not in self._running:
