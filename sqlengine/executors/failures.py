@@ -41,6 +41,13 @@ class SourceFailed(JobsFailed):
         self.jobs = jobs
 
 
+class SourceChanged(SourceFailed):
+    """A repetition finds other rows than were read before, of a table that keeps no history: jobs
+    that were started again would read it anew, and write rows twice."""
+
+    lasting: ClassVar[bool] = True
+
+
 class Unreadable(ServiceError):
     """A task cannot read what the driver has found for it, and perhaps can read itself."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import pyarrow as pa
@@ -56,13 +56,14 @@ _SMALLER: Final = "smaller reads ('sql run --batch-size'), narrower windows and 
 
 class Failure(msgspec.Struct, frozen=True, order=True):
     """An error in a task, for people. `jobs`: those at fault; none where nobody knows.
-    `unreadable`: the task lacks what the driver can read."""
+    `unreadable`: the task lacks what the driver can read; `lasting`: as of `JobsFailed`."""
 
     message: str
     detail: str | None = None
     hint: str | None = None
     jobs: tuple[str, ...] = ()
     unreadable: bool = False
+    lasting: bool = False
 
 
 class TaskFailed(JobsFailed):
@@ -72,6 +73,12 @@ class TaskFailed(JobsFailed):
         super().__init__(failure.message, detail=failure.detail, hint=failure.hint)
         self.jobs = frozenset(failure.jobs)
         self.unreadable = failure.unreadable
+
+
+class TaskFailedForGood(TaskFailed):
+    """Jobs failed in a task of Spark, and would again."""
+
+    lasting: ClassVar[bool] = True
 
 
 # ---- in a task -----------------------------------------------------------------------------------
@@ -100,7 +107,8 @@ def failure_of(error: BaseException, memory: int | None = None) -> Failure:
     jobs = tuple(sorted(error.jobs)) if isinstance(error, JobsFailed | OperatorFailed) else ()
     if isinstance(error, SqlError):
         unreadable = isinstance(error, Unreadable)
-        return Failure(error.message, error.detail, error.hint, jobs, unreadable)
+        lasting = isinstance(error, JobsFailed) and error.lasting
+        return Failure(error.message, error.detail, error.hint, jobs, unreadable, lasting)
     if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
         most = "" if memory is None else f": it may take {megabytes(memory)}"
         return Failure("a task on Spark needs more memory", f"of a Python worker{most}", _SMALLER)
@@ -128,6 +136,11 @@ def failures_in(frames: pa.Table) -> list[Failure]:
     texts = failed(frames)["batch"].unique().to_pylist()
     found = sorted((msgspec.json.decode(t, type=Failure) for t in texts), key=msgspec.json.encode)
     return sorted(found, key=lambda failure: not failure.unreadable)
+
+
+def error_of(failure: Failure) -> TaskFailed:
+    """Returns the error of a failure."""
+    return (TaskFailedForGood if failure.lasting else TaskFailed)(failure)
 
 
 def unavailable(error: SqlError) -> ExecutorUnavailable:

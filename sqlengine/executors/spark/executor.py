@@ -179,7 +179,7 @@ class SparkExecutor(EmbeddedExecutor):
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
-        if read_by_tasks(scan, source, durable=self._options.durable):
+        if read_by_tasks(scan, source):
             return ranges_of(source, scan, self._budget)
         source.widen(self._options.widens, BYTES_PER_POLL)
         if self._options.links:
@@ -202,7 +202,7 @@ class SparkExecutor(EmbeddedExecutor):
         self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
     ) -> None:
         self._state.know(node, chunk.shard)
-        if isinstance(source.source, RangeSource):
+        if isinstance(source.source, RangeSource) and chunk.columns is None:
             with failing(self.plan.nodes[node]):
                 self._epoch.add_ranges(node, chunk.shard, source.source.bounds(chunk))
         elif chunk.places:
@@ -429,11 +429,19 @@ def task_plan(
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
+    digests_in = options.uri if options.durable else None
     return SparkPlan(
         name,
         version,
         partial(
-            SourceStage, cut.sources, factory, options.rows_per_turn, rules, filters, answers_in
+            SourceStage,
+            cut.sources,
+            factory,
+            options.rows_per_turn,
+            rules,
+            filters,
+            answers_in,
+            digests_in,
         ),
         cut.exchange,
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),

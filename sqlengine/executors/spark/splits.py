@@ -25,12 +25,13 @@ from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
 
+_DATABASE: Final = "jdbc"
 # The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
 # per offset, about.
 READ_BY_TASKS: Final = {
     "filesystem": (16 << 20, 1),
     "datagen": (1 << 16, 256),
-    "jdbc": (1 << 40, 256),  # a partition each
+    _DATABASE: (1 << 40, 256),  # a partition each
 }
 # Without it a table of a database is read at once.
 _PARTITIONS: Final = "scan.partition.num"
@@ -176,12 +177,10 @@ def log_name(source: str, shard: str) -> str:
     return f"{source}/{log_of(shard)}"
 
 
-def read_by_tasks(scan: Scan, source: Source, *, durable: bool = False) -> bool:
-    """True if tasks can read a table themselves: all of its rows are there now. Where epochs are
-    repeated after a crash (`durable`), the driver has to know that rows of a database are still
-    those of before."""
+def read_by_tasks(scan: Scan, source: Source) -> bool:
+    """True if tasks can read a table themselves: all of its rows are there now."""
     options, connector = scan.table.options, scan.table.connector
-    if connector == "jdbc" and (durable or _PARTITIONS not in options):
+    if connector == _DATABASE and _PARTITIONS not in options:
         return False
     readable = connector in READ_BY_TASKS and _PACE not in options
     return readable and source.bounded and source.full_cache is None
@@ -189,13 +188,18 @@ def read_by_tasks(scan: Scan, source: Source, *, durable: bool = False) -> bool:
 
 class RangeSource(Source):
     """A bounded source of which the graph knows ranges alone: its chunks have no rows, which tasks
-    read. `budget`: the bytes that an epoch may read, shared by all sources of a graph."""
+    read. `budget`: the bytes that an epoch may read, shared by all sources of a graph.
+
+    The rest of a shard that was read in part, not by tasks, is read here: the source knows of what
+    rows that is the rest."""
 
     def __init__(self, source: Source, scan: Scan, budget: Budget) -> None:
         self._source = source
         self._step, self._width = READ_BY_TASKS[scan.table.connector]
         self._budget = budget
         self._shards = 1
+        self._of_database = scan.table.connector == _DATABASE
+        self._begun: set[str] = set()  # shards that were read here in part
         self.filters = source.filters
 
     def apply_filter(self, where: Scalar | None) -> None:
@@ -224,6 +228,8 @@ class RangeSource(Source):
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
         end = self.end(shard) if until is None else until
+        if shard in self._begun and offset < end:
+            return self._source.read(shard, offset, max_rows=max_rows, until=end)
         if offset >= end or (until is None and self._budget.spent):
             return None
         if until is None:
@@ -254,6 +260,12 @@ class RangeSource(Source):
 
     def resume(self, positions: Mapping[str, int], marks: Mapping[str, str]) -> None:
         self._source.resume(positions, marks)
+        if self._of_database:  # marks of files say other things
+            self._begun |= marks.keys()
+
+    def expect(self, shard: str, start: int, end: int, digest: str) -> None:
+        self._source.expect(shard, start, end, digest)
+        self._begun.add(shard)
 
     def marks(self) -> Mapping[str, str]:
         return self._source.marks()
