@@ -23,7 +23,7 @@ from sqlengine.config import Cluster
 from sqlengine.executors.spark.boundary import lost_task
 from sqlengine.executors.spark.cluster.checks import LIBRARIES, judge
 from sqlengine.executors.spark.cluster.executors import ExecutorWatch, await_executors
-from sqlengine.executors.spark.cluster.master import address_to, is_local
+from sqlengine.executors.spark.cluster.master import address_to, is_local, refuse_connect
 from sqlengine.executors.spark.cluster.settings import session_settings
 from sqlengine.executors.spark.cluster.shipping import write_engine
 from sqlengine.executors.spark.java import does_not_start, require_spark
@@ -58,7 +58,10 @@ def free_port() -> int:
         ("spark://host", "'host' is no HOST:PORT"),
         ("spark://host:seven", "'host:seven' is no HOST:PORT"),
         ("spark://host:7077/x", "'host:7077/x' is no HOST:PORT"),
-        ("sc://host:15002", "Spark Connect hides it"),
+        (
+            "sc://host:15002",
+            "Spark Connect cannot run the engine: it hides the executors; 'sc://host",
+        ),
         ("spark://127.0.0.1:FREE", "Connection refused"),
         ("spark://no-such-host.invalid:7077", "cannot be reached"),
     ],
@@ -66,6 +69,19 @@ def free_port() -> int:
 def test_a_master_that_is_none(master: str, words: str) -> None:
     master = master.replace("FREE", str(free_port()))
     assert words in refused(lambda: address_to(master))
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"SPARK_REMOTE": "sc://host"}, "SPARK_REMOTE=sc://host in the environment asks for it"),
+        ({"SPARK_API_MODE": "Connect"}, "unset SPARK_API_MODE: write --master spark://HOST:7077"),
+        ({"SPARK_CONNECT_MODE": "1"}, "Spark Connect cannot run the engine"),
+    ],
+)
+def test_an_environment_that_asks_for_connect(environment: dict[str, str], words: str) -> None:
+    assert words in refused(lambda: refuse_connect(environment))
+    refuse_connect({"SPARK_API_MODE": "classic", "SPARK_CONNECT_MODE": "0", "SPARK_HOME": "/s"})
 
 
 @pytest.mark.spark
