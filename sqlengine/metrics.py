@@ -22,7 +22,7 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs
-from sqlengine.executors.embedded import RunningNode
+from sqlengine.executors.dataflow.running_node import RunningNode
 from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.totals import GraphTotals, Rising

@@ -84,7 +84,7 @@ class CheckpointTrigger:
             logged=self._storage.log.keeps_every_epoch,
             answers_offset=pipeline.outputs.call_log.end(),
             counts=pipeline.counter.counts(),
-            resumed=list(pipeline.executor.resumptions()),
+            resumed=list(pipeline.executor.firing.resumptions()),
             marks={name: dict(m) for name, s in running.items() if (m := s.source.marks())},
             tasks=pipeline.executor.task_state(),
         )

@@ -98,7 +98,7 @@ class JobCounter:
     def counts(self) -> dict[str, JobCounts]:
         """Returns the counts of all jobs that did anything here."""
         executor, began = self._executor, dict(self._began)
-        rows, late = executor.rows_by_job(), executor.late_rows_by_job()
+        rows, late = executor.counts.rows_by_job(), executor.counts.late_by_job()
         letters = Counter(dict(self._progress.letters))
         restored = self._restored
         jobs = {*rows, *late, *letters, *began, *restored} - {""}

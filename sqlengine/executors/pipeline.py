@@ -92,7 +92,7 @@ class Pipeline:
             errors, written = push_replayed(
                 self.executor.factory, self.graph, self.inputs, rows, record, self.outputs.write
             )
-            self.executor.add_rows(replay.job, written)
+            self.executor.counts.add(replay.job, written)
             self.outputs.handle_errors(errors)
         self.outputs.mark_replayed(replay, record.proctime)
 

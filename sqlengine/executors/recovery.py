@@ -48,7 +48,7 @@ def restore(runner: GraphRunner, position: CheckpointMetadata, change: GraphChan
     if runner.executor.in_tasks:
         runner.executor.restore_tasks(position.tasks)
     if position.epoch:  # a savepoint does not say
-        runner.executor.restore_firing(position.resumed)
+        runner.executor.firing.restore(position.resumed)
     runner.pipeline.counter.restore(position.counts)
     if not position.epoch:  # nor what its jobs have counted
         runner.pipeline.counter.begin(position.jobs)

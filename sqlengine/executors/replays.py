@@ -48,7 +48,7 @@ def push_replayed(
             if chunk is not None and row.source in executor.running:
                 source = inputs.running[row.source]
                 executor.push(row.source, source.batch(chunk, record.proctime, record.seed), write)
-        return executor.take_errors(), executor.rows_by_job()[job]
+        return executor.take_errors(), executor.counts.rows_by_job()[job]
     finally:
         executor.close()
 

@@ -157,7 +157,7 @@ class GraphRunner:
         if self._subtask is not None:
             self.backpressured_by = self._subtask.shuffle.unread.over_limit()
         may_fire = not (self.paused or self.inputs.bounds or self.backpressured_by)
-        if may_fire and (resumed := self.executor.resumptions()):
+        if may_fire and (resumed := self.executor.firing.resumptions()):
             return self._poll_beside(resumed)
         chunks, opened = self.inputs.poll(
             self._options.rows_per_read, shuffle_only=bool(self.backpressured_by)
@@ -165,7 +165,7 @@ class GraphRunner:
         ended = self.inputs.ended(chunks)
         # Sources that are not read are not idle, so no tick says that they are.
         tick = not self.backpressured_by and self._timer_is_due()
-        tick |= may_fire and self.executor.take_unknown()
+        tick |= may_fire and self.executor.firing.take_unknown()
         if not chunks and not opened and not ended and not tick:
             return None, chunks
         ranges = tuple(OffsetRange(name, c.shard, c.start, c.end, c.digest) for name, c in chunks)
@@ -251,7 +251,7 @@ class GraphRunner:
     @property
     def finished(self) -> bool:
         """True if all sources are bounded and read to their end, and all windows have fired."""
-        return self.inputs.finished and not self.executor.firing.waiting
+        return self.inputs.finished and not self.executor.firing.unfinished
 
     def drain(self) -> None:
         """Ends all sources where they are read to, in one epoch: timers and windows fire, those
@@ -276,7 +276,9 @@ class GraphRunner:
 
     def _fire_all(self) -> None:
         """Lets operators fire all that is due, epoch by epoch."""
-        while (resumed := self.executor.resumptions()) or self.executor.take_unknown():
+        while (
+            resumed := self.executor.firing.resumptions()
+        ) or self.executor.firing.take_unknown():
             self.complete()
             # An operator that was restored does not know its watermark: a tick tells.
             record = self.epochs.next(self.graph.version, resumed=resumed, tick=not resumed)

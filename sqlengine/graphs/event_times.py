@@ -53,7 +53,7 @@ def event_times(executor: EmbeddedExecutor) -> EventTimes:
             if isinstance(o, WatermarkOperator)
         },
         executor.waiting(),
-        executor.late_rows(),
+        executor.counts.late_by_node(),
     )
 
 

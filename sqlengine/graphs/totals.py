@@ -38,7 +38,7 @@ class GraphTotals:
             sink = executor.plan.sinks.get(name)
             table = None if sink is None else sink.sink.table
             sinks[name if table is None else table.display] += rows
-        operators.update(_of_nodes(executor.retired))
+        operators.update(_of_nodes(executor.counts.retired))
         operators.update(dict(graph.checkpoints.counters))
         for node in list(executor.running.values()):
             operators.update(_of_nodes(node.context.counters))

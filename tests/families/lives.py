@@ -124,7 +124,7 @@ class Life:
     def late(self) -> Counter[str]:
         late: Counter[str] = Counter()
         for graph in self.engine.graphs.by_name.values():
-            late.update(graph.executor.late_rows_by_job())
+            late.update(graph.executor.counts.late_by_job())
         return late
 
 

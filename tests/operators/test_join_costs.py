@@ -15,8 +15,9 @@ from planner.logical import IntervalJoin, Join, JoinKind, LookupJoin, TemporalJo
 from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Call, ColumnRef
 from sqlengine.batch import Batch, empty
-from sqlengine.executors import embedded
-from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode, WaitingInput
+from sqlengine.executors.dataflow import flow
+from sqlengine.executors.dataflow.flow import Flow, WaitingInput
+from sqlengine.executors.dataflow.running_node import RunningNode
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators import row_by_row
 from sqlengine.operators.base import Operator
@@ -135,7 +136,7 @@ def test_a_hot_key_is_emitted_in_pieces(name: str, monkeypatch: pytest.MonkeyPat
     "name", ["joins/near_times", "joins/as_of", "joins/retraction", "windows/window_join"]
 )
 def test_pieces_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (join_rows, "MOST_PAIRS"), (embedded, "_ROWS"), (row_by_row, "_ROWS"):
+    for place in (join_rows, "MOST_PAIRS"), (flow, "_ROWS"), (row_by_row, "_ROWS"):
         monkeypatch.setattr(*place, 2)
     script = Script(FOLDER / f"{name}.sql")
     found, _ = run(script, tmp_path, 4096)
@@ -156,17 +157,17 @@ def test_nodes_behind_a_hot_key_take_its_pieces_as_they_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(join_rows, "MOST_PAIRS", 500)
-    monkeypatch.setattr(embedded, "_ROWS", 1_000)
-    most, route = 0, EmbeddedExecutor._route
+    monkeypatch.setattr(flow, "_ROWS", 1_000)
+    most, route = 0, Flow._route
 
     def watched(
-        self: EmbeddedExecutor, source: RunningNode, port: int, batch: Batch, work: WaitingInput
+        self: Flow, source: RunningNode, port: int, batch: Batch, work: WaitingInput
     ) -> None:
         nonlocal most
         route(self, source, port, batch, work)
         most = max(most, sum(b.num_rows for parts in work.inputs.values() for _, b in parts))
 
-    monkeypatch.setattr(EmbeddedExecutor, "_route", watched)
+    monkeypatch.setattr(Flow, "_route", watched)
     collected = Collected(HOT)
     with open_runner(tmp_path) as runner:
         Session(runner, collected, settings={"table.exec.mini-batch.enabled": "true"}).run(HOT)

@@ -20,7 +20,8 @@ from planner.logical import Scan
 from planner.settings import AGG_PHASES
 from sqlengine.batch import MAX_WATERMARK, Batch, empty
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.embedded import EmbeddedExecutor, SinkWrite
+from sqlengine.executors.dataflow.flow import SinkWrite
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.formats.results import rows_of
 from sqlengine.operators.scan import raw_schema
@@ -100,7 +101,7 @@ def run_epoch(
         executor.push(name, empty(_RAW, watermark=MAX_WATERMARK), write)
     executor.flush(write)
     executor.end()
-    assert not executor.errors
+    assert not executor.flow.errors
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sqlengine.batch import Batch
-from sqlengine.executors.embedded import SinkWrite
+from sqlengine.executors.dataflow.flow import SinkWrite
 from sqlengine.executors.spark import keyed as spark_keyed
 from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
 from sqlengine.executors.spark.plan import cut_plan

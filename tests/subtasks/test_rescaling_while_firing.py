@@ -55,7 +55,7 @@ def begun(group: Group, job: PlannedJob, turns: int) -> RunningGraph:
     graph.switch(graph.change(graph.runner.graph, {job.name: job}, {job.name: 1}, {}))
     for _ in range(turns):
         graph.loop.turn()
-    assert graph.executor.firing.waiting
+    assert graph.executor.firing.unfinished
     return graph
 
 

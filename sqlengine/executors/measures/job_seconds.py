@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from threading import Lock
 
-from sqlengine.executors.embedded import EmbeddedExecutor, RunningNode
+from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.operators.rules import RulesOperator
 
 
@@ -38,7 +39,7 @@ class RowShares:
         where there were none, as for a tick, or for any other node."""
         family = self._executor.run.nodes.get(name)
         if family is not None:
-            rows = self._executor.rows_of_members(family)
+            rows = self._executor.counts.of_members(family)
             new = rows - self._seen.get(name, Counter())
             self._seen[name] = rows
             total = sum(new.values())

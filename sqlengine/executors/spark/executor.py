@@ -25,7 +25,8 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.encoded import encoded_of
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan, SinkWrite
+from sqlengine.executors.dataflow.flow import SinkWrite
+from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.node_state.node_context import local_name
@@ -243,7 +244,7 @@ class SparkExecutor(EmbeddedExecutor):
             self._count(result.counts, self._state.before().partitions)
             for port, rows in result.rows:
                 if port in (ERROR_PORT, FATAL_ERROR_PORT):
-                    self.errors.append((port, rows))
+                    self.flow.errors.append((port, rows))
                 else:
                     self.state_files["batches encoded"] += encoded_of(rows) is not None
                     write(self._cut.sinks[port], rows)
@@ -272,7 +273,7 @@ class SparkExecutor(EmbeddedExecutor):
     def _count(self, counts: Counts, partitions: int) -> None:
         self.progress.count(counts, partitions)
         self._rows_read, self._timer, self._sizes = counts.read, counts.timer, counts.sizes
-        self._rows.update(counts.rows)
+        self.counts.add_all(counts.rows)
         note_losses(counts.losses)
         for node, counters in counts.nodes.items():
             self.running[owner_of(node)].context.counters.update(counters)

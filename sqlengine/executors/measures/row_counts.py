@@ -1,0 +1,109 @@
+"""Counts of rows by job: those given to sinks, those dropped as late, and those that a family has
+had for its members."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+
+from planner.graph.families import ALONE, Family, FamilyPlan
+from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.operators.late_rows import LATE_ROWS
+from sqlengine.operators.rules import RulesOperator
+
+
+class RowCounts:
+    """The counts of the operators of one graph, which are `running`. Written by the graph's thread;
+    what is public may be asked in any.
+
+    `run`: the plan with families that runs. `retired`: counters of nodes that are gone."""
+
+    def __init__(self, running: Mapping[str, RunningNode]) -> None:
+        self._running = running
+        self.run: FamilyPlan = ALONE
+        self.retired: Counter[str] = Counter()
+        self._rows: Counter[str] = Counter()
+        self._late: Counter[str] = Counter()
+        # By node: the late rows that are in `_late` already, since its jobs have changed.
+        self._settled: dict[str, int] = {}
+
+    # ---- counting --------------------------------------------------------------------------------
+
+    def add(self, job: str, rows: int) -> None:
+        """Adds rows given to sinks for a job."""
+        self._rows[job] += rows
+
+    def add_all(self, rows: Mapping[str, int]) -> None:
+        """Adds rows given to sinks, by job."""
+        self._rows.update(rows)
+
+    def retire(self, node: RunningNode) -> None:
+        """Keeps what an operator that closes has counted."""
+        if isinstance(node.operator, RulesOperator):
+            self._rows.update(node.operator.rows_by_job)
+
+    def settle(self, node: RunningNode) -> None:
+        """Credits the late rows of a node to its jobs, which are others from now on."""
+        for name, jobs, rows in self._late_of(node):
+            self._late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
+            self._settled[name] = rows
+
+    def remove(self, node: RunningNode) -> None:
+        """Follows a node that goes: its counters are others if it comes again."""
+        self.retired.update(node.context.counters)
+        self.settle(node)
+        for counted, _, _ in self._late_of(node):
+            del self._settled[counted]
+
+    def leave(self, family: Family, numbers: Collection[int]) -> None:
+        """Follows members that leave a family, whose late rows are settled."""
+        for number in numbers:
+            self._running[family.state].context.counters.pop(f"{LATE_ROWS}/{number}", None)
+            self._settled.pop(family.members[number].state, None)
+
+    # ---- what was counted ------------------------------------------------------------------------
+
+    def rows_by_job(self) -> Counter[str]:
+        """Returns the rows given to sinks so far, by job: those of rules, and those of other
+        operators that one job owns."""
+        rows = Counter(self._rows)
+        for node in list(self._running.values()):
+            if isinstance(node.operator, RulesOperator):
+                rows.update(dict(node.operator.rows_by_job))  # a copy: the graph's thread counts on
+        return rows
+
+    def late_by_job(self) -> Counter[str]:
+        """Returns the rows dropped as late so far, by job; an operation that jobs share counts for
+        each of them."""
+        late = Counter(self._late)
+        for node in list(self._running.values()):
+            for name, jobs, rows in self._late_of(node):
+                late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
+        return late
+
+    def late_by_node(self) -> dict[str, int]:
+        """Returns the rows dropped as late so far, by node, or by that of a family's member."""
+        nodes = list(self._running.values())
+        return {name: rows for node in nodes for name, _, rows in self._late_of(node)}
+
+    def of_members(self, family: Family) -> Counter[str]:
+        """Returns the rows that a family has had so far, by job; where jobs share a member, for
+        each of them."""
+        rows: Counter[str] = Counter()
+        head = self._running.get(family.head)
+        if head is not None and isinstance(head.operator, RulesOperator):
+            passed = dict(head.operator.passed)
+            for member in family.members.values():
+                rows.update(dict.fromkeys(member.jobs, passed.get(member.rule, 0)))
+        return rows
+
+    def _late_of(self, node: RunningNode) -> Iterator[tuple[str, frozenset[str], int]]:
+        """Yields the late rows of a node, or of each member of a family that has any: by the node
+        that is theirs, with its jobs."""
+        counters, family = node.context.counters, self.run.families.get(node.node.id)
+        if family is None:
+            counted = [(node.node.id, node.node.jobs, counters[LATE_ROWS])]
+        else:
+            names = ((m, f"{LATE_ROWS}/{number}") for number, m in family.members.items())
+            counted = [(m.state, m.jobs, counters[name]) for m, name in names if name in counters]
+        yield from (entry for entry in counted if entry[2])
