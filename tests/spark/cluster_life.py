@@ -277,7 +277,7 @@ class Life:
 
     def called(self) -> list[tuple[int, int]]:
         """What the function was called with, and what it has answered, in order."""
-        return sorted((r["n"], r["m"]) for r in self._rows("called"))
+        return sorted((r["n"], r["m"]) for r in self._rows("answered"))
 
     def placed_again(self) -> int:
         """How often instances were started again."""

@@ -115,8 +115,8 @@ def twice(n: int) -> int:
     return 2 * n
 """
 CALLS = """CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON;
-CREATE TABLE called (n BIGINT, m BIGINT) WITH ('connector' = 'topic', 'topic' = 'called', 'format' = 'json');
-INSERT INTO called SELECT e_n, twice(e_n) FROM events WHERE e_k <> 'end'"""
+CREATE TABLE answered (n BIGINT, m BIGINT) WITH ('connector' = 'topic', 'topic' = 'answered', 'format' = 'json');
+INSERT INTO answered SELECT e_n, twice(e_n) FROM events WHERE e_k <> 'end'"""
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_functions_and_what_holds_them_die(
         functions = life.folder / "data" / "functions"
         functions.mkdir(exist_ok=True)
         (functions / "mine.py").write_text(FUNCTION)
-        life.user.topic("called")
+        life.user.topic("answered")
         life.user.submit("calls", CALLS)
         live(life, ["executor", "python", "worker", "executor"], between=2)
         wanted = [(n, 2 * n) for n in range(life.written)]
