@@ -37,10 +37,10 @@ from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.handed_over import discard_handed_over, handed_over_in
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
-from sqlengine.executors.spark.linked import Places
 from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.progress import SparkProgress
+from sqlengine.executors.spark.reading.linked import Places
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.splits import (
     Budget,

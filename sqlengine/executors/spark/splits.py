@@ -73,7 +73,7 @@ class InputSplit:
 
     @property
     def place(self) -> bytes | None:
-        """The place of rows that were found, and not read (`linked.py`)."""
+        """The place of rows that were found, and not read (`reading/linked.py`)."""
         if self.batch is None or not self.batch.startswith(_PLACE):
             return None
         return self.batch.removeprefix(_PLACE)
