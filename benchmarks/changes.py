@@ -95,7 +95,7 @@ class Round:
 def run() -> Section:
     stream = Stream()
     with sigma.engine() as engine:
-        watch = _watch(engine)
+        watch = watch_of(engine)
         capacity = _capacity(engine, stream)
         number, cpu = cpu_of(lambda: len(_change(engine, QUIET, 0.0)) + _withdraw(engine))
         calm = _round(engine, watch, stream, capacity / 2, 0)
@@ -149,7 +149,7 @@ def _line(name: str, values: Sequence[float]) -> list[str]:
     return [name, f"{len(values):,}", *shown]
 
 
-def _watch(engine: Engine) -> Watch:
+def watch_of(engine: Engine) -> Watch:
     """Notes after each epoch how far the source is."""
     watch, runner = Watch(), engine.graph.runner
     step = runner.step

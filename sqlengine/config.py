@@ -79,8 +79,10 @@ class Config:
         memory). `step_output_limit`: bytes
         that a job without a limit may put out in one step (None: an eighth of the memory).
         `step_timeout_s`: seconds that the operators of a job may take in one step (None: any).
-        `rows_per_read`: rows that a source reads at once. `connector_timeout_s`: seconds that a
-        call of a connector may take that waits for a host or a disk.
+        `rows_per_read`: rows that a source reads at once. `latency_target_s`: an epoch begins so
+        long after the one before, unless there is more to read: rows that come meanwhile share it.
+        `connector_timeout_s`: seconds that a call of a connector may take that waits for a host or
+        a disk.
     Placement:
         `instances`: processes that run jobs in parts (0: all jobs run in this one). `parts`: their
         number, fixed when the graph is made (None: one for each instance, two at least).
@@ -116,6 +118,7 @@ class Config:
     instances_port: int = 0
     session_ms: int = 10_000
     rows_per_read: int = 4096
+    latency_target_s: float = 0.01
     memory_limit: int | None = None
     step_output_limit: int | None = None
     step_timeout_s: float | None = 60.0

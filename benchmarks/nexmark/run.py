@@ -81,7 +81,7 @@ def measure(query: str, data: Path, runs: int = 2) -> dict[str, object]:
     for _ in range(runs):
         with (
             tempfile.TemporaryDirectory(prefix="benchmark-") as folder,
-            open_runner(Path(folder), 4096) as runner,
+            open_runner(Path(folder)) as runner,
         ):
             cpu, start = time.process_time(), time.perf_counter()
             Session(runner, Quiet(), settings={MINI_BATCH: "true"}).run(text)

@@ -65,6 +65,9 @@ def _computed(call: Call) -> Vector | None:
     if definition is None or definition.external or not call.args:
         # External functions are not called at planning time.
         return None
+    # First what most calls lack: what is below the others would be visited again and again.
+    if not all(isinstance(arg, Literal) or arg.type.children for arg in call.args):
+        return None
     if not call.deterministic or uses_zone(call):
         return None
     vectors = [_constant(arg) for arg in call.args]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from planner.logical import Filter, LogicalPlan, Names, Over, Project
 from planner.passes.constant_folding import folded
-from planner.rewrite import transform
+from planner.rewrite import nodes, transform
 from planner.scalar import Literal
 
 
@@ -26,6 +26,8 @@ def unread_over(plan: LogicalPlan) -> LogicalPlan:
     projection that has it, so it goes where projections alone stand between it and its readers. A
     filter right above it keeps it, so this pass runs before filters move.
     """
+    if not any(isinstance(node, Over) for node in nodes(plan)):
+        return plan
     return transform(plan, lambda n: _read(n, frozenset(n.schema.names)) if _stands_over(n) else n)
 
 

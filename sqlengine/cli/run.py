@@ -17,6 +17,7 @@ from sqlengine.cli.limits import limit_option, use_limits
 from sqlengine.cli.options import define_option, pairs, spark_options
 from sqlengine.cli.texts import definitions, read_text
 from sqlengine.config import Cluster
+from sqlengine.session import ROWS_PER_READ
 from sqlengine.system.file_access import FileAccess
 from sqlengine.system.foreground_log import show_log
 from sqlengine.system.words import count
@@ -45,7 +46,11 @@ Text: TypeAlias = tuple[str | None, str]
 )
 @define_option
 @click.option(
-    "--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read."
+    "--batch-size",
+    type=click.IntRange(1),
+    default=ROWS_PER_READ,
+    show_default=True,
+    help="Rows a read.",
 )
 @click.option(
     "--on",

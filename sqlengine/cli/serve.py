@@ -148,6 +148,13 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     "--batch-size", type=click.IntRange(1), default=4096, show_default=True, help="Rows a read."
 )
 @click.option(
+    "--latency-target",
+    type=DURATION,
+    default="10ms",
+    show_default=True,
+    help="Rows that come within this time after others may wait to share their work; none: never.",
+)
+@click.option(
     "--client-rate",
     type=SIZE,
     help="What a client may append to topics a second, such as 10MB (default: any).",
@@ -294,6 +301,7 @@ def serve(
     instances_host: str,
     instances_port: int,
     batch_size: int,
+    latency_target: int | None,
     client_rate: int | None,
     volumes: tuple[Path, ...],
     files: tuple[Path, ...],
@@ -357,6 +365,7 @@ def serve(
         tls_key=tls_key,
         tls_client_ca=tls_client_ca,
         rows_per_read=batch_size,
+        latency_target_s=(latency_target or 0) / 1000,
         client_rate=client_rate or None,
         volumes=volumes,
         files=files,

@@ -215,6 +215,17 @@ class Inputs:
             chunks += [(name, chunk) for chunk in new]
         return chunks, opened
 
+    def all_read(self, chunks: Iterable[tuple[str, Chunk]]) -> bool:
+        """True if there are no more rows behind these chunks, as far as their sources know."""
+        for name, chunk in chunks:
+            try:
+                end = self.running[name].source.end(chunk.shard)
+            except SqlError:
+                return False
+            if end is None or chunk.end < end:
+                return False
+        return True
+
     def closed(self, chunks: Iterable[tuple[str, Chunk]]) -> tuple[tuple[str, str], ...]:
         """The shards that are gone, after they were read. None of a source that is paused, whose
         positions must stay."""

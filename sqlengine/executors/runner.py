@@ -87,6 +87,8 @@ class GraphRunner:
         self.broken = self.paused = self.repeating = False
         self.backpressured_by: Mapping[int, int] = {}
         self._reads_beside = False
+        # True if the last epoch has read all rows that there were.
+        self.caught_up = False
 
     @property
     def graph(self) -> Graph:
@@ -157,11 +159,13 @@ class GraphRunner:
         if self._subtask is not None:
             self.backpressured_by = self._subtask.shuffle.unread.over_limit()
         may_fire = not (self.paused or self.inputs.bounds or self.backpressured_by)
+        self.caught_up = False
         if may_fire and (resumed := self.executor.firing.resumptions()):
             return self._poll_beside(resumed)
         chunks, opened = self.inputs.poll(
             self._options.rows_per_read, shuffle_only=bool(self.backpressured_by)
         )
+        self.caught_up = bool(chunks) and self.inputs.all_read(chunks)
         ended = self.inputs.ended(chunks)
         # Sources that are not read are not idle, so no tick says that they are.
         tick = not self.backpressured_by and self._timer_is_due()

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar, cast
 
 from parser.errors import ServiceError
@@ -82,7 +82,9 @@ class GraphLoop:
     `on_failure` is called with jobs that fail and the reason (loop thread; it must not block).
     `problem`: why the graph does not run, for people; `broken`: it does not run until it is
     reopened; `unavailable`: which waits for what runs its operators; `scheduler`: set while the
-    graph catches up with others."""
+    graph catches up with others. `gather_s`: an epoch begins so long after the one before at the
+    soonest, unless rows were left: rows that come meanwhile share it, and the first one after a
+    pause does not wait."""
 
     def __init__(
         self,
@@ -90,8 +92,10 @@ class GraphLoop:
         broker: Broker,
         on_failure: FailureHandler,
         threads: Threads = THREADS,
+        gather_s: float = 0.0,
     ) -> None:
         self.runner = runner
+        self._gather_s = gather_s
         self.problem: str | None = None
         self.broken = self.unavailable = False
         self.scheduler: CatchUpScheduler | None = None
@@ -169,6 +173,7 @@ class GraphLoop:
         collected = time.monotonic()
         try:
             while not self._stopping.is_set():
+                began = time.monotonic()
                 busy = self.turn()
                 if time.monotonic() - collected > 1:
                     gc.collect(1)
@@ -178,6 +183,8 @@ class GraphLoop:
                 elif self._rest_s:
                     self._stopping.wait(self._rest_s)
                     self._rest_s = 0.0
+                elif self.runner.caught_up:
+                    self._gather(began + self._gather_s)
         finally:
             self.shut()
 
@@ -194,6 +201,12 @@ class GraphLoop:
             return self._step()
         busy, self._rest_s = self.scheduler.run(self._step)
         return busy
+
+    def _gather(self, until: float) -> None:
+        """Lets rows come in until an instant of the monotonic clock (s); calls do not wait."""
+        while (left := until - time.monotonic()) > 0 and not self._stopping.is_set():
+            with suppress(queue.Empty):
+                self._calls.get(timeout=left)()
 
     def _idle(self) -> None:
         pause, self._pause_s = self._pause_s, 0.0

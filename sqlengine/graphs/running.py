@@ -136,7 +136,9 @@ class RunningGraph:
         self.lost_jobs: dict[str, SqlError] = {}
         # By migration: the epoch that restored it, and the offset in the log after that epoch.
         self._migrations: dict[str, tuple[int, int]] = {}
-        self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads)
+        # What parts send each other would wait at each of them.
+        gather_s = config.latency_target_s if subtask is None else 0.0
+        self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads, gather_s)
         self._observed = EventTimesCache(self.loop, self.executor, threads.now)
         self._recover()
         self._rebuilder = Rebuilder(self.executor, host.later, threads)

@@ -16,6 +16,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
+from sqlengine.session import ROWS_PER_READ
 from sqlengine.session.session import IDLE_S, EmbeddedRunner, Runner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.memory import keep_for_reuse
@@ -24,7 +25,7 @@ from sqlengine.system.memory import keep_for_reuse
 @contextmanager
 def open_runner(
     data: Path,
-    rows_per_read: int = 4096,
+    rows_per_read: int = ROWS_PER_READ,
     where: str = "embedded",
     set_aside: RowsSetAside | None = None,
     files: FileAccess = ANY_FILES,

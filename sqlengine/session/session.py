@@ -69,6 +69,7 @@ from sqlengine.jobs.explanation import explain_sinks, stages_on_spark
 from sqlengine.jobs.script import called, dropped_object, expressions_of, use
 from sqlengine.jobs.targets import target_in
 from sqlengine.jobs.unknown_options import UnknownOptions, place_of
+from sqlengine.session import ROWS_PER_READ
 from sqlengine.snapshots.savepoint_files import PATHS
 from sqlengine.system.file_access import FileAccess
 from udf.user import UserFunction
@@ -128,7 +129,7 @@ class EmbeddedRunner:
 
     environment: Environment
     factory: OperatorFactory
-    rows_per_read: int = 4096
+    rows_per_read: int = ROWS_PER_READ
     idle: Callable[[], object] = lambda: None
     proceed: Callable[[int], bool] = lambda rows: True
     dead_letters: OutputSink | None = None

@@ -28,6 +28,7 @@ from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.executors.spark.supported import check_watermarks
 from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.session import ROWS_PER_READ
 from sqlengine.session.session import IDLE_S, EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
@@ -36,7 +37,7 @@ from sqlengine.system.lanes import ThreadLanes
 @contextmanager
 def spark_runner(
     data: Path,
-    rows_per_turn: int = 4096,
+    rows_per_turn: int = ROWS_PER_READ,
     set_aside: OutputSink | None = None,
     files: FileAccess = ANY_FILES,
     printed: Path | None = None,

@@ -7,9 +7,9 @@ by columns that tell it from the key's other rows. An index in memory leads from
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,14 +28,20 @@ ARRIVAL = "#arrival"
 
 COUNTED = BIGINT.with_nullable(False)
 
-# What the rows of a key are sorted by: the value of a column, then the number of their arrival.
-_Rank: TypeAlias = tuple[object, int]
-
+# The bytes of an arrival number behind a sort key, and bytes behind those of all numbers.
+_ARRIVAL_BYTES: Final = 8
+_LAST_ARRIVAL: Final = b"\xff" * (_ARRIVAL_BYTES + 1)
 
 # In lists up to this length a linear search for a slot is faster than a binary search by rank.
 _SHORT = 256
 # So many rows of a key are removed one by one; more in one pass over the list.
 _FEW = 16
+
+
+class _Rank(Protocol):
+    """The rank of a row: the value that rows are sorted by, then the number of its arrival."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
 
 
 class Tables(Protocol):
@@ -134,8 +140,8 @@ class RowsTable:
         for group, gone in self._by_group(slots):
             members = self._members[group]
             self._take_out(members, gone)
-            for slot in gone if self._keys else ():
-                del self._keys[slot]
+            for slot in gone if self._ranks else ():
+                del self._ranks[slot]
             if not members:
                 empty.append(gone[-1])
             # The index compares keys with those of a row of the group, which must be one that
@@ -221,6 +227,16 @@ class RowsTable:
             slots += [slot] * int(counts[slot])
         return slots[:count]
 
+    def firsts(self, groups: IntArray) -> IntArray:
+        """Returns the slot of the first row of each key, -1 where it has none; see `first`."""
+        members = map(self._members.__getitem__, groups.tolist())
+        slots = np.fromiter((m[0] if m else -1 for m in members), np.int64, len(groups))
+        if not self._numbered:  # some may be retracted, and not dropped yet
+            gone = (slots >= 0) & (self.table.columns[COUNT][slots] == 0)
+            for place in np.flatnonzero(gone).tolist():
+                slots[place] = next(iter(self.first(int(groups[place]), 1)), -1)
+        return slots
+
     def last_until(self, group: int, value: int) -> int | None:
         """Returns the greatest value of the order column among a key's rows that is at most
         `value`; None if there is none."""
@@ -253,18 +269,18 @@ class RowsTable:
     def peers(self, group: int, place: int) -> tuple[int, int]:
         """Returns the places of the rows whose sort key equals that at `place`: the first, and one
         past the last."""
-        members, keys = self._members[group], self._keys
-        key = keys[members[place]]
-        first = bisect_left(members, key, 0, place, key=keys.__getitem__)
-        return first, bisect_right(members, key, place, key=keys.__getitem__)
+        members, rank = self._members[group], self._ranks.__getitem__
+        key = self.key_at(group, place)
+        first = bisect_left(members, key, 0, place, key=rank)
+        return first, bisect_right(members, key + _LAST_ARRIVAL, place, key=rank)
 
     def key_at(self, group: int, place: int) -> bytes:
         """Returns the sort key of the row at this place in a key's order."""
-        return self._keys[self._members[group][place]]
+        return self.sort_key(self._members[group][place])
 
     def sort_key(self, slot: int) -> bytes:
         """Returns the sort key of a row."""
-        return self._keys[slot]
+        return self._ranks[slot][:-_ARRIVAL_BYTES]
 
     def size(self, group: int) -> int:
         """Returns the number of a key's rows; equal rows count once."""
@@ -331,7 +347,8 @@ class RowsTable:
         self._first: IntArray = np.empty(0, np.int64)  # by group, the slot of one of its rows
         self._free: list[int] = []
         self._group_of: IntArray = np.empty(0, np.int64)  # by slot
-        self._keys: dict[int, bytes] = {}  # by slot, the sort key of the row
+        # By slot, where rows are sorted: the sort key of the row, and its arrival.
+        self._ranks: dict[int, bytes] = {}
         live = self.table.live()
         self._next = (
             1 + int(self.table.columns[ARRIVAL][live].max(initial=-1)) if self._numbered else 0
@@ -359,18 +376,30 @@ class RowsTable:
             self._sort_in(groups, slots)
 
     def _sort_in(self, groups: IntArray, slots: IntArray) -> None:
+        rank: Callable[[int], _Rank] = self._rank
         if isinstance(self._order_by, Sorting):
-            columns = [self._array(n, slots) for n in self._order_by.columns]
-            self._keys.update(
-                zip(slots.tolist(), self._order_by.keys(columns, len(slots)), strict=True)
-            )
+            self._ranks.update(zip(slots.tolist(), self._encoded_ranks(slots), strict=True))
+            rank = self._ranks.__getitem__
         for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
             members = self._members[group]
             # Most rows come in order: they are appended without a search.
-            if members and self._rank(slot) < self._rank(members[-1]):
-                insort(members, slot, key=self._rank)
+            if members and rank(slot) < rank(members[-1]):
+                insort(members, slot, key=rank)
             else:
                 members.append(slot)
+
+    def _encoded_ranks(self, slots: IntArray) -> Iterator[bytes]:
+        """Yields what rows are sorted by. No sort key is the beginning of another, so their bytes
+        can be followed by those of the arrival."""
+        assert isinstance(self._order_by, Sorting)
+        keys = self._order_by.keys(
+            [self._array(n, slots) for n in self._order_by.columns], len(slots)
+        )
+        arrivals = self.table.arrivals[slots].astype(np.uint64)
+        arrivals = ~arrivals if self._order_by.latest_first else arrivals
+        encoded = arrivals.astype(">u8").tobytes()
+        size = _ARRIVAL_BYTES
+        return (key + encoded[n * size : (n + 1) * size] for n, key in enumerate(keys))
 
     def _begin(self, slots: IntArray) -> IntArray:
         """Allocates groups for the keys of these rows."""
@@ -399,11 +428,10 @@ class RowsTable:
         return bisect_left(members, self._rank(slot), key=self._rank)
 
     def _rank(self, slot: int) -> _Rank:
-        arrival = int(self.table.arrivals[slot])
         if isinstance(self._order_by, Sorting):
-            return self._keys[slot], -arrival if self._order_by.latest_first else arrival
+            return self._ranks[slot]
         order: object = 0 if self._order_by is None else self.table.columns[self._order_by][slot]
-        return order, arrival
+        return order, int(self.table.arrivals[slot])
 
     def _columns(self, key: Sequence[pa.Array]) -> list[KeyColumn]:
         return [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]

@@ -274,7 +274,7 @@ class RemoteMachine(BrokerMachine):
 
 
 FEWER = settings(
-    max_examples=40,
+    max_examples=20,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,
@@ -283,4 +283,4 @@ FEWER = settings(
 TestBroker = BrokerMachine.TestCase
 TestBroker.settings = FEWER
 TestRemoteBroker = RemoteMachine.TestCase
-TestRemoteBroker.settings = settings(FEWER, max_examples=20)
+TestRemoteBroker.settings = settings(FEWER, max_examples=10)

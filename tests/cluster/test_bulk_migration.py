@@ -81,6 +81,7 @@ def in_parts(harness: LeaderHarness) -> bool:
     return {j.graph for j in harness.engine.jobs() if j.name != "tables"} == {SHARED}
 
 
+@pytest.mark.slow
 def test_hundreds_of_jobs_go_into_parts_in_few_steps(tmp_path: Path) -> None:
     harness = alone(tmp_path)
     numbers = harness.numbers

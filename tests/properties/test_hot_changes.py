@@ -115,7 +115,7 @@ class Life:
         self.engine.submit(name, sql)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(ACTIONS, max_size=30))
 def test_each_alert_is_judged_by_the_version_valid_for_its_event(
     actions: list[tuple[str, object]],

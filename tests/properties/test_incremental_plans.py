@@ -43,7 +43,7 @@ Change = tuple[str, list[tuple[int, int]]]
 
 
 @given(QUERIES, views, CHANGES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_step_by_step_and_at_once_are_the_same_plan(
     queries: list[str], view: str, changes: list[Change]
 ) -> None:
@@ -57,7 +57,7 @@ def test_step_by_step_and_at_once_are_the_same_plan(
 
 
 @given(QUERIES, views, CHANGES, st.sampled_from([1, 4096]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_step_by_step_and_at_once_write_the_same_rows(
     queries: list[str], view: str, changes: list[Change], rows_per_read: int
 ) -> None:

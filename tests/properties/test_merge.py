@@ -26,7 +26,7 @@ SWITCHES = [
 
 
 @given(st.lists(any_query, min_size=2, max_size=6), views, st.sampled_from([1, 3, 4096]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_merged_jobs_write_what_each_writes_alone(
     queries: list[str], view: str, rows_per_read: int
 ) -> None:
@@ -42,7 +42,7 @@ def test_merged_jobs_write_what_each_writes_alone(
 
 
 @given(st.lists(filters, min_size=2, max_size=8), st.sampled_from([1, 4096]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_switches_of_the_rules_change_nothing(conditions: list[str], rows_per_read: int) -> None:
     queries = [f"SELECT a, b, s, d, bo FROM t WHERE {condition}" for condition in conditions]
     with tempfile.TemporaryDirectory() as scratch:

@@ -22,7 +22,7 @@ VARIANTS = {"none off": NONE, **{name: frozenset({name}) for name in sorted(ALL)
     "SELECT a, b, s, d, bo, ts FROM t WHERE 1 / a > 0 AND CAST(s AS INT) = 1",
 )
 @given(any_query, views)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_rows_are_the_same_with_and_without_every_pass(query: str, view: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         world = World(Path(scratch), view)

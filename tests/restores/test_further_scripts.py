@@ -11,7 +11,7 @@ import pytest
 from tests.restores.running import thorough
 from tests.sql.golden import Script
 
-QUICK = {"letters", "silence"}
+QUICK = {"silence"}
 SCRIPTS = [
     pytest.param(p, id=p.stem, marks=[] if p.stem in QUICK else [pytest.mark.slow])
     for p in sorted((Path(__file__).parent / "scripts").glob("*.sql"))

@@ -13,9 +13,7 @@ from tests.restores.coverage_page import PAGE
 from tests.restores.running import thorough
 from tests.sql.golden import Script
 
-QUICK = {
-    *("changelog/functions", "insert/statement_sets", "windows/cascade", "windows/proctime"),
-}
+QUICK = {"insert/statement_sets", "windows/proctime"}
 EACH = [
     pytest.param(s, id=s.name, marks=[] if s.name in QUICK else [pytest.mark.slow])
     for s in STREAMING

@@ -207,9 +207,7 @@ def expected(rules: dict[str, Condition], rows: list[dict[str, object]]) -> list
 
 
 @given(rules=RULES, steps=STEPS, rows=ROWS, more=ROWS, options=OPTIONS, tiny=st.booleans())
-@settings(
-    max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_any_rules_any_rows_any_switches_any_changes(
     rules: dict[str, Condition],
     steps: list[tuple[dict[str, Condition], list[str], Callable[[RuleSet], RuleSet] | None]],
@@ -235,9 +233,7 @@ def test_any_rules_any_rows_any_switches_any_changes(
 
 
 @given(rules=RULES, rows=ROWS, cut=st.integers(0, 12), options=OPTIONS)
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_batches_may_be_cut_anywhere(
     rules: dict[str, Condition], rows: list[dict[str, object]], cut: int, options: Options
 ) -> None:

@@ -12,7 +12,7 @@ from parser.types import Column
 from planner.logical import AggregateCall
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import truth
-from sqlengine.operators.aggregates.distinct_values import DistinctValues, plain_function
+from sqlengine.operators.aggregates.distinct_values import DistinctValues, Pairs, plain_function
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray, SlotColumn
@@ -55,7 +55,11 @@ class Accumulators:
         ]
         self._keeping = keeping
         self._tabled = plain.keys()
-        self._distinct: dict[int, DistinctValues] = {}
+        # By argument: the calls that count its values in one table, and that table.
+        self._sharing: dict[str, list[int]] = {}
+        for i in plain:
+            self._sharing.setdefault(_argument(calls[i]), []).append(i)
+        self._distinct: dict[str, DistinctValues] = {}
 
     @property
     def columns(self) -> list[Column]:
@@ -72,49 +76,67 @@ class Accumulators:
 
     def open_tables(self, context: Context) -> None:
         """Opens the tables of `tabled` calls; called after `attach`."""
-        tabled = {i: self.calls[i] for i in self._tabled}
-        self._distinct = {
-            i: DistinctValues(context, f"distinct {i}", self._table, c) for i, c in tabled.items()
-        }
+        for argument, calls in self._sharing.items():
+            kind = self.calls[calls[0]].argument_type
+            assert kind is not None
+            # The calls are in the name: those of other calls are another table.
+            name = " ".join(["distinct", *map(str, calls)])
+            self._distinct[argument] = DistinctValues(context, name, self._table, kind, len(calls))
 
     def change(
         self, batch: Batch, slots: IntArray, retracts: BoolArray | None, output: Output
     ) -> None:
         """Accumulates the rows at `slots`, then retracts those of `retracts`."""
-        good = np.ones(batch.num_rows, np.bool_)
+        good, selected = np.ones(batch.num_rows, np.bool_), self._selected(batch)
+        pairs = self._pairs(batch, slots, selected)
         for i, (call, bound) in enumerate(zip(self.calls, self._bound, strict=True)):
             values = None if call.argument is None else batch.column(call.argument)
-            chosen, accumulator = _selected(call, batch) & good, self._accumulator(i)
+            chosen, accumulator = selected[call.filter_column] & good, self._accumulator(i)
             added = self._count_distinct(
-                i, batch, slots, chosen if retracts is None else chosen & ~retracts, 1
+                i, pairs, chosen if retracts is None else chosen & ~retracts, 1
             )
             failures = [bound.update(accumulator, slots, values, added)]
             if retracts is not None and call.name not in self._keeping:
-                failures.append(
-                    bound.retract(
-                        accumulator,
-                        slots,
-                        values,
-                        self._count_distinct(i, batch, slots, chosen & retracts, -1),
-                    )
-                )
+                gone = self._count_distinct(i, pairs, chosen & retracts, -1)
+                failures.append(bound.retract(accumulator, slots, values, gone))
             for errors in failures:
                 if errors is not None:
                     # Calls that come later in the list skip these rows; earlier ones have taken
                     # them already.
                     good &= ~errors.mask
                     output.append((ERROR_PORT, self.failed(batch, call, errors)))
+        for argument, found in pairs.items():
+            self._distinct[argument].forget(found)
+
+    def _selected(self, batch: Batch) -> dict[str | None, BoolArray]:
+        """Returns the rows of each FILTER, by its column."""
+        every = np.ones(batch.num_rows, np.bool_)
+        filters = {c.filter_column for c in self.calls} - {None}
+        return {None: every} | {
+            name: truth(Vector(batch.column(name)), batch.num_rows) for name in filters if name
+        }
+
+    def _pairs(
+        self, batch: Batch, slots: IntArray, selected: Mapping[str | None, BoolArray]
+    ) -> dict[str, Pairs]:
+        """Finds the values of DISTINCT calls, by argument."""
+        found = {}
+        for argument, table in self._distinct.items():
+            filters = {self.calls[i].filter_column for i in self._sharing[argument]}
+            rows = np.logical_or.reduce([selected[name] for name in filters])
+            found[argument] = table.find(slots, batch.column(argument), rows)
+        return found
 
     def _count_distinct(
-        self, i: int, batch: Batch, slots: IntArray, rows: BoolArray, sign: int
+        self, i: int, pairs: Mapping[str, Pairs], rows: BoolArray, sign: int
     ) -> BoolArray:
         """Returns the rows that a call has to process: for DISTINCT, the first of each value that
         appears or disappears."""
-        if i not in self._distinct:
+        if i not in self._tabled:
             return rows
-        argument = self.calls[i].argument
-        assert argument is not None
-        return self._distinct[i].change_counts(slots, batch.column(argument), rows, sign)
+        argument = _argument(self.calls[i])
+        place = self._sharing[argument].index(i)
+        return self._distinct[argument].change_counts(pairs[argument], place, rows, sign)
 
     def results(self, slots: IntArray) -> list[Vector]:
         """Returns the value of each call at `slots`."""
@@ -278,7 +300,6 @@ def _bind(call: AggregateCall, retract: bool) -> Aggregate:
     return bind_aggregate(call.function, types, retract=retract)
 
 
-def _selected(call: AggregateCall, batch: Batch) -> BoolArray:
-    if call.filter_column is None:
-        return np.ones(batch.num_rows, np.bool_)
-    return truth(Vector(batch.column(call.filter_column)), batch.num_rows)
+def _argument(call: AggregateCall) -> str:
+    assert call.argument is not None
+    return call.argument

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +23,19 @@ from sqlengine.operators.changelog.row_kinds import (
 )
 from sqlengine.operators.ranks.ordering import codes_of, order, sort_keys, sorting
 from sqlengine.operators.ranks.rank_ends import RankEnds
-from sqlengine.operators.ranks.top_n import NUMBER, RankChange, TopNOperator, select_rows
+from sqlengine.operators.ranks.top_n import (
+    NUMBER,
+    RankChange,
+    RankChanges,
+    TopNOperator,
+    select_rows,
+)
 from sqlengine.state.columns import BoolArray, distinct
 from sqlengine.state.equal_rows import EqualRows
 from sqlengine.state.rows import COUNT, RowsTable
+
+# Compares groups, by the last wanted rank of each, with what was visible of them before.
+_Compare: TypeAlias = Callable[[IntArray, Mapping[int, int]], RankChanges]
 
 # The identity of rows that consist of the partition key alone: they are all equal.
 _SAME = Schema((Column("#same", NUMBER),))
@@ -48,6 +59,7 @@ class RankOperator(TopNOperator):
         self._rest = tuple(n for n in self._names if n not in node.partition)
         self._insert_only = not node.input.changes
         self._last_first = node.deduplicates and node.order[0].descending
+        self._only_first = node.end == 1 and node.end_column is None
         # By processing time rows are in the order of their arrival.
         kinds = [node.input.schema.type(k.column) for k in node.order]
         self._keys = () if node.deduplicates and kinds[0].is_proctime else node.order
@@ -83,24 +95,57 @@ class RankOperator(TopNOperator):
             rows = self._contenders(batch, ends)
             batch, ends = select_rows(batch, rows), ends[rows]
         key = [batch.column(n) for n in self._node.partition]
-        known = dict(
-            zip(self._rows.groups(key, batch.num_rows).tolist(), ends.tolist(), strict=True)
-        )
+        known = self._rows.groups(key, batch.num_rows)
         # The slots of the visible rows before and after the change are compared. A retracted row
         # stays in its slot until the comparison is done, so that its columns can be emitted.
-        before = {g: self._rows.first(g, end) for g, end in known.items() if g >= 0}
+        compare = self._from_first(known) if self._only_first else self._from_visible(known, ends)
         retracted = self._apply(batch, key)
         groups = self._rows.groups(key, batch.num_rows)
         end_of = dict(zip(groups.tolist(), ends.tolist(), strict=True))
-        touched = first_seen(groups[groups >= 0]).tolist()
-        changes = [
-            t
-            for g in touched
-            for t in self._difference(before.get(g, []), self._rows.first(g, end_of[g]))
-        ]
-        result = self._emit(batch, changes) if changes else None
+        touched = first_seen(groups[groups >= 0])
+        changes = compare(touched, end_of)
+        result = self._emit(batch, changes) if len(changes) else None
         self._rows.drop(retracted if not self._insert_only else self._beyond(touched, end_of))
         return result
+
+    def _from_visible(self, known: IntArray, ends: IntArray) -> _Compare:
+        """Returns a function that compares what is visible of these groups now with what is so when
+        it is called."""
+        end_of = dict(zip(known.tolist(), ends.tolist(), strict=True))
+        before = {g: self._rows.first(g, end) for g, end in end_of.items() if g >= 0}
+
+        def compare(groups: IntArray, end_of: Mapping[int, int]) -> RankChanges:
+            pairs = ((before.get(g, []), self._rows.first(g, end_of[g])) for g in groups.tolist())
+            return RankChanges.of([c for old, new in pairs for c in self._difference(old, new)])
+
+        return compare
+
+    def _from_first(self, known: IntArray) -> _Compare:
+        """Does the same where only the first row of a group is visible."""
+        known = distinct(known[known >= 0])
+        firsts = self._rows.firsts(known)
+
+        def compare(groups: IntArray, end_of: Mapping[int, int]) -> RankChanges:
+            size = 1 + max(known.max(initial=0), groups.max(initial=0))
+            before = np.full(size, -1, np.int64)
+            before[known] = firsts
+            return self._changes_of_first(before[groups], self._rows.firsts(groups))
+
+        return compare
+
+    def _changes_of_first(self, old: IntArray, new: IntArray) -> RankChanges:
+        """Returns the changes of groups from an old row to a new one, -1 where there is none."""
+        update, there = (old >= 0) & (new >= 0), np.column_stack((old, new)).ravel()
+        kinds = np.tile(np.array([DELETE, INSERT]), len(old))
+        if self._node.by_rank:
+            kinds = np.where(
+                np.repeat(update, 2),
+                np.tile(np.array([UPDATE_BEFORE, UPDATE_AFTER]), len(old)),
+                kinds,
+            )
+        changed = np.repeat(old != new, 2) & (there >= 0)
+        rows: IntArray = there[changed]
+        return RankChanges(rows, kinds[changed], np.ones(len(rows), np.int64))
 
     def _contenders(self, batch: Batch, ends: IntArray) -> IntArray:
         """Drops rows that cannot have a wanted rank: enough rows of their partition are before
@@ -179,14 +224,14 @@ class RankOperator(TopNOperator):
                 changes += [(old[i], UPDATE_BEFORE, rank), (new[i], UPDATE_AFTER, rank)]
         return changes
 
-    def _emit(self, batch: Batch, changes: list[RankChange]) -> Batch:
-        slots = np.fromiter((t[0] for t in changes), np.int64, len(changes))
-        return self._result(batch, self._rows.arrays(self._names, slots), changes)
+    def _emit(self, batch: Batch, changes: RankChanges) -> Batch:
+        return self._result(batch, self._rows.arrays(self._names, changes.rows), changes)
 
-    def _beyond(self, groups: list[int], end_of: dict[int, int]) -> IntArray:
+    def _beyond(self, groups: IntArray, end_of: Mapping[int, int]) -> IntArray:
         """Returns the rows after the last wanted rank: insert-only input never makes them visible
         again."""
-        return np.array([s for g in groups for s in self._rows.beyond(g, end_of[g])], np.int64)
+        wanted = ((g, end_of[g]) for g in groups.tolist() if self._rows.size(g) > end_of[g])
+        return np.array([s for g, end in wanted for s in self._rows.beyond(g, end)], np.int64)
 
 
 def _filter(columns: list[pa.Array], rows: BoolArray) -> list[pa.Array]:

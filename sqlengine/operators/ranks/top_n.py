@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +23,26 @@ TOUCHED, NUMBER = "#touched", BIGINT.with_nullable(False)
 
 # An output row: the number of the row, its kind, its rank.
 RankChange: TypeAlias = tuple[int, np.int8, int]
+
+
+@dataclass(frozen=True)
+class RankChanges:
+    """The output rows of a batch, in order: the number of each row, its kind, its rank."""
+
+    rows: IntArray
+    kinds: Kinds
+    ranks: IntArray
+
+    @staticmethod
+    def of(changes: Sequence[RankChange]) -> RankChanges:
+        """Collects changes that were made one by one."""
+        rows, kinds, ranks = zip(*changes, strict=True) if changes else ((), (), ())
+        return RankChanges(
+            np.array(rows, np.int64), np.array(kinds, np.int8), np.array(ranks, np.int64)
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 class TopNOperator:
@@ -80,15 +100,12 @@ class TopNOperator:
             values = [pa.array(np.full(num_rows, batch.proctime)), *values]
         return self._rows.put(key, identity, values, num_rows)
 
-    def _result(
-        self, batch: Batch, columns: list[pa.Array], changes: Sequence[RankChange]
-    ) -> Batch:
+    def _result(self, batch: Batch, columns: list[pa.Array], changes: RankChanges) -> Batch:
         """Returns the output rows; `columns` are theirs but for kind and rank."""
         if self._node.rank_name is not None:
-            columns = [*columns, pa.array([t[2] for t in changes], pa.int64())]
-        kinds: Kinds = np.fromiter((t[1] for t in changes), np.int8, len(changes))
-        tick = batch.tick(self._node.schema)
-        return replace(tick, columns=tuple(columns), num_rows=len(changes), kinds=plain(kinds))
+            columns = [*columns, pa.array(changes.ranks)]
+        tick, kinds = batch.tick(self._node.schema), plain(changes.kinds)
+        return replace(tick, columns=tuple(columns), num_rows=len(changes), kinds=kinds)
 
 
 def select_rows(batch: Batch, rows: IntArray) -> Batch:

@@ -22,7 +22,7 @@ from sqlengine.operators.changelog.row_kinds import (
     retractions,
 )
 from sqlengine.operators.ranks.ordering import codes_of, sort_keys, sorting
-from sqlengine.operators.ranks.top_n import RankChange, TopNOperator, select_rows
+from sqlengine.operators.ranks.top_n import RankChange, RankChanges, TopNOperator, select_rows
 from sqlengine.state.columns import distinct
 from sqlengine.state.keys import encode
 from sqlengine.state.rows import COUNT
@@ -188,7 +188,7 @@ class UpdatingRankOperator(TopNOperator):
             pa.concat_arrays([a, b]).take(rows)
             for a, b in zip(before.columns, after.columns, strict=True)
         ]
-        return self._result(batch, columns, changes)
+        return self._result(batch, columns, RankChanges.of(changes))
 
 
 def _sides(
