@@ -42,7 +42,8 @@ from sqlengine.system.secrets import Secrets
 
 
 class Place(NamedTuple):
-    """Where rows of a chunk are, from its row `row` on: `at` says it to the connector."""
+    """The place of rows of a chunk, from its row `row` on: `at` tells the connector where they
+    are."""
 
     row: int
     at: bytes

@@ -1,6 +1,7 @@
-"""What tasks have read of tables that keep no history: a digest for each split, in a file beside
-the state of the epoch before any of its rows leaves the task. So whatever is repeated (a task, a
-job of Spark, the epoch after the death of the driver) has the rows that there were, or fails.
+"""Digests of what tasks have read of tables that keep no history: one for each split, in a file
+beside the state of the epoch before any of its rows leaves the task. So whatever is repeated (a
+task, a job of Spark, the epoch after the death of the driver) has the rows that there were, or
+fails.
 
 This module does not import Spark."""
 
