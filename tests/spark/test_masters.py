@@ -194,6 +194,24 @@ def test_without_executors_a_session_is_given_up() -> None:
     assert given_up == [211]
 
 
+MADE = """CREATE TABLE made (n INT) WITH ('connector' = 'datagen', 'number-of-rows' = '9');
+CREATE TABLE dropped (n INT) WITH ('connector' = 'blackhole');
+INSERT INTO dropped SELECT n FROM made"""
+
+
+def test_jobs_that_are_told_in_the_same_way_end_apart() -> None:
+    watch = ExecutorWatch("spark://m:1", lambda: 0, lambda: None, 60.0)
+    told: list[str | None] = []
+    tell = told.append
+    first, second = watch.job(tell), watch.job(tell)
+    with first:
+        second.__enter__()
+    watch.look(0)
+    watch.look(20)
+    second.__exit__(None, None, None)
+    assert told == [None, None, "waits for executors of spark://m:1"]
+
+
 def test_executors_that_do_not_come() -> None:
     assert "no executors of spark://m:1 came within 0.3 s" in refused(
         lambda: await_executors(lambda: 0, "spark://m:1", 0.3)
@@ -288,11 +306,22 @@ from sqlengine.system.plugins import CONNECTORS, points
 assert {file.name!r} in engine.__file__
 assert {file.name!r} in sys.modules[registry.__name__].__file__
 print(*sorted(p.load().__module__ for p in points(CONNECTORS).values()))
+# An instance that is placed there plans jobs.
+from pathlib import Path
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+server = Engine(Config(data=Path("data")))
+server.start()
+server.submit("made", {MADE!r})
+print(server.job("made").state.value)
+server.close()
 """
     done = subprocess.run(
         [sys.executable, "-I", "-c", run], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert "sqlengine.connectors.datagen.connector" in done.stdout.split()
+    found = done.stdout.split()
+    assert "sqlengine.connectors.datagen.connector" in found
+    assert found[-1] in ("running", "finished")
 
 
 def test_two_attempts_write_a_file_at_once(tmp_path: Path) -> None:
