@@ -254,3 +254,19 @@ def test_reading_may_take_longer_than_a_call(
     run(life, 1)
     assert life.out() == [(1, "one")]
     die(life.engine)
+
+
+def test_metadata_and_folders_are_held_too(life: Life) -> None:
+    folder = life.folder / "parts"
+    for name in ("a", "b"):
+        (folder / f"name={name}").mkdir(parents=True)
+    (folder / "name=a" / "x.csv").write_text("1\n2\n")
+    (folder / "name=b" / "y.csv").write_text("2\n")
+    table = (
+        "CREATE TEMPORARY TABLE dim (id INT, file STRING METADATA FROM 'file.name', name STRING)"
+        f" PARTITIONED BY (name) WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv', {HELD});"
+    )
+    query = f"SELECT o.id, d.name || ' ' || d.file {JOIN.format(kind='LEFT')} o.id = d.id"
+    submit(life, "job", table, query)
+    run(life, 1, 2, 3)
+    assert by_id(life, "out") == [(1, "a x.csv"), (2, "a x.csv"), (2, "b y.csv"), (3, None)]

@@ -4,6 +4,7 @@ epoch is repeated after the file has become another one."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,25 @@ def test_a_savepoint_takes_the_version_along(key: str, tmp_path: Path) -> None:
     life.feed(1, 2)
     step(life.engine)
     assert life.out()[len(first) :] == [(1, "eins"), (2, "two")]
+    die(life.engine)
+
+
+def test_a_version_that_is_too_large_for_a_savepoint_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dimensions_reloading, "_MOST_TAKEN", 0)
+    life = Life(tmp_path)
+    life.write("1,one")
+    life.engine.submit("job", JOB.format(folder=tmp_path, key=""))
+    life.feed(1)
+    step(life.engine)
+    path = life.engine.save_job("job", stop=True).savepoint
+    shutil.rmtree(life.engine.config.dimensions)  # as in another data folder
+    life.write("1,eins")
+    life.engine.start_job("job", path)
+    life.feed(1)
+    step(life.engine)
+    assert life.out() == [(1, "one"), (1, "eins")]
     die(life.engine)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.logical import MappedScan, Scan
 from sqlengine.connectors import registry
 from sqlengine.connectors.base import Environment, Source
@@ -22,4 +24,6 @@ def open_scan(
     def work() -> MappedSource:
         return MappedSource(scan, environment, load=load)
 
-    return opened_source(scan, connector, environment, work, patient=patient)
+    # What comes are names of versions: metadata are in their rows.
+    told = replace(scan, table=replace(scan.table, metadata=()))
+    return opened_source(told, connector, environment, work, patient=patient)
