@@ -14,6 +14,7 @@ from benchmarks import (
     changes,
     connections,
     delivery,
+    dimensions,
     edge,
     epochs,
     families,
@@ -34,6 +35,7 @@ from benchmarks import (
     spark,
     spark_changes,
     spark_queries,
+    spark_streaming,
     state,
 )
 from benchmarks.nexmark import compare as nexmark
@@ -49,6 +51,8 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "changes": changes.run,
     "connections": connections.run,
     "delivery": delivery.run,
+    "dimensions": dimensions.run,
+    "dimensions_others": dimensions.run_others,
     "edge": edge.run,
     "epochs": epochs.run,
     "families": families.run,
@@ -65,6 +69,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "spark": spark.run,
     "spark_changes": spark_changes.run,
     "spark_queries": spark_queries.run,
+    "spark_streaming": spark_streaming.run,
     "state": state.run,
     "kernels": kernels.run,
     "kernels_flink": kernels_flink.run,
@@ -74,6 +79,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
     {
+        "dimensions_others",
         "rules_gen_flink",
         "rules_real_flink",
         "families_flink",
@@ -85,6 +91,7 @@ NOT_BY_DEFAULT = frozenset(
         "spark",
         "spark_changes",
         "spark_queries",
+        "spark_streaming",
     }
 )
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from parser.types import Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.endpoints import MappedScan
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, never
 
@@ -78,10 +79,17 @@ class LookupJoin(_AsOf):
     def reads(self, outputs: Names, port: int) -> Names:
         return super().reads(outputs, port) | (frozenset(self.primary_key) if port else frozenset())
 
+    @property
+    def shares_table(self) -> bool:
+        """True if the table is a file that is mapped: whole, wherever a left row is."""
+        return isinstance(self.right, MappedScan)
+
     def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
-        """None where it keeps what it has emitted for changes of the left side, without a match,
-        too: such rows lack the number of the right side."""
-        return None if self.left.changes and self.kind.keeps(0) else super().with_member(numbers)
+        """None for a mapped file, which has no rows that could have a number; and where it keeps
+        what it has emitted for changes of the left side, without a match, too: such rows lack the
+        number of the right side."""
+        padded = bool(self.left.changes) and self.kind.keeps(0)
+        return None if self.shares_table or padded else super().with_member(numbers)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from parser.errors import SqlError
+from parser.errors import ExecutionError, SqlError
 from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from planner.scalar import Scalar
 from sqlengine.connectors.base import Busy, Chunk, Environment, Source
 from sqlengine.connectors.boundary.source import WalledSource
-from sqlengine.connectors.registry import declared_capabilities, open_scan
+from sqlengine.connectors.registry import declared_capabilities
+from sqlengine.executors.dimensions.opening import open_scan
 from sqlengine.executors.epochs import OffsetRange
 from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
@@ -69,6 +70,12 @@ class Inputs:
             source.wait(seconds)
         return bool(late)
 
+    def wait_for_versions(self, seconds: float) -> bool:
+        """Waits for lookup tables of which a version is being made, at most so long for each;
+        returns False if there is none."""
+        caches = [s.full_cache for n, s in self.running.items() if n not in self.failed]
+        return any(cache.wait(seconds) for cache in caches if cache is not None)
+
     def require_answers(self) -> None:
         """Raises Busy while a source owes an answer: what it knows belongs to no position. One
         that has come meanwhile is dropped, and read again."""
@@ -103,7 +110,7 @@ class Inputs:
             assert self._shuffle is not None, "the plan of a subtask runs in a subtask"
             return self._shuffle
         try:
-            source = open_scan(scan, self._environment, patient=self._recovering)
+            source = open_scan(scan, self._environment, patient=self._recovering, load=True)
             return self._opened(scan, source)
         except SqlError as error:
             if not self._recovering:
@@ -183,10 +190,15 @@ class Inputs:
             # Other sources wait: a row must not be looked up in a table that is read half-way.
             if polled[0]:
                 return polled
-            self._read_first -= first.difference(self.late)
+            self._read_first -= first.difference(self.late, self._unloaded())
             if self._read_first:
                 return [], []
         return self._poll((n for n in self.running if n not in except_for), max_rows)
+
+    def _unloaded(self) -> list[str]:
+        """Returns the lookup tables that have no version yet."""
+        caches = ((n, s.full_cache) for n, s in self.running.items() if n not in self.failed)
+        return [name for name, cache in caches if cache is not None and not cache.loaded]
 
     def _reload_lookup_tables(self) -> None:
         for name, running in self.running.items():
@@ -315,7 +327,9 @@ class Inputs:
         except SqlError as error:
             self.failed[part.source] = error
             return
-        if chunk is not None:
+        if chunk is not None and chunk.digest and not part.digest:
+            self.failed[part.source] = _unknown(running.scan.table.display)
+        elif chunk is not None:
             yield part.source, chunk
 
     def rewind_to_ends(self) -> None:
@@ -328,6 +342,15 @@ class Inputs:
         """Closes all sources."""
         for source in self.running.values():
             source.source.close()
+
+
+def _unknown(table: str) -> ExecutionError:
+    """Returns the error for rows of which it is not known whether they are those of before."""
+    return ExecutionError(
+        f"table '{table}' cannot be read again here",
+        detail="tasks of Spark have read it, and they alone know whether it has changed",
+        hint="start the server with the target of before, or remove the job and submit it again",
+    )
 
 
 def _end(running: RunningSource, shard: str) -> int:

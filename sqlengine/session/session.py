@@ -53,6 +53,7 @@ from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
 from sqlengine.connectors.base import Environment, Unanswered
 from sqlengine.connectors.base import Sink as OutputSink
+from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import declared
@@ -147,7 +148,9 @@ class EmbeddedRunner:
     ) -> int:
         runner = self._open(settings, emit)
         try:
-            change = runner.prepare(merge(Graph(), {SCRIPT: sinks}), {SCRIPT: 1})
+            change = _prepared(
+                runner, merge(Graph(), {SCRIPT: sinks}), self.environment.openings.timeout_s
+            )
             if is_batch(settings):
                 require_bounded(change.sources.values())
             self.check(change)
@@ -193,6 +196,16 @@ class EmbeddedRunner:
                 ResultSink(emit),
             ),
         )
+
+
+def _prepared(runner: GraphRunner, graph: Graph, patience_s: float) -> GraphChange:
+    """Prepares the graph of a statement; waits for tables that take long to open."""
+    while True:
+        try:
+            return runner.prepare(graph, {SCRIPT: 1})
+        except StillOpening as error:
+            if not error.wait(patience_s):
+                raise
 
 
 def _answered(step: Callable[[], bool]) -> bool:

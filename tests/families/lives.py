@@ -186,14 +186,15 @@ class Life:
 
     @property
     def state(self) -> dict[str, object]:
-        """The rows of each table of operations with state, and what waits in them, by operation."""
+        """The rows of each table of operations with state, and what waits in them, by operation.
+        Rows of interval joins of which nothing comes are removed at times that nobody sees."""
         found: dict[str, object] = {}
         for graph in self.engine.graphs.by_name.values():
             executor = graph.executor
             waiting = executor.waiting()
             for node in graph.runner.graph.nodes:
                 sizes = executor.sizes_of(node) if executor.runs(node) else {}
-                rows = {name: number for name, (number, _) in sizes.items()}
+                rows = {n: number for n, (number, _) in sizes.items() if n not in ("left", "right")}
                 found[node] = rows, waiting.get(node)
         return found
 

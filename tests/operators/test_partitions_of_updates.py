@@ -35,7 +35,12 @@ def test_partitions_whose_rows_all_change_at_once_keep_apart() -> None:
     chain = Chain([OperatorFactory().build(n, None) for n in nodes])
     told = []
     for keys in (["a", "b"], ["b", "a"]):
-        columns = {"ts": [0, 0], "k": keys, "i": [1, 1], "m": [Decimal(1)] * 2}
+        columns: dict[str, list[object]] = {
+            "ts": [0, 0],
+            "k": [*keys],
+            "i": [1, 1],
+            "m": [Decimal(1), Decimal(1)],
+        }
         for made in chain.push(from_pydict(SCHEMA, columns)):
             told += [f"{op} {' '.join(map(str, row))}" for op, row in rows_of(made)]
     first, second = ["+I a 1 1", "+I b 1 1"], ["-U b 1 1", "+U b 2 1", "-U a 1 1", "+U a 2 1"]

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from planner.logical import Scan
 from planner.scalar import Scalar
-from sqlengine.connectors.base import Chunk, FullCache, Part, Source
+from sqlengine.connectors.base import CacheStatus, Chunk, FullCache, Part, Source
 from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.system.lanes import Call
@@ -258,6 +259,9 @@ class WalledSource(Source):
         if not self._calls.beside:  # others are slower than what a poll costs
             self._calls.need("widen", lambda: self._source.widen(times, size))
 
+    def link(self, folder: Path, rows: int) -> None:
+        self._calls.need("link", lambda: self._source.link(folder, rows))
+
     def rows_per_poll(self, most: int) -> int:
         """See `Source`. Polls ask the source itself, where they read it."""
         return self._calls.need("rows_per_poll", lambda: self._rows_per_poll(most))
@@ -381,13 +385,21 @@ class WalledCache(FullCache):
         self._reloading: Call[bool] | None = None
         self.topic = topic
 
+    @property
+    def loaded(self) -> bool:
+        return self._cache.loaded
+
+    @property
+    def status(self) -> CacheStatus:
+        return self._cache.status
+
     def reload(self) -> bool:
         def work() -> bool:
             return answers.truth(self._cache.reload())
 
         calls = self._calls
-        if not calls.beside:
-            return calls.need("reload", work)
+        if not calls.beside or self._cache.quick:
+            return calls.guarded("reload", work) if calls.beside else calls.need("reload", work)
         if self._reloading is None:
             calls.require_sound()
             self._reloading = calls.begin("reload", work)
@@ -400,6 +412,12 @@ class WalledCache(FullCache):
             return False
         self._reloading = None
         return reloading.result()
+
+    def request(self) -> bool:
+        return self._cache.request()
+
+    def wait(self, seconds: float) -> bool:
+        return self._cache.wait(seconds)
 
     def lines_at(self, offset: int) -> pa.Array:
         return self._calls.need("lines_at", lambda: answers.lines(self._cache.lines_at(offset)))

@@ -27,12 +27,22 @@ MOST_PAIRS = SLICE_ROWS
 # The output rows that tell how large the others may be.
 _FIRST_ROWS = 1 << 13
 _NO_COLUMNS = Schema(())
+_NONE: IntArray = np.empty(0, np.int64)
 
 
 class StoredRows(Protocol):
     """Rows in state, addressed by slot."""
 
     def column(self, name: str, slots: IntArray) -> pa.Array: ...
+
+
+class StoredKeys(Protocol):
+    """Rows by their keys."""
+
+    def first_matches(
+        self, key: Sequence[pa.Array], num_rows: int, most: int | None
+    ) -> tuple[IntArray, IntArray, int]:
+        """Returns pairs as `RowsTable.first_matches`."""
 
 
 class StoredSide(StoredRows, Protocol):
@@ -85,13 +95,16 @@ def keys_of(
 
 
 def match_in_pieces(
-    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: RowsTable
+    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: StoredKeys
 ) -> Iterator[MatchedPiece]:
     """Splits a batch into pieces of at most `MOST_PAIRS` pairs (or one row); each is looked up when
     the previous one is done.
 
     A key with many rows must not cost memory for its rows times those of the batch.
     """
+    if not batch.num_rows:
+        yield MatchedPiece(batch, _NONE, _NONE)
+        return
     while True:
         arrays, numbers = keys_of(batch, keys, strict)
         rows, slots, covered = stored.first_matches(arrays, len(numbers), MOST_PAIRS)
@@ -205,6 +218,8 @@ def _columns(
 
 
 def _arriving_columns(batch: Batch, rows: IntArray) -> list[pa.Array]:
+    if len(rows) == 1 and batch.num_rows == 1 and not rows[0]:
+        return list(batch.columns)
     # A masked index takes NULL: that pads the row.
     index = pa.array(rows, mask=rows < 0)
     return [c.take(index) for c in batch.columns]
