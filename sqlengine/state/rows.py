@@ -142,6 +142,7 @@ class RowsTable:
 
     def remove_from_index(self, slots: IntArray) -> None:
         """Removes rows from the index; they stay in the table."""
+        self._check()
         empty: list[int] = []
         for group, gone in self._by_group(slots):
             members = self._members[group]
