@@ -53,6 +53,7 @@ from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
 from sqlengine.connectors.base import Environment, Unanswered
 from sqlengine.connectors.base import Sink as OutputSink
+from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import declared
@@ -147,7 +148,7 @@ class EmbeddedRunner:
     ) -> int:
         runner = self._open(settings, emit)
         try:
-            change = runner.prepare(merge(Graph(), {SCRIPT: sinks}), {SCRIPT: 1})
+            change = self._prepared(runner, merge(Graph(), {SCRIPT: sinks}))
             if is_batch(settings):
                 require_bounded(change.sources.values())
             self.check(change)
@@ -164,6 +165,15 @@ class EmbeddedRunner:
             raise Interrupted(runner.progress.rows_in) from None
         finally:
             runner.close()
+
+    def _prepared(self, runner: GraphRunner, graph: Graph) -> GraphChange:
+        """Opens the tables of a script, which has nothing else to do while that takes long."""
+        while True:
+            try:
+                return runner.prepare(graph, {SCRIPT: 1})
+            except StillOpening as error:
+                if not error.wait(self.environment.openings.timeout_s):
+                    raise
 
     def check(self, change: GraphChange) -> None:
         """Raises SqlError for a graph with open sources that cannot run here."""
