@@ -149,5 +149,7 @@ def _memoized(digest: str, compute: Evaluator) -> Evaluator:
 def truth(vector: Vector, num_rows: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Returns a mask of the rows where a BOOLEAN is TRUE: not FALSE, not NULL, not in error."""
     values = vector.array(num_rows)
-    result = np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    if values.null_count:
+        values = values.fill_null(False)
+    result = np.asarray(values.to_numpy(zero_copy_only=False), dtype=bool)
     return result if vector.errors is None else result & ~vector.errors.mask

@@ -115,6 +115,11 @@ def rules_id(node: str) -> str:
     return f"rules:{node}"
 
 
+def source_of(rules: str) -> str:
+    """The node over which a set of rules is, by the id of that."""
+    return rules.removeprefix("rules:")
+
+
 def _moved(graph: Graph, old: Graph, name: str) -> bool:
     return (
         name in graph.nodes and name in old.nodes and graph.nodes[name].rank != old.nodes[name].rank

@@ -23,6 +23,7 @@ from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
+from sqlengine.api.short_appends import ShortAppends
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
@@ -76,6 +77,10 @@ def create_app(
         return unpack(present().request_size)
 
     add_audit(app, audit)
+    if audit is NO_AUDIT and not engine.access.told_apart and engine.config.client_rate is None:
+        # In this place as Flask's documentation puts what is around an application.
+        short = ShortAppends(app.wsgi_app, engine.broker, engine.now_ms)
+        app.wsgi_app = short  # type: ignore[method-assign]
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:

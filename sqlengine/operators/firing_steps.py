@@ -8,13 +8,12 @@ of the state that is due at the watermark of the input."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from parser.types import Schema
-from sqlengine.batch import Batch, IntArray, joined_steps
+from sqlengine.batch import Batch, IntArray, joined_steps, replaced
 from sqlengine.operators.base import Stream
 from sqlengine.state.columns import distinct
 from sqlengine.state.table import KeyedTable
@@ -85,8 +84,8 @@ class FiringSteps:
         late. Ends with the batch itself."""
         while self.passed and batch.num_rows and self.watermark is not None:
             since, *steps = self.passed
-            tick = replace(batch.tick(schema), watermark=self.watermark, since=since)
-            yield replace(tick, steps=np.array(steps, np.int64), idle=self.idle)
+            tick = replaced(batch.tick(schema), watermark=self.watermark, since=since)
+            yield replaced(tick, steps=np.array(steps, np.int64), idle=self.idle)
         yield batch
 
     def begin(self, batch: Batch) -> Batch:
@@ -97,7 +96,7 @@ class FiringSteps:
         if self.passed:
             known = np.array([*self.passed[1:], self.watermark, batch.since], np.int64)
             steps = joined_steps([known, batch.steps])
-            batch = replace(batch, since=self.passed[0], steps=steps)
+            batch = replaced(batch, since=self.passed[0], steps=steps)
         self.watermark, self.passed, self.idle = batch.watermark, (), batch.idle
         self._left, self._emitted = self._limit.cost or 0, batch.since
         self._stopped = False
@@ -164,7 +163,7 @@ class FiringSteps:
             yield 0, self._end(batch, schema)
             return
         last, end = self.emitted(last), self._end(batch, schema)
-        yield 0, replace(last, watermark=end.watermark, idle=end.idle)
+        yield 0, replaced(last, watermark=end.watermark, idle=end.idle)
 
     def emitted(self, rows: Batch) -> Batch:
         """Returns fired rows between the watermarks around them: behind the last one is the
@@ -173,7 +172,7 @@ class FiringSteps:
         if before is None or not rows.num_rows:  # on processing time
             return rows
         since, self._emitted = min(self._emitted, int(before[0])), int(before[-1])
-        return replace(rows, since=since, watermark=self._emitted, idle=False)
+        return replaced(rows, since=since, watermark=self._emitted, idle=False)
 
     def _end(self, batch: Batch, schema: Schema) -> Batch:
         tick = batch.tick(schema)
@@ -184,8 +183,8 @@ class FiringSteps:
             if first is None or first > batch.watermark:
                 self._limit.waiting.pop(self._node, None)
             else:
-                tick = replace(tick, watermark=self._leave(batch, first), idle=False)
-        return replace(tick, since=min(self._emitted, tick.watermark))
+                tick = replaced(tick, watermark=self._leave(batch, first), idle=False)
+        return replaced(tick, since=min(self._emitted, tick.watermark))
 
     def _earliest(self) -> int | None:
         left = (table.earliest(column) for table, column in self._timers)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, INT, Schema
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, replaced
 from sqlengine.operators.base import Context
 from sqlengine.state.table import KeyedTable
 
@@ -49,6 +48,12 @@ class PortTimes:
         return int(self._table.columns["watermark"][self._all])
 
     @property
+    def untold(self) -> list[int]:
+        """The inputs of which no watermark is known."""
+        times = self._table.columns["watermark"]
+        return [port for port, slot in enumerate(self._slots) if times[slot] == MIN_WATERMARK]
+
+    @property
     def idle(self) -> bool:
         """True if all inputs are idle."""
         return bool(self._table.columns["idle"][self._all])
@@ -71,7 +76,7 @@ class PortTimes:
         # nor above that of the slowest other input.
         before = None if rows is None else np.maximum(np.minimum(rows, least), since)
         steps = None if batch.steps is None else np.maximum(np.minimum(batch.steps, least), since)
-        return replace(
+        return replaced(
             batch,
             watermark=watermark,
             row_watermarks=before,

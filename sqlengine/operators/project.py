@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow as pa
 from parser.types import Column, Schema
 from planner.logical import Project
 from planner.scalar import find_position
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, replaced
 from sqlengine.expressions import compile_column
 from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Output, Rest
 from sqlengine.operators.dead_letters import dead_letters
@@ -38,7 +37,7 @@ class ProjectOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
-            return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
+            return [(0, replaced(batch.tick(self.schema), origin=batch.origin))]
         vectors = [compute(batch) for _, _, compute in self._items]
         columns = [v.array(batch.num_rows) for v in vectors]
         result = batch.with_columns(
@@ -86,4 +85,4 @@ def _plain(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def drop_rows(batch: Batch, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Batch:
     """Drops the rows of `mask`; the watermark after the last row stays."""
     kept = batch.take(np.flatnonzero(~mask))
-    return replace(kept, watermark=batch.watermark)
+    return replaced(kept, watermark=batch.watermark)

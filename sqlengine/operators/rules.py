@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +22,22 @@ from planner.graph.chunked import Chunked
 from planner.graph.family_members import MEMBERS
 from planner.graph.predicates import to_rule
 from planner.graph.rule_sets import PlannedRule, RulesPlan
-from planner.scalar import Scalar, columns_of, find_position
+from planner.scalar import COMPARISONS, Call, Scalar, columns_of, find_position, walk
 from rules.columns import Columns
 from rules.condition import Condition
 from rules.ruleset import Matches, RuleSet
-from sqlengine.batch import Batch, Writers, concat
-from sqlengine.expressions import compile_expression, truth
+from sqlengine.batch import Batch, Writers, concat, replaced
+from sqlengine.expressions import Evaluator, compile_expression, truth
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.templates import PlacedRoute, Template, place
 
 Index: TypeAlias = npt.NDArray[np.int64]
 _NO_ROWS: Index = np.empty(0, np.int64)
+# So few rules, and pairs of a row and a rule, are evaluated one by one, if their conditions have
+# nothing but these: a set of rules takes several times as long for them.
+_FEW_RULES, _FEW_PAIRS = 4, 16
+_PLAIN: Final = COMPARISONS | {"AND", "OR", "NOT", "IS NULL", "IS NOT NULL"}
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,9 @@ class RulesOperator:
     """Evaluates all filters over one input; stateless.
 
     It has a port for each sink of `plan.targets`, with its rows ordered by event and then by (job,
-    place), and a port for each rule of `plan.onward`, whose rows go to other operators; these also
-    get a tick when no row matched, but for those that do not need it (`ticks`, None: all do).
+    place), a port for each rule of `plan.onward`, whose rows go to other operators, and one for
+    each family (`family_ports`); both also get a tick when no row matched, but for those that do
+    not need it (`ticks`, None: all do).
     """
 
     def __init__(self, compiled: CompiledRules) -> None:
@@ -136,6 +141,9 @@ class RulesOperator:
         self.tested: Counter[str] = Counter()
         self.ticks: TickFilter | None = None
         self.passed: Counter[str] = Counter()
+        self._plain = _plain_conditions(compiled.plan)
+        of_rules = compiled.plan.members.values()
+        self.family_ports = frozenset(port for places in of_rules for port, _ in places)
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -143,14 +151,17 @@ class RulesOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
-            return self._raw(batch, {}) + self._of_members(batch, {})
+            return self._onward(batch, {})
         output: Output = []
         rows_of = self._match(batch, output)
         self._sinks(batch, rows_of, output)
-        return output + self._raw(batch, rows_of) + self._of_members(batch, rows_of)
+        return output + self._onward(batch, rows_of)
 
     def _match(self, batch: Batch, output: Output) -> dict[str, Index]:
         """Returns the matching rows of each rule that has any, ascending."""
+        if self._plain and batch.num_rows * len(self._plain) <= _FEW_PAIRS:
+            found = ((n, truth(compute(batch), batch.num_rows)) for n, compute in self._plain)
+            return {name: true.nonzero()[0] for name, true in found if true.any()}
         ruleset = self.compiled.ruleset
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         matches = ruleset.match(Columns(arrays, batch.memo), batch.num_rows)
@@ -211,6 +222,9 @@ class RulesOperator:
         routes.sort(key=lambda r: r[0].order)
         for placed, rows in routes:
             self.rows_by_job[placed.route.job] += len(rows)
+        if len(routes) == 1:
+            self._one_route(batch, *routes[0], output)
+            return
         numbers = np.repeat(np.arange(len(routes)), [len(rows) for _, rows in routes])
         rows = np.concatenate([rows for _, rows in routes])
         # By event, then by route in the order of (job, place, rule): the order of the sink's rows.
@@ -230,7 +244,14 @@ class RulesOperator:
         for name, parts in by_target.items():
             places, merged = _interleave(parts)
             writers = Writers(jobs, numbers[places])
-            output.append((targets[name].port, replace(merged, writers=writers)))
+            output.append((targets[name].port, replaced(merged, writers=writers)))
+
+    def _one_route(self, batch: Batch, placed: PlacedRoute, rows: Index, output: Output) -> None:
+        """Emits the rows of a route, where there is no other."""
+        built, kept = self._build(batch, rows, [placed], np.zeros(len(rows), np.int64), output)
+        writers = Writers((placed.route.job,), np.zeros(len(kept), np.int64))
+        port = self.compiled.plan.targets[placed.template.target].port
+        output.append((port, replaced(built, writers=writers)))
 
     def _build(
         self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index, output: Output
@@ -255,31 +276,36 @@ class RulesOperator:
         kept = np.flatnonzero(~errors.mask)
         return built.take(kept), kept
 
-    def _raw(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
-        onward = self.compiled.plan.onward
+    def _onward(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
+        """Returns the rows for other operators, and ticks for those that have none and need one."""
+        onward, of_families = self.compiled.plan.onward, self._of_families(rows_of)
         of_port = {onward[name]: rows for name, rows in rows_of.items() if name in onward}
-        ports = onward.values() if self.ticks is None else self.ticks.ports(batch, of_port)
-        if len(ports) < len(onward):
-            self._counters["ticks_withheld"] += len(onward) - len(ports)
-        tick = _selected(batch, _NO_ROWS) if len(ports) > len(of_port) else None
+        having_rows = of_port.keys() | of_families.keys()
+        if self.ticks is None:
+            ports: Sequence[int] = [*onward.values(), *sorted(self.family_ports)]
+        else:
+            ports = self.ticks.ports(batch, having_rows)
+            withheld = len(onward) + len(self.family_ports) - len(ports)
+            self._counters["ticks_withheld"] += withheld
+        tick = _selected(batch, _NO_ROWS) if len(ports) > len(having_rows) else batch
         return [
-            (p, _selected(batch, of_port[p]) if p in of_port or tick is None else tick)
+            (p, _numbered(batch, of_families.get(p, ())))
+            if p in self.family_ports
+            else (p, _selected(batch, of_port[p]) if p in of_port else tick)
             for p in ports
         ]
 
-    def _of_members(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
-        """Returns the rows of each family, with the number of the member first: in the order of the
-        rows, and of the rules that a row matches."""
+    def _of_families(self, rows_of: Mapping[str, Index]) -> dict[int, list[tuple[int, Index]]]:
+        """Returns the rows of each family that has any, by its port: those of each member, by its
+        number."""
         members = self.compiled.plan.members
-        found: dict[int, list[tuple[int, Index]]] = {
-            port: [] for places in members.values() for port, _ in places
-        }
-        for name, rows in rows_of.items():
+        found: dict[int, list[tuple[int, Index]]] = {}
+        for name, rows in rows_of.items() if members else ():
             if name in members:
                 self.passed[name] += len(rows)
             for port, number in members.get(name, ()):
-                found[port].append((number, rows))
-        return [(port, _numbered(batch, matches)) for port, matches in found.items()]
+                found.setdefault(port, []).append((number, rows))
+        return found
 
     def _fail(
         self,
@@ -313,11 +339,22 @@ class RulesOperator:
     def close(self) -> None: ...
 
 
+def _plain_conditions(plan: RulesPlan) -> list[tuple[str, Evaluator]]:
+    """Returns the conditions of few rules, by their names in order; none if one is not plain."""
+    if len(plan.rules) > _FEW_RULES:
+        return []
+    rules = sorted(plan.rules.items())
+    calls = (part for _, rule in rules for part in walk(rule.predicate) if isinstance(part, Call))
+    if not all(call.function in _PLAIN for call in calls):
+        return []
+    return [(name, compile_expression(rule.predicate)) for name, rule in rules]
+
+
 def _selected(batch: Batch, rows: Index) -> Batch:
     """Returns these rows, ascending; the watermark after the batch stays."""
     if len(rows) == batch.num_rows:
         return batch
-    return replace(batch.take(rows), watermark=batch.watermark)
+    return replaced(batch.take(rows), watermark=batch.watermark)
 
 
 def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]]) -> Batch:
@@ -330,7 +367,7 @@ def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]]) -> Batch:
     taken = batch.take(rows[order])
     schema = Schema((*MEMBERS, *batch.schema))
     columns = (pa.array(numbers[order]), *taken.columns)
-    return replace(taken.with_columns(schema, columns), watermark=batch.watermark)
+    return replaced(taken.with_columns(schema, columns), watermark=batch.watermark)
 
 
 def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list[int]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import pyarrow as pa
 from parser.limits import bytes_text, present
 from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
-from sqlengine.batch import NO_OFFSET, Batch, IntArray, RowKind
+from sqlengine.batch import NO_OFFSET, Batch, IntArray, RowKind, replaced
 from sqlengine.formats.base import BadRecord, Decoded, Decoder
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.base import ERROR_PORT, Context, Output
@@ -64,7 +63,7 @@ class ScanOperator:
         if RECORD not in batch.schema:
             return [(0, batch)]
         if not batch.num_rows:
-            return [(0, replace(batch.tick(self.schema), origin=batch.origin))]
+            return [(0, replaced(batch.tick(self.schema), origin=batch.origin))]
         long = _too_long(batch)
         if not long:
             return self._decoded(batch)
@@ -77,7 +76,7 @@ class ScanOperator:
         decoded = self._decoder.decode(batch.column(RECORD))
         metadata = self._metadata(batch, decoded)
         self._counters["records_decoded"] += batch.num_rows
-        rows = replace(
+        rows = replaced(
             batch.with_columns(self.schema, [*decoded.columns, *metadata]),
             num_rows=decoded.num_rows,
             offsets=_offsets(batch, decoded.rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 from zlib import crc32
@@ -15,7 +15,7 @@ import pyarrow as pa
 from parser.types import Column, Schema
 from planner.graph.rule_sets import Route
 from planner.scalar import Literal, columns_of, is_deterministic_per_epoch
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, replaced
 from sqlengine.expressions import Evaluator, compile_column
 from udf.vector import Errors, LiteralValue, merge_errors
 
@@ -43,7 +43,7 @@ class Template:
         """Returns one output row for each pair of an input row and a route, given by its place in
         `routes`."""
         part = batch.take(rows, self.reads)
-        part = replace(part, seed=part.seed ^ self.seed)
+        part = replaced(part, seed=part.seed ^ self.seed)
         columns, errors = [], []
         index = pa.array(which)
         literals = zip(*(r.literals for r in routes), strict=True)

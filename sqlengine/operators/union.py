@@ -9,7 +9,7 @@ import numpy as np
 
 from parser.types import Schema
 from sqlengine.batch import Batch, concat
-from sqlengine.operators.base import Context, Output
+from sqlengine.operators.base import NO_TICK, Context, Output, Rest
 from sqlengine.operators.ports import PortTimes
 
 
@@ -51,5 +51,12 @@ class UnionOperator:
         if len(times[0]) and all(np.array_equal(times[0], t) for t in times):
             order = np.arange(together.num_rows).reshape(len(batches), -1).T.ravel()
         return [(0, replace(together.take(order), watermark=together.watermark))]
+
+    def rest(self) -> Rest:
+        return NO_TICK
+
+    @property
+    def untold(self) -> list[int]:
+        return self._times.untold
 
     def close(self) -> None: ...

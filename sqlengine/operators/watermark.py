@@ -4,7 +4,6 @@ a batch ends."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from parser.types import BIGINT, STRING, Root, Schema
 from planner.logical import AssignWatermark
 from planner.scalar import Scalar
 from planner.settings import MAX_FUTURE, MAX_FUTURE_OPTION, duration_text
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, log_of
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, log_of, replaced
 from sqlengine.formats.results import column_to_json
 from sqlengine.formats.times import iso_instant
 from sqlengine.operators.base import ERROR_PORT, Context, Output
@@ -212,7 +211,7 @@ class WatermarkOperator:
         if not batch.num_rows:
             return [(0, self._tick(batch))]
         if self._node.at_end:
-            return [(0, replace(batch, schema=self._schema(batch), memo=batch.memo))]
+            return [(0, replaced(batch, schema=self._schema(batch), memo=batch.memo))]
         vector = self._evaluate(self._node.watermark.expression, batch)
         values, valid = milliseconds(vector.array(batch.num_rows))
         if vector.errors is not None:
@@ -231,7 +230,7 @@ class WatermarkOperator:
         if self._pace is not None:
             since, rows, after = self._pace.advance(rows, after, batch.proctime)
         constant = bool((rows == after).all())
-        result = replace(
+        result = replaced(
             batch,
             schema=self._schema(batch),
             watermark=after,
@@ -239,13 +238,20 @@ class WatermarkOperator:
             since=since,
             memo=batch.memo,
         )
-        missing = ~validity(batch.column(self._node.watermark.column))
-        return self._without(result, missing, vector.errors, future)
+        times = batch.column(self._node.watermark.column)
+        if not times.null_count and vector.errors is None and future is None:
+            return [(0, result)]
+        return self._without(result, ~validity(times), vector.errors, future)
 
     @property
     def watermark(self) -> int:
         """The watermark (ms) of the table so far, as the operators behind it know it."""
         return self._times.watermark if self._pace is None else self._pace.emitted
+
+    @property
+    def idle(self) -> bool:
+        """True if all shards are idle."""
+        return self._times.idle
 
     def shards(self) -> dict[str, tuple[int, bool]]:
         """Returns the watermark (ms) of each shard, and whether it is idle."""
@@ -266,7 +272,7 @@ class WatermarkOperator:
             _, watermark = self._times.advance(shard, _NONE, MIN_WATERMARK, batch.proctime)
         if self._pace is not None:
             since, _, watermark = self._pace.advance(_NONE, watermark, batch.proctime)
-        return replace(
+        return replaced(
             batch,
             schema=self._schema(batch),
             watermark=watermark,
@@ -311,7 +317,7 @@ class WatermarkOperator:
             subject=subject,
             reason=reasons,
         )
-        kept = replace(batch.take(np.flatnonzero(~bad)), watermark=batch.watermark)
+        kept = replaced(batch.take(np.flatnonzero(~bad)), watermark=batch.watermark)
         return [(ERROR_PORT, letters), (0, kept)]
 
     def _reason(self, row: int, batch: Batch, missing: BoolArray, errors: Errors | None) -> str:

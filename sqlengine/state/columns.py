@@ -17,6 +17,8 @@ from udf.time.plain import as_plain, from_plain, plain_type
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 SlotColumn: TypeAlias = npt.NDArray[np.generic]
+# A column of values: Arrow's, or as a table has it.
+Values: TypeAlias = "pa.Array | SlotColumn"
 Kind = TypeVar("Kind", bound=np.generic)
 Integer = TypeVar("Integer", bound=np.integer)
 
@@ -86,11 +88,13 @@ def validity(array: pa.Array) -> BoolArray:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
 
 
-def to_numpy(kind: DataType, array: pa.Array) -> tuple[SlotColumn, BoolArray]:
+def to_numpy(kind: DataType, array: Values) -> tuple[SlotColumn, BoolArray]:
     """Returns the values in `storage(kind)`, and True where they are not NULL.
 
-    The value of a NULL is 0, 0.0, False or None.
+    The value of a NULL is 0, 0.0, False or None. Values that are in NumPy have no NULL.
     """
+    if isinstance(array, np.ndarray):
+        return array.astype(storage(kind), copy=False), np.ones(len(array), np.bool_)
     valid = validity(array)
     dtype = storage(kind)
     if dtype.kind == "O":

@@ -19,7 +19,7 @@ from xxhash import xxh64_intdigest
 from parser.errors import UnsupportedError
 from parser.types import DataType, Schema
 from sqlengine.state.canonical import comparable, distinct_forms, has_form
-from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, storage, to_numpy
+from sqlengine.state.columns import BoolArray, IntArray, SlotColumn, Values, storage, to_numpy
 
 BUCKETS: Final = 128
 BUCKET_HASH_VERSION: Final = 1
@@ -106,7 +106,7 @@ _PHI = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 
 
-def key_column(kind: DataType, column: pa.Array) -> KeyColumn:
+def key_column(kind: DataType, column: Values) -> KeyColumn:
     """Converts one key column; objects are made and hashed for distinct values only."""
     if storage(kind).kind == "O":
         dictionary, encoded, codes = distinct_forms(kind, column)
@@ -120,7 +120,7 @@ def key_column(kind: DataType, column: pa.Array) -> KeyColumn:
     bits = values.astype(np.uint64) if values.dtype.kind == "b" else values.view(np.uint64)
     bits = bits * _PHI
     bits ^= bits >> _SHIFT
-    return KeyColumn(values, valid, np.where(valid, bits, _MIX))
+    return KeyColumn(values, valid, bits if valid.all() else np.where(valid, bits, _MIX))
 
 
 def hash_rows(columns: Sequence[KeyColumn], num_rows: int) -> npt.NDArray[np.uint64]:

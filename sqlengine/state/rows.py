@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from sqlengine.state.columns import BoolArray, IntArray, distinct
+from sqlengine.state.columns import BoolArray, IntArray, Values, distinct
 from sqlengine.state.index import HashIndex, Same
 from sqlengine.state.keys import KeyColumn, hash_rows, key_column
 from sqlengine.state.sort_keys import Sorting
@@ -92,21 +92,27 @@ class RowsTable:
     def put(
         self,
         key: Sequence[pa.Array],
-        identity: Sequence[pa.Array],
-        values: Sequence[pa.Array],
+        identity: Sequence[Values],
+        values: Sequence[Values],
         num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
         """Adds rows; returns their slots, and True where the row is new."""
         self._check()
         if self._numbered:
-            identity = [pa.array(np.arange(self._next, self._next + num_rows))]
+            identity = [np.arange(self._next, self._next + num_rows)]
             self._next += num_rows
-        slots, is_new = self.table.slots_for([*key, *identity], num_rows)
-        np.add.at(self.table.columns[COUNT], slots, 1)
+        keys = self._columns(key)
+        slots, is_new = self.table.slots_for([*key, *identity], num_rows, columns=keys)
+        all_new = bool(is_new.all())
+        if all_new:
+            self.table.columns[COUNT][slots] = 1
+        else:
+            np.add.at(self.table.columns[COUNT], slots, 1)
         self.table.write(slots, dict(zip(self.table.values.names[1:], values, strict=True)))
-        self.table.mark(distinct(slots))
-        fresh = slots[is_new]
-        if len(fresh):
+        self.table.mark(slots if all_new else distinct(slots))
+        if all_new:
+            self._index_rows(slots, keys)
+        elif len(fresh := slots[is_new]):
             self.add_to_index(fresh)
         return slots, is_new
 
@@ -315,6 +321,10 @@ class RowsTable:
         """Returns the pairs of the first keys, at most `most`, and how many keys are covered; never
         splits a key."""
         groups = self.groups(key, num_rows)
+        if num_rows == 1:
+            group = int(groups[0])
+            found = np.array(self._members[group] if group >= 0 else (), np.int64)
+            return np.zeros(len(found), np.int64), found, 1
         matched = np.flatnonzero(groups >= 0)
         lists = [self._members[g] for g in groups[matched].tolist()]
         counts = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -358,7 +368,10 @@ class RowsTable:
 
     def add_to_index(self, slots: IntArray) -> None:
         """Adds rows to the index; they are given in order of arrival."""
-        columns = self._columns([self._array(n, slots) for n in self.key.names])
+        self._index_rows(slots, self._columns([self._array(n, slots) for n in self.key.names]))
+
+    def _index_rows(self, slots: IntArray, columns: Sequence[KeyColumn]) -> None:
+        """Adds rows with these keys to the index."""
         hashes = hash_rows(columns, len(slots))
         groups, _ = self._index.find(
             hashes, self._same(columns), lambda rows: self._begin(slots[rows])

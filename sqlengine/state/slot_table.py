@@ -19,6 +19,7 @@ from sqlengine.state.columns import (
     BoolArray,
     IntArray,
     SlotColumn,
+    Values,
     blank,
     longer,
     objects,
@@ -62,6 +63,8 @@ class SlotTable:
         self._sequence = np.zeros(_SMALLEST, np.int64)
         self._bucket = np.zeros(_SMALLEST, np.uint8)
         self._next_sequence = 0
+        self._by_name = {column.name: column for column in (*keys, *values)}
+        self._blanks = [(c.name, blank(c.type, 1), c.type.nullable) for c in values]
         for column in (*keys, *values):
             self.columns[column.name] = blank(column.type, _SMALLEST)
             if column.name in keys or column.type.nullable:
@@ -72,19 +75,22 @@ class SlotTable:
 
     def slots_for(
         self,
-        keys: Sequence[pa.Array],
+        keys: Sequence[Values],
         num_rows: int,
         insert: bool = True,
         buckets: IntArray | None = None,
+        columns: Sequence[KeyColumn] = (),
     ) -> tuple[IntArray, BoolArray]:
         """Returns the slot of each row's key, and True at the first row of each key that was
         inserted.
 
         `keys` are arrays by the key schema. Without `insert`, keys that are absent have slot -1.
         `buckets` are the buckets of the rows, for tables whose exchange columns are not among their
-        keys.
+        keys; `columns` those of the keys that were made before, the first ones.
         """
-        columns = [key_column(c.type, k) for c, k in zip(self.keys, keys, strict=True)]
+        known = len(columns)
+        others = zip(self.keys.columns[known:], keys[known:], strict=True)
+        columns = [*columns, *(key_column(c.type, k) for c, k in others)]
         hashes = hash_rows(columns, num_rows)
 
         def equals(rows: IntArray, slots: IntArray) -> BoolArray:
@@ -121,8 +127,7 @@ class SlotTable:
 
     def array(self, name: str, slots: IntArray) -> pa.Array:
         """Returns a key or value column at `slots`."""
-        schema = self.keys if name in self.keys else self.values
-        return self._column(Column(name, schema.type(name)), slots)
+        return self._column(self._by_name[name], slots)
 
     def live(self) -> IntArray:
         """Returns the slots of all rows, in no order."""
@@ -153,17 +158,17 @@ class SlotTable:
         for name, column in zip(self.keys.names, columns, strict=True):
             self.columns[name][slots] = column.values[rows]
             self._valid(name)[slots] = column.valid[rows]
-        for value in self.values:
+        for value, nothing, nullable in self._blanks if reused else ():
             # A reused slot still has the values of its former row.
-            self.columns[value.name][slots] = blank(value.type, 1)
-            if value.type.nullable:
-                self._valid(value.name)[slots] = False
+            self.columns[value][slots] = nothing
+            if nullable:
+                self._valid(value)[slots] = False
         self._hash[slots] = hashes[rows]
         self._alive[slots] = True
         return slots
 
     def _register(
-        self, keys: Sequence[pa.Array], slots: IntArray, first: IntArray, buckets: IntArray | None
+        self, keys: Sequence[Values], slots: IntArray, first: IntArray, buckets: IntArray | None
     ) -> None:
         """Gives the keys inserted by the rows `first` their arrival numbers and buckets."""
         new = slots[first]
@@ -194,7 +199,7 @@ class SlotTable:
         self._sequence = longer(self._sequence, more)
         self._bucket = longer(self._bucket, more)
 
-    def _write(self, column: Column, slots: IntArray, array: pa.Array) -> None:
+    def _write(self, column: Column, slots: IntArray, array: Values) -> None:
         values, valid = to_numpy(column.type, array)
         self.columns[column.name][slots] = values
         if column.type.nullable:

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from parser.errors import ServiceError
-from parser.types import Column, Schema
-from sqlengine.state.columns import IntArray, blank, longer, storage
+from parser.types import Schema
+from sqlengine.state.columns import IntArray, Values, blank, longer, storage
 from sqlengine.state.keys import BUCKET_HASH_VERSION
 from sqlengine.state.slot_table import SlotTable
 from sqlengine.state.timers import Timers
@@ -102,11 +102,11 @@ class KeyedTable(SlotTable):
         other.load(self.dump())
         return other
 
-    def write(self, slots: IntArray, columns: Mapping[str, pa.Array]) -> None:
+    def write(self, slots: IntArray, columns: Mapping[str, Values]) -> None:
         """Writes value columns by name; of rows with one slot, the last one wins. The caller has to
         call `mark` afterwards."""
         for name, array in columns.items():
-            self._write(Column(name, self.values.type(name)), slots, array)
+            self._write(self._by_name[name], slots, array)
 
     def mark(self, slots: IntArray) -> None:
         """Records that value columns at `slots` were written: checkpoint, counters, timers."""
@@ -294,7 +294,7 @@ class KeyedTable(SlotTable):
             )
 
     def _register(
-        self, keys: Sequence[pa.Array], slots: IntArray, first: IntArray, buckets: IntArray | None
+        self, keys: Sequence[Values], slots: IntArray, first: IntArray, buckets: IntArray | None
     ) -> None:
         """Marks the inserted rows as changed, too."""
         if len(first) == 0:

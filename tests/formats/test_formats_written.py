@@ -30,7 +30,7 @@ from parser.types import (
 )
 from parser.types import decimal as decimal_type
 from parser.types import row as row_type
-from sqlengine.batch import Batch, from_pydict
+from sqlengine.batch import Batch, concat, from_pydict
 from sqlengine.connectors.print.values import printer
 from sqlengine.formats.registry import get_format
 from tests.formats.golden_cases import GOLDENS
@@ -154,6 +154,7 @@ _VALUES = {
     "f": (FLOAT, st.floats(width=32, allow_nan=False)),
     "m": (decimal_type(20, 5), st.decimals(-(10**14), 10**14, places=5)),
     "s": (STRING, _text),
+    "c": (STRING, st.text("\0\a\b\t\n\x1b\x1f\x7f\"\\\\/<é\u2028\uffff😀u", max_size=6)),
     "o": (BOOLEAN, st.booleans()),
     "b": (BYTES, st.binary(max_size=8)),
     "t": (timestamp(3), _millis),
@@ -188,6 +189,15 @@ def _reads_back(batch: Batch, format_name: str, **options: str) -> None:
 def test_json_reads_what_it_wrote(batch: Batch) -> None:
     _reads_back(batch, "json")
     _reads_back(batch.slice(batch.num_rows // 2, batch.num_rows - batch.num_rows // 2), "json")
+
+
+@settings(max_examples=100, deadline=None)
+@given(_batches("ilysoc"))
+def test_few_rows_are_written_as_many(batch: Batch) -> None:
+    encoder = get_format("json").encoder(batch.schema, {})
+    several = [batch] * 5
+    one_by_one = [encoder.encode(batch.slice(i, 1)).to_pylist()[0] for i in range(batch.num_rows)]
+    assert encoder.encode(concat(several)).to_pylist() == one_by_one * 5
 
 
 @settings(max_examples=100, deadline=None)

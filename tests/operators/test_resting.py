@@ -67,7 +67,7 @@ QUERIES = (
         "INSERT INTO o SELECT k, 1, v FROM (SELECT k, v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts)"
         " AS r FROM t WHERE v > 3) WHERE r = 1"
     ),
-    # Several inputs: these need every watermark.
+    # Several inputs, which combine watermarks.
     (
         "INSERT INTO o SELECT a.k, a.v, b.v FROM t a LEFT JOIN t b ON a.v = b.v AND b.k = 'a2' AND b.ts"
         " BETWEEN a.ts AND a.ts + INTERVAL '2' SECOND WHERE a.k = 'a1'"

@@ -146,6 +146,8 @@ def records_of(
     and end at `reached`."""
     limits = clamped(limits)
     headers = [header for run in runs for header in run.headers]
+    if len(headers) == 1 and _is_wanted(headers[0], offset, limits):
+        return _whole_batch(topic, shard, runs[0], reached)
     if len(headers) > 1 and not any(header.flags for header in headers):
         parts: list[Parts] = []
         values = _join_plain(runs, headers)
@@ -172,6 +174,23 @@ def records_of(
         timestamps[first:last],
         offsets[first:last],
     )
+
+
+def _is_wanted(header: Header, offset: int, limits: ReadBounds) -> bool:
+    """True if just the records of a plain batch are to be read."""
+    plain = not header.flags and header.next - header.base == header.rows
+    fits = header.rows <= limits.records and header.value_bytes <= limits.bytes
+    return plain and fits and header.base == offset and limits.until is None
+
+
+def _whole_batch(topic: str, shard: int, run: Run, reached: int) -> Records:
+    """Returns the records of a batch that is wanted as it is, which most reads of a reader that
+    keeps up are: with few calls."""
+    header = run.headers[0]
+    values = decode(run.window.buffer, run.places[0], header).values
+    times = np.full(header.rows, header.timestamp)
+    offsets = np.arange(header.base, header.next)
+    return Records(topic, shard, header.base, reached, values, None, times, offsets)
 
 
 def _collect(

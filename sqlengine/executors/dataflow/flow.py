@@ -11,7 +11,8 @@ import numpy as np
 
 from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.physical import PhysicalNode
-from sqlengine.batch import Batch, Writers, merge_runs
+from planner.logical import LogicalPlan
+from sqlengine.batch import Batch, Writers, empty, merge_runs
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dataflow.running_node import RunningNode
 from sqlengine.executors.dataflow.timers import Timers
@@ -19,6 +20,7 @@ from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.failures import FamilyFailed, OperatorFailed
 from sqlengine.executors.measures.row_counts import RowCounts
 from sqlengine.executors.steps.guard import StepGuard
+from sqlengine.executors.ticks.branches import Missed
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Output
 
 # Rows of one operator's output, or of all buffered inputs, that wait at most: long ones count as
@@ -51,8 +53,8 @@ class WaitingInput:
 
 class Flow:
     """The way of rows through the operators of one graph, which are `running`. `guard` knows which
-    of them runs; `counts` and `timers` follow. `run`: the plan with families that runs. `errors`:
-    rows in error, by port."""
+    of them runs; `counts` and `timers` follow; `missed` are ticks that come before all else.
+    `run`: the plan with families that runs. `errors`: rows in error, by port."""
 
     def __init__(
         self,
@@ -60,11 +62,13 @@ class Flow:
         guard: StepGuard,
         counts: RowCounts,
         timers: Timers,
+        missed: list[Missed],
     ) -> None:
         self._running = running
         self._guard = guard
         self._counts = counts
         self._timers = timers
+        self._missed = missed
         self.run: FamilyPlan = ALONE
         self.errors: Output = []
         # Input of nodes that take an epoch's batches together, until `flush`.
@@ -134,6 +138,8 @@ class Flow:
         streams = run_contained(current.node, current.operator, current.context.stateful, inputs)
         for port, result in chain.from_iterable(streams):
             self._guard.emitted(result.num_rows)
+            if self._missed:
+                self.tell_missed(work.write)
             if rows >= _ROWS:
                 self._run(work)
                 rows = 0
@@ -146,6 +152,22 @@ class Flow:
             else:
                 self._route(current, port, result, work)
             self._guard.resume()
+
+    def tell_missed(self, write: SinkWrite) -> None:
+        """Gives operators the ticks that they have missed: nothing comes of these, but it does of
+        what follows."""
+        missed, work = tuple(self._missed), WaitingInput("", write)
+        self._missed.clear()
+        for name, port, moment in missed:
+            for edge in self._running[name].node.edges.get(port, ()):
+                target = self._running.get(edge.target)
+                if target is None or not isinstance(target.node.plan, LogicalPlan):
+                    continue  # a sink, or rules, which know no time
+                schema = target.node.plan.inputs[edge.target_port].schema
+                tick = empty(schema, proctime=moment.proctime, watermark=moment.watermark)
+                tick = replace(tick, since=moment.watermark, idle=moment.idle)
+                work.add(target.node, edge.target_port, tick)
+        self._run(work)
 
     def _route(self, source: RunningNode, port: int, batch: Batch, work: WaitingInput) -> None:
         """Hands a batch to the nodes and sinks behind an output port."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from planner.logical import IntervalJoin, JoinKind
 from planner.rewrite import conjunction
-from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray, concat, replaced
+from sqlengine.operators.base import NO_TICK, Context, Output, Rest, Stream
 from sqlengine.operators.bounded import SLICE_ROWS, drained
 from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.interleave import interleave_late_rows
@@ -21,13 +22,15 @@ from sqlengine.operators.joins.rows import (
     OutputRows,
     PairCondition,
     assemble,
-    keys_of,
     match_in_pieces,
     null_slots,
 )
 from sqlengine.operators.ports import PortTimes
-from sqlengine.state.columns import BoolArray, distinct, milliseconds
+from sqlengine.state.columns import BoolArray, distinct, milliseconds, validity
 from sqlengine.state.rows import RowsTable
+
+# Rows of which nothing comes are removed so many ms later at most, many at a time.
+_SLACK_MS: Final = 1_000
 
 
 @dataclass
@@ -68,6 +71,11 @@ class IntervalJoinOperator:
         self._residual = PairCondition(node, conjunction(residual)) if residual else None
         # Rows that are removed without a trace, or by the clock, need not be so before others join.
         self._in_turn = node.kind is not JoinKind.INNER and not node.proctime
+        # Nor at once where nothing comes of it: many go together, with half as much more state.
+        inner = node.kind is JoinKind.INNER
+        self._slack_ms = min(node.delay_ms // 2, _SLACK_MS) if inner else 0
+        self._first_due = MAX_WATERMARK
+        self._generations = (-1, -1)
         self.steps = FiringSteps(proctime=False, holds=self._in_turn)
 
     def open(self, context: Context) -> None:
@@ -97,6 +105,17 @@ class IntervalJoinOperator:
         for port, batch in parts:
             yield from self.process(port, batch)
 
+    def rest(self) -> Rest:
+        first = self._earliest()
+        if first == MAX_WATERMARK:
+            return NO_TICK
+        first += self._slack_ms
+        return Rest(proctime=first) if self._node.proctime else Rest(first)
+
+    @property
+    def untold(self) -> list[int]:
+        return self._times.untold
+
     def close(self) -> None: ...
 
     def _late(self, port: int, batch: Batch) -> BoolArray:
@@ -110,7 +129,7 @@ class IntervalJoinOperator:
             return rows
         watermark, since = self._later(np.array([rows.watermark, rows.since])).tolist()
         before = None if rows.row_watermarks is None else self._later(rows.row_watermarks)
-        return replace(rows, watermark=watermark, since=since, row_watermarks=before)
+        return replaced(rows, watermark=watermark, since=since, row_watermarks=before)
 
     def _later(self, watermarks: IntArray) -> IntArray:
         # The two ends of the scale are no times: the beginning and the end of input pass undelayed.
@@ -121,13 +140,18 @@ class IntervalJoinOperator:
 
     def _join_now(self, port: int, batch: Batch) -> Stream:
         """Joins the rows of a batch, then removes stored ones."""
-        room, _ = self._room(batch)
+        clock, room = self._clock(batch), None
+        if self._earliest_at_least() <= clock - self._slack_ms:
+            room, _ = self._room(batch)
         output: Output = []
         for piece in match_in_pieces(batch, *self._matched_by(port)):
             joined = self._join(port, piece, output)
             yield from drained(output)
-            yield from ((0, rows) for rows in _merged(joined, iter(())))
-        yield from ((0, rows) for rows in self._expire(batch, self._clock(batch), room))
+            if joined is not None and joined.num_rows:
+                yield 0, joined
+        if room is not None:
+            yield from ((0, rows) for rows in self._expire(batch, clock, room))
+            self._first_due = self._earliest()
 
     def _join_in_turn(self, port: int, batch: Batch) -> Stream:
         """Joins arriving rows and removes stored ones, each in its turn, as far as there is
@@ -155,6 +179,18 @@ class IntervalJoinOperator:
 
     def _clock(self, batch: Batch) -> int:
         return batch.proctime if self._node.proctime else batch.watermark
+
+    def _earliest(self) -> int:
+        """Returns when the first row is to be removed; the end of time for none."""
+        due = (side.rows.table.earliest(DUE) for side in self._sides)
+        return min((instant for instant in due if instant is not None), default=MAX_WATERMARK)
+
+    def _earliest_at_least(self) -> int:
+        """Returns an instant before which no row is to be removed."""
+        left, right = (side.rows.table.generation for side in self._sides)
+        if (left, right) != self._generations:  # rows were loaded from outside
+            self._generations, self._first_due = (left, right), self._earliest()
+        return self._first_due
 
     def _turns(self, port: int, slots: IntArray, batch: Batch) -> IntArray:
         """Returns the turns of stored rows, all the same where there is no order."""
@@ -199,22 +235,28 @@ class IntervalJoinOperator:
 
     # ---- rows that arrive ------------------------------------------------------------------------
 
-    def _join(self, port: int, piece: MatchedPiece, output: Output) -> Batch:
+    def _join(self, port: int, piece: MatchedPiece, output: Output) -> Batch | None:
+        """Joins the rows of a piece, and stores them. None where nothing comes out."""
         batch, this, other = piece.batch, self._sides[port], self._sides[1 - port]
         clock = batch.watermarks()
         if self._node.proctime:
             clock = times = np.full(batch.num_rows, batch.proctime)
         else:
             times, _ = milliseconds(batch.column(this.time_column))
-        rows, slots = self._in_interval(port, piece, times, clock)
+        rows, slots = piece.rows, piece.slots
+        if len(rows):
+            rows, slots = self._in_interval(port, piece, times, clock)
         if self._residual is not None and len(rows):
             holds = self._residual.holds(port, batch, rows, other, slots, output)
             rows, slots = rows[holds], slots[holds]
         met = np.zeros(batch.num_rows, np.bool_)
         met[rows] = True
-        # A stored row that has had any match is never padded.
-        other.meet(distinct(slots))
+        if self._node.kind.keeps(1 - port):
+            # A stored row that has had any match is never padded.
+            other.meet(distinct(slots))
         stored = self._store(port, batch, times, clock, met)
+        if not len(rows) and not self._node.kind.keeps(port):
+            return None
         outputs = [OutputRows(rows, 1, rows, slots, np.zeros(len(rows), np.int8))]
         if self._node.kind.keeps(port):
             # A row that nothing can match any more is padded at once; a stored one when it expires.
@@ -230,7 +272,7 @@ class IntervalJoinOperator:
             )
         columns, by, _ = assemble(port, batch, other, outputs)
         result = batch.result(self._node.schema, columns, len(by))
-        return replace(result, row_watermarks=batch.watermarks()[by])
+        return replaced(result, row_watermarks=batch.watermarks()[by])
 
     def _in_interval(
         self, port: int, piece: MatchedPiece, times: IntArray, clock: IntArray
@@ -256,15 +298,17 @@ class IntervalJoinOperator:
         last = times + this.held_ms
         stored = clock < last if this.held_ms or not self._node.proctime else clock <= last
         if not self._node.kind.keeps(port):  # a NULL key matches nothing, and is never emitted
-            _, numbers = keys_of(batch, this.keys, self._strict)
-            if len(numbers) < batch.num_rows:
-                stored &= np.isin(np.arange(batch.num_rows), numbers)
+            strict = (batch.column(this.keys[i]) for i in self._strict)
+            for key in strict:
+                if key.null_count:
+                    stored &= validity(key)
         chosen = np.flatnonzero(stored)
         if len(chosen):
             rows = batch.take(chosen)
             # Flink registers cleanup timers half an interval late, to have fewer of them; unmatched
             # rows of an outer side are emitted only then, so the delay shows.
             due = last[chosen] + self._node.patience_ms
+            self._first_due = min(self._first_due, int(due.min()))
             this.put(rows, times[chosen], due, met[chosen])
         return stored
 
@@ -306,7 +350,7 @@ class IntervalJoinOperator:
             if len(mine):
                 before = turns[mine] if self._in_turn else None
                 rows = self._padded(port, batch, slots[mine])
-                padded.append(replace(rows, row_watermarks=before))
+                padded.append(replaced(rows, row_watermarks=before))
         if len(padded) == 2 and self._in_turn:
             both = concat(padded)
             padded = [both.take(np.argsort(both.watermarks(), kind="stable"))]

@@ -61,7 +61,7 @@ class IntervalRows:
         """Stores joined rows."""
         keys = [batch.column(k) for k in self.keys]
         values = [batch.column(n) for n in self._rest]
-        self.rows.put(keys, [], [*values, *map(pa.array, (times, due, met))], batch.num_rows)
+        self.rows.put(keys, [], [*values, times, due, met], batch.num_rows)
 
     def meet(self, slots: IntArray) -> None:
         """Notes that rows have had a match."""

@@ -7,7 +7,7 @@ import numpy as np
 from planner.logical import Join, JoinKind
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.base import Context, Output, Rest, Stream, min_rest
 from sqlengine.operators.changelog.row_kinds import (
     DELETE,
     INSERT,
@@ -79,6 +79,13 @@ class JoinOperator:
             port, piece.batch, timed, other, outputs, schema, left_only=left_only
         ):
             yield 0, joined
+
+    def rest(self) -> Rest:
+        return min_rest([side.rest() for side in self._sides])
+
+    @property
+    def untold(self) -> list[int]:
+        return self._times.untold
 
     def close(self) -> None: ...
 

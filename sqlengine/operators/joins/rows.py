@@ -27,6 +27,7 @@ MOST_PAIRS = SLICE_ROWS
 # The output rows that tell how large the others may be.
 _FIRST_ROWS = 1 << 13
 _NO_COLUMNS = Schema(())
+_NONE: IntArray = np.empty(0, np.int64)
 
 
 class StoredRows(Protocol):
@@ -92,6 +93,9 @@ def match_in_pieces(
 
     A key with many rows must not cost memory for its rows times those of the batch.
     """
+    if not batch.num_rows:
+        yield MatchedPiece(batch, _NONE, _NONE)
+        return
     while True:
         arrays, numbers = keys_of(batch, keys, strict)
         rows, slots, covered = stored.first_matches(arrays, len(numbers), MOST_PAIRS)
@@ -205,6 +209,8 @@ def _columns(
 
 
 def _arriving_columns(batch: Batch, rows: IntArray) -> list[pa.Array]:
+    if len(rows) == 1 and batch.num_rows == 1 and not rows[0]:
+        return list(batch.columns)
     # A masked index takes NULL: that pads the row.
     index = pa.array(rows, mask=rows < 0)
     return [c.take(index) for c in batch.columns]

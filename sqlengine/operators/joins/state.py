@@ -11,7 +11,7 @@ import pyarrow as pa
 from parser.types import BIGINT, INT, Column, Schema
 from planner.logical import Join
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context
+from sqlengine.operators.base import Context, Rest, expiry
 from sqlengine.operators.joins.rows import MatchedPiece, keys_of, match_in_pieces
 from sqlengine.state.columns import BoolArray, distinct
 from sqlengine.state.rows import COUNT, RowsTable
@@ -91,6 +91,10 @@ class JoinSide:
         """Removes rows that were not written within the TTL."""
         if self._ttl_ms:
             self.rows.drop(self.rows.table.due(_TOUCHED, proctime - self._ttl_ms))
+
+    def rest(self) -> Rest:
+        """Returns which tick is the first that removes a row."""
+        return expiry(self.rows.table, _TOUCHED, self._ttl_ms)
 
     def matches(self, batch: Batch, keys: tuple[str, ...]) -> Iterator[MatchedPiece]:
         """Yields the pairs of a row of the other side's batch and a slot of this side, in the order

@@ -11,7 +11,7 @@ import pyarrow as pa
 from planner.logical import JoinKind, WindowJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.base import Context, Output, Rest, Stream, min_rest
 from sqlengine.operators.joins.rows import PairCondition, pair_ranges
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.ports import PortTimes
@@ -85,6 +85,13 @@ class WindowJoinOperator:
 
     def timer(self) -> int | None:
         return self._clock.timer(*(side.earliest for side in self._sides))
+
+    def rest(self) -> Rest:
+        return min_rest([self._clock.rest(side.earliest()) for side in self._sides])
+
+    @property
+    def untold(self) -> list[int]:
+        return self._times.untold
 
     def close(self) -> None: ...
 
