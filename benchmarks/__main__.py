@@ -14,6 +14,7 @@ from benchmarks import (
     changes,
     connections,
     delivery,
+    dimensions,
     edge,
     epochs,
     families,
@@ -50,6 +51,8 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "changes": changes.run,
     "connections": connections.run,
     "delivery": delivery.run,
+    "dimensions": dimensions.run,
+    "dimensions_others": dimensions.run_others,
     "edge": edge.run,
     "epochs": epochs.run,
     "families": families.run,
@@ -76,6 +79,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
     {
+        "dimensions_others",
         "rules_gen_flink",
         "rules_real_flink",
         "families_flink",

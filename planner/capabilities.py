@@ -37,11 +37,11 @@ class Lookup(Enum):
     """The ways in which a source serves a lookup join.
 
     `SCANNED` is read as any other input, and rows are looked up among those read so far;
-    `RELOADED` can also be read again periodically, as a whole (Flink's
-    `FullCachingLookupProvider`)."""
+    `RELOADED` can also be held as a whole, in a file that is mapped into memory, and be read again
+    periodically (Flink's `FullCachingLookupProvider`)."""
 
     SCANNED = "rows read so far"
-    RELOADED = "rows read so far; reloaded periodically"
+    RELOADED = "rows read so far; or held as a whole, reloaded"
 
 
 class Overwrite(Enum):

@@ -32,6 +32,9 @@ CREATE TABLE totals (k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) WITH ('co
 CREATE TABLE late (k STRING, v INT) WITH ('connector' = 'topic');
 CREATE TABLE files (id INT, dt STRING METADATA FROM 'partition.dt' VIRTUAL)
   WITH ('connector' = 'filesystem');
+CREATE TABLE asked (id INT, p AS PROCTIME()) WITH ('connector' = 'topic');
+CREATE TABLE dim (id INT, name STRING)
+  WITH ('connector' = 'filesystem', 'lookup.cache' = 'FULL');
 """
 
 

@@ -1,16 +1,18 @@
-"""The way of one statement through the planner: bind, analyse, optimise, deliver late rows."""
+"""The way of one statement through the planner: bind, analyse, optimise, map tables of look-ups,
+deliver late rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from parser.errors import PlanError, Position
 from parser.limits import refused
 from parser.statements import Insert, Query, StatementSet
 from planner.analysis.context import AnalysisContext
 from planner.analysis.late_rows import late_row_sinks
+from planner.analysis.map_lookups import map_lookups
 from planner.analyzer import analyze
 from planner.binder import bind, too_deep
 from planner.binder.scope import check_nodes
@@ -21,6 +23,8 @@ from planner.optimizer import NONE, disabled_passes, optimize
 from planner.rewrite import nodes
 from planner.scalar import Call
 
+# The name of the last step: behind the passes, which find the columns that are compared.
+MAP_LOOKUPS: Final = map_lookups.__name__
 # A plan as it was bound, and after each step and pass that changed it: ('bind', plan), ….
 Trace: TypeAlias = tuple[tuple[str, LogicalPlan], ...]
 
@@ -61,6 +65,10 @@ def plan(
             trace = _Recorder(bound) if traced else None
             analyzed = analyze(bound, context, disabled=disabled, observe=trace)
             optimized = optimize(analyzed, disabled=disabled, observe=trace)
+            if MAP_LOOKUPS not in disabled:
+                optimized = map_lookups(optimized)
+                if trace:
+                    trace(MAP_LOOKUPS, optimized)
             _check(optimized, statement.position)
             sinks += (optimized, *late_row_sinks(optimized, context))
             traces += (trace.trace,) if trace else ()

@@ -18,6 +18,7 @@ MAX_FUTURE_OPTION: Final = "scan.watermark.max-future"  # of a table
 WATERMARK_INTERVAL: Final = "pipeline.auto-watermark-interval"
 PUSH_DOWN: Final = "watermark-push-down"  # of a table
 RELOAD_OPTION: Final = "lookup.full-cache.periodic-reload.interval"  # of a table
+CACHE_OPTION: Final = "lookup.cache"  # of a table
 STATE_TTL: Final = "table.exec.state.ttl"
 CLEANUP: Final = "table.exec.interval-join.min-cleanup-interval"
 EARLY_FIRE: Final = "table.exec.emit.early-fire"

@@ -197,6 +197,11 @@ class Config:
         return self.data / "secrets"
 
     @property
+    def dimensions(self) -> Path:
+        """The folder of the versions of tables that rows are looked up in."""
+        return self.data.resolve() / "dimensions"
+
+    @property
     def functions_folder(self) -> Path:
         return self.functions or self.data / "functions"
 

@@ -19,6 +19,7 @@ from prometheus_client.core import (
 from rules.counters import Counters as RuleCounters
 from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.connectors.base import CacheStatus
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs
@@ -64,6 +65,7 @@ class EngineCollector:
         yield self._restarts()
         yield from self._job_progress()
         yield self._isolated()
+        yield from self._lookups()
         yield from self._operators(totals)
         yield from self._rules(totals)
         yield self._plans()
@@ -181,6 +183,30 @@ class EngineCollector:
             for unit, number in waits.items():
                 waiting.add_metric([job, unit], number)
         yield from (behind, watermark, lag, idle, waiting, lost)
+
+    def _lookups(self) -> Iterator[Metric]:
+        """Yields what tables hold that rows are looked up in, by graph."""
+        labels = ["graph", "table"]
+        rows = GaugeMetricFamily(
+            "sqlengine_lookup_rows", "Rows of the version of a table", labels=labels
+        )
+        versions = CounterMetricFamily(
+            "sqlengine_lookup_versions", "Versions of a table that came", labels=labels
+        )
+        failures = CounterMetricFamily(
+            "sqlengine_lookup_failures", "Versions that could not be made", labels=labels
+        )
+        found: dict[tuple[str, str], CacheStatus] = {}
+        for graph in self._graphs():
+            for running in list(graph.runner.inputs.running.values()):
+                if running.full_cache is not None:
+                    found[graph.name, running.scan.table.display] = running.full_cache.status
+        for of, status in found.items():
+            name = " ".join(of)
+            rows.add_metric(of, status.rows)
+            versions.add_metric(of, self._rising.onwards(f"versions {name}", status.versions))
+            failures.add_metric(of, self._rising.onwards(f"failures {name}", status.failures))
+        yield from (rows, versions, failures)
 
     def _operators(self, totals: GraphTotals) -> Iterator[Metric]:
         counters = Counter(expressions.counters)

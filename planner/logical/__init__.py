@@ -16,7 +16,7 @@ from planner.logical.changelogs import (
     UpsertMaterialize,
 )
 from planner.logical.constraints import Constrain
-from planner.logical.endpoints import AssignWatermark, Scan, Sink, Values
+from planner.logical.endpoints import AssignWatermark, MappedScan, Scan, Sink, Values
 from planner.logical.expand import Expand
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
@@ -82,6 +82,7 @@ __all__ = [
     "LocalWindowAggregate",
     "LogicalPlan",
     "LookupJoin",
+    "MappedScan",
     "MatchRecognize",
     "Materialize",
     "Names",

@@ -106,6 +106,54 @@ class Scan(LogicalPlan):
 
 
 @dataclass(frozen=True)
+class MappedScan(Scan):
+    """Reads a table of look-ups by its versions, of which each is a file that is mapped into
+    memory: what comes are names of versions, and the join behind it finds the rows.
+
+    `rows`: the plan over the table whose rows are looked up, its scan at the bottom. They are found
+    by the columns `keys`, of which those in `null_safe` find NULL by NULL; of rows that are equal
+    in `unique` the last one is there (none: all are)."""
+
+    rows: LogicalPlan | None = None
+    keys: tuple[str, ...] = ()
+    null_safe: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
+
+    changes: ClassVar[ModifyKindSet] = ModifyKindSet.NONE
+    column_sources = no_columns
+    forwards_window = never
+
+    @cached_property
+    def schema(self) -> Schema:
+        assert self.rows is not None
+        return self.rows.schema
+
+    @property
+    def label(self) -> str:
+        by = ", ".join(self.keys) or "its conditions"
+        return f"{super().label}, found by {by} in a mapped file"
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        assert self.rows is not None
+        lists = (self.keys, self.null_safe, self.unique)
+        return (self.rows.digest, *(", ".join(map(repr, names)) for names in lists))
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        return ModifiedMonotonicity.of_all(self.schema.names, Monotonicity.CONSTANT)
+
+    @property
+    def functions(self) -> frozenset[str]:
+        found: frozenset[str] = frozenset()
+        below: tuple[LogicalPlan, ...] = () if self.rows is None else (self.rows,)
+        while below:
+            found = found.union(*(node.functions for node in below))
+            below = tuple(i for node in below for i in node.inputs)
+        return found
+
+
+@dataclass(frozen=True)
 class AssignWatermark(OneInput):
     """Assigns watermarks, and makes the column a row-time attribute.
 

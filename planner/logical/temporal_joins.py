@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from parser.types import Column
 from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.endpoints import MappedScan
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, never
 
@@ -76,6 +77,11 @@ class LookupJoin(_AsOf):
 
     def reads(self, outputs: Names, port: int) -> Names:
         return super().reads(outputs, port) | (frozenset(self.primary_key) if port else frozenset())
+
+    @property
+    def shares_table(self) -> bool:
+        """True if the table is a file that is mapped: whole, wherever a left row is."""
+        return isinstance(self.right, MappedScan)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Final
 
 from sqlengine.engine.views.job_progress import (
@@ -16,10 +17,12 @@ NO_PROGRESS: Final = JobProgress()
 
 
 def progress_json(progress: JobProgress, *, details: bool) -> dict[str, object]:
-    """Returns the tables that a job reads, with `details` by shard, and what waits."""
+    """Returns the tables that a job reads, with `details` by shard, what waits, and the tables of
+    look-ups that are held as a whole."""
     return {
         "tables": [_table_json(t, details=details) for t in progress.tables],
         "waits": [_wait_json(w) for w in progress.waits],
+        "lookups": [asdict(t) for t in progress.lookups],
     }
 
 

@@ -178,7 +178,8 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
 
 
 def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
-    """Adds the routes that act on a job: start, stop, isolate, merge, move, roll back."""
+    """Adds the routes that act on a job: start, stop, isolate, merge, move, reload look-ups, roll
+    back."""
 
     @blueprint.post("/<name>/start")
     def start(name: str) -> Response:
@@ -217,6 +218,12 @@ def _add_actions(blueprint: Blueprint, engine: Engine) -> None:
     def move(name: str) -> Response:
         """Moves a job with its state to where ?to= says: 'embedded' or 'spark'."""
         return jsonify(outcome_json(engine.move(name, target_of(request.args.get("to", "")))))
+
+    @blueprint.post("/<name>/reload-lookups")
+    def reload_lookups(name: str) -> Response:
+        """Has the tables read again in which a job looks rows up, where these are held as a
+        whole."""
+        return jsonify({"tables": engine.reload_lookups(name)})
 
     @blueprint.post("/<name>/rollback")
     def rollback(name: str) -> Response:

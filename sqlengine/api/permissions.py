@@ -60,6 +60,7 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("POST", f"{_JOB}/isolate"): _CHANGE_JOB,
     ("POST", f"{_JOB}/merge"): _CHANGE_JOB,
     ("POST", f"{_JOB}/move"): _CHANGE_JOB,
+    ("POST", f"{_JOB}/reload-lookups"): _CHANGE_JOB,
     ("POST", f"{_JOB}/rollback"): _CHANGE_JOB,
     ("POST", f"{_JOB}/savepoints"): _CHANGE_JOB,
     ("GET", f"{_JOB}/state"): _SEE_JOB,

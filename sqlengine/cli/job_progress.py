@@ -44,6 +44,11 @@ def draw_progress(job: Json) -> None:
     if shards:
         click.echo()
         draw_table(("table", "shard", "read to", "end", "watermark", ""), shards)
+    for lookup in _items(job, "lookups"):
+        failed = (
+            f"; it keeps them since it cannot be read: {lookup['error']}" if lookup["error"] else ""
+        )
+        click.echo(f"\nlook-up table {lookup['table']}: {lookup['rows']:,} rows{failed}")
     for wait in _items(job, "waits"):
         number = wait["number"]
         assert isinstance(number, int)

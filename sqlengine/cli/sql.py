@@ -32,6 +32,7 @@ MODULES = {
     "isolate": "state",
     "merge": "state",
     "move": "state",
+    "reload": "state",
     "savepoint": "state",
     "state": "state",
     "execute": "state",

@@ -110,6 +110,22 @@ def merge(name: str, server: str | None, token_file: str | None, output: str) ->
     show(body, output, draw_outcome)
 
 
+@click.command(short_help="Read the look-up tables of a job again.")
+@click.argument("name")
+@server_options
+def reload(name: str, server: str | None, token_file: str | None, output: str) -> None:
+    """Read the tables again in which a job looks rows up, where these are held as a whole. What has
+    changed is there once it is built; `sql jobs JOB` says why it is not."""
+    body = connect(server, token_file).post(f"{job_url(name)}/reload-lookups", b"")
+    show(body, output, _draw_reloaded)
+
+
+def _draw_reloaded(body: Json) -> None:
+    tables = body["tables"]
+    assert isinstance(tables, list)
+    click.echo(f"reading {', '.join(tables)} again" if tables else "no table is held as a whole")
+
+
 @click.command(short_help="Move a job to Spark, or back.")
 @click.argument("name")
 @click.option(

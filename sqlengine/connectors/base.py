@@ -85,17 +85,50 @@ class Part(NamedTuple):
     bytes: int
 
 
+@dataclass(frozen=True)
+class CacheStatus:
+    """The content of a full cache: how many `versions` there have been, and the rows of the last
+    one. `failures` to make one; `error`: why the last attempt failed, '' where it did not."""
+
+    rows: int = 0
+    versions: int = 0
+    failures: int = 0
+    error: str = ""
+
+
 class FullCache(ABC):
     """Rows of a lookup table kept as a whole and reloaded when they change.
 
-    It is Flink's `FullCachingLookupProvider`. Each version is a range of offsets of the topic
-    `topic`, which several sources of a graph may share. Graph thread only."""
+    It is Flink's `FullCachingLookupProvider`. Each version is an offset of `topic`, which several
+    sources of a graph may share. `quick`: `reload` returns at once, since the work is done
+    elsewhere. Graph thread only."""
 
     topic: str
+    quick: ClassVar[bool] = False
+
+    @property
+    def loaded(self) -> bool:
+        """True if there is a version; until then no row may be looked up."""
+        return True
+
+    @property
+    def status(self) -> CacheStatus:
+        """The content of the cache. Any thread."""
+        return CacheStatus()
 
     @abstractmethod
     def reload(self) -> bool:
         """Looks for a new version now and then; True if there is one to read."""
+
+    def request(self) -> bool:
+        """Asks for a look at the table at the next `reload`, whenever that was due; returns False
+        where there is none. Any thread."""
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        """Waits for the end of the work on a version, at most so long; returns False where there is
+        none."""
+        return False
 
     @abstractmethod
     def lines_at(self, offset: int) -> pa.Array:
@@ -305,7 +338,8 @@ class Environment:
     `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
     tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
     others waiting; `files`: which of them tables may read and write; `secrets`: what options refer
-    to."""
+    to; `dimensions`: the folder of versions of tables that are looked up (None: there can be none);
+    `any_times`: times in records may be of any standard, where a table names none."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -320,6 +354,8 @@ class Environment:
     openings: Openings = field(default_factory=Openings)
     files: FileAccess = ANY_FILES
     secrets: Secrets = field(default_factory=Secrets)
+    dimensions: Path | None = None
+    any_times: bool = False
 
 
 # Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.
@@ -374,10 +410,10 @@ class Connector(ABC):
         """Opens the table for reading. Called if it has capabilities as a source."""
         raise NotImplementedError(f"connector '{self.name}' cannot read")
 
-    def lookup_source(self, table: Table, environment: Environment) -> Source:
-        """Opens the table for lookup joins that see later versions of it; the source has a
-        `full_cache`. Called if `lookup` is RELOADED."""
-        raise NotImplementedError(f"connector '{self.name}' cannot reload")
+    def content_stamp(self, table: Table, environment: Environment) -> str | None:
+        """Returns what tells two states of a table apart without reading it; None where that is not
+        known. OSError where it is not there."""
+        return None
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Opens the table for writing. Called if it has capabilities as a sink."""

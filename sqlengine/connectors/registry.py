@@ -13,13 +13,14 @@ from typing import Final
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
 from planner.analysis.deliver import cannot_be_written
-from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
+from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
 from sqlengine.batch import Batch
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Environment, Sink, Source
+from sqlengine.connectors.boundary.answers import text_or_none
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
@@ -177,23 +178,35 @@ def _open_source(table: Table, environment: Environment) -> Source:
 
 
 def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
-    """Opens the source of a scan behind the boundary: its partitions only, or as a cache that is
-    reloaded. SqlError, whatever the connector raises; StillOpening after a moment unless
-    `patient`."""
+    """Opens the source of a scan behind the boundary: its partitions only. SqlError, whatever the
+    connector raises; StillOpening after a moment unless `patient`."""
     connector = connector_of(scan.table)
-    work = partial(_open_scan, scan, connector, environment)
+    work = partial(_open_scan, scan, environment)
     return opened_source(scan, connector, environment, work, patient=patient)
 
 
-def _open_scan(scan: Scan, connector: Connector, environment: Environment) -> Source:
-    source = connector.capabilities.source
-    if scan.reloaded and source is not None and source.lookup is Lookup.RELOADED:
-        validate(scan.table)
-        return with_secrets(connector.lookup_source, connector, scan.table, environment)
+def _open_scan(scan: Scan, environment: Environment) -> Source:
     opened = _open_source(scan.table, environment)
     if scan.where is not None:
         opened.apply_partitions(scan.where)
     return opened
+
+
+def content_stamp(table: Table, environment: Environment) -> str | None:
+    """Returns what tells two states of a table apart, as its connector says; None where only its
+    rows do. SqlError, whatever the connector raises."""
+    connector = connector_of(table)
+    calls = behind_boundary(table, connector, environment, "read")
+
+    def stamp() -> str | None:
+        try:
+            return text_or_none(
+                with_secrets(connector.content_stamp, connector, table, environment)
+            )
+        except OSError as error:
+            raise _cannot_open(table, "read", error) from None
+
+    return calls.guarded("content_stamp", stamp)
 
 
 def missing_topic(table: Table, environment: Environment, *, writes: bool) -> NewTopic | None:

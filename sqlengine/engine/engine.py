@@ -139,7 +139,12 @@ class Engine:
             config,
             machine,
             self.broker,
-            OperatorFactory(machine.rules(config), any_times=True, families=config.families),
+            OperatorFactory(
+                machine.rules(config),
+                any_times=True,
+                families=config.families,
+                dimensions=config.dimensions,
+            ),
             open_stores(self.broker, config, machine),
             self._registry.fails_on_error,
             self._failures.report,
@@ -357,6 +362,11 @@ class Engine:
         """Moves a job with its state into the shared graph, once both have read to the same
         offsets."""
         return self._serially(lambda: self._lifecycle.merge(name))
+
+    def reload_lookups(self, name: str) -> list[str]:
+        """Has the tables read again in which a job looks rows up and that are held as a whole,
+        beside the stream; returns their names. JobError where there is no such job."""
+        return self.progress.reload_lookups(self.job(name))
 
     def replay(
         self, name: str, ids: Sequence[int] | None = None, limit: int = MAX_LETTERS

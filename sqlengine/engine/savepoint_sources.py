@@ -7,7 +7,7 @@ from contextlib import closing
 
 from planner.logical import Scan
 from sqlengine.connectors.base import Environment
-from sqlengine.connectors.registry import open_scan
+from sqlengine.executors.dimensions.opening import open_scan
 from sqlengine.snapshots.savepoints import Restoration
 
 

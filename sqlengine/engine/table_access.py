@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.connectors.base import Environment, Source
-from sqlengine.connectors.registry import missing_topic, open_scan
+from sqlengine.connectors.registry import missing_topic
 from sqlengine.engine.savepoint_sources import why_unreadable
+from sqlengine.executors.dimensions.opening import open_scan
 from sqlengine.graphs.host import GraphHost
 from sqlengine.jobs.planning import PlannedJob
 
@@ -39,6 +40,8 @@ class TableAccess:
             openings=host.openings,
             files=host.config.file_access,
             secrets=host.config.secret_values,
+            dimensions=host.config.dimensions,
+            any_times=True,
         )
 
     def missing_topics(self, plan: PlannedJob) -> tuple[NewTopic, ...]:

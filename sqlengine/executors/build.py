@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
@@ -27,6 +28,7 @@ from planner.logical import (
     LocalWindowAggregate,
     LogicalPlan,
     LookupJoin,
+    MappedScan,
     MatchRecognize,
     Materialize,
     Normalize,
@@ -55,6 +57,7 @@ from planner.logical import (
 )
 from rules.options import Options
 from rules.ruleset import RuleSet
+from sqlengine.dimensions.versions import VersionFiles
 from sqlengine.executors.build_windows import window_operator
 from sqlengine.executors.wire import decode_batch, encode_batch
 from sqlengine.expressions import evaluate
@@ -80,6 +83,7 @@ from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
 from sqlengine.operators.joins.interval import IntervalJoinOperator
 from sqlengine.operators.joins.lookup import LookupJoinOperator
+from sqlengine.operators.joins.mapped import VersionScanOperator
 from sqlengine.operators.joins.regular import JoinOperator
 from sqlengine.operators.joins.temporal import TemporalJoinOperator
 from sqlengine.operators.late_rows import LateRowsOperator
@@ -108,15 +112,22 @@ P = TypeVar("P", bound=LogicalPlan)
 class OperatorFactory:
     """Builds operators. `options` are those of rule sets; `any_times`: times in records may be
     of any standard, where a table names none; `families`: equal operations of many jobs run as
-    one, but for those that have failed, which run `apart`, by id."""
+    one, but for those that have failed, which run `apart`, by id; `dimensions`: the folder of the
+    versions of tables that rows are looked up in."""
 
     def __init__(
-        self, options: Options | None = None, *, any_times: bool = False, families: bool = True
+        self,
+        options: Options | None = None,
+        *,
+        any_times: bool = False,
+        families: bool = True,
+        dimensions: Path | None = None,
     ) -> None:
         self.families = families
         self.apart: set[str] = set()
         self._options = options or Options()
         self._any_times = any_times
+        self._dimensions = dimensions
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
         """True if the running operator of `old` can serve `new`, which may differ in its edges."""
@@ -133,6 +144,9 @@ class OperatorFactory:
         plan = node.plan
         if isinstance(plan, FamilyTail):
             return FamilyTailOperator(plan)
+        if isinstance(plan, LookupJoin) and isinstance(plan.right, MappedScan):
+            assert self._dimensions is not None, "no versions without a place for them"
+            return LookupJoinOperator(plan, VersionFiles(self._dimensions))
         if isinstance(plan, RulesPlan):
             return RulesOperator(self._compile(plan, previous))
         if isinstance(plan, Scan) and self._any_times:
@@ -204,6 +218,7 @@ def _entry(
 _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
     (
         _entry(Scan, _scan),
+        _entry(MappedScan, lambda plan, node: VersionScanOperator()),
         _entry(Values, lambda plan, node: ValuesOperator(plan)),
         _entry(AssignWatermark, lambda plan, node: WatermarkOperator(plan, evaluate)),
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),

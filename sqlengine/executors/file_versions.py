@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
+from sqlengine.connectors.base import FullCache
 from sqlengine.executors.sources import RunningSource
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
+
+_ALL: Final = sys.maxsize
 
 
 class FileVersions:
@@ -18,6 +23,8 @@ class FileVersions:
 
     def __init__(self, first_record: Callable[[], int] | None) -> None:
         self._first_record = first_record
+        # Those of sources that were closed since are kept until no recovery opens them again.
+        self._caches: dict[str, FullCache] = {}
         # The log offset of each checkpoint, and the first offset that it needs of each topic.
         self._checkpoints: deque[tuple[int, dict[str, int]]] = deque()
 
@@ -28,28 +35,31 @@ class FileVersions:
         `stored` is the newest.
 
         A source that was added since is read from where it began. One that was removed since is
-        read again, too, so nothing is discarded."""
-        # Several sources may read one file: the least offset of them counts.
+        read again, too, so nothing is discarded: its versions go with the next checkpoint."""
+        # Several sources may read one table: the least offset of them counts.
         needed: dict[str, int] = {}
         for name, source in running.items():
-            if source.full_cache is not None:
-                topic = source.full_cache.topic
+            if (cache := source.full_cache) is not None:
                 offset = min(stored.positions.get(name, source.began).values(), default=0)
-                needed[topic] = min(offset, needed.get(topic, offset))
-        if not needed or stored.positions.keys() - running.keys():
+                needed[cache.topic] = min(offset, needed.get(cache.topic, offset))
+                self._caches[cache.topic] = cache
+        if not self._caches or stored.positions.keys() - running.keys():
             return
         # Called after each checkpoint that begins, so that the same stored one may be seen several
         # times.
         if not self._checkpoints or self._checkpoints[-1][0] != stored.log_offset:
             self._checkpoints.append((stored.log_offset, needed))
         while self._checkpoints and self._is_oldest(self._checkpoints[0][0]):
-            self._discard(self._checkpoints.popleft()[1], running)
+            self._discard(self._checkpoints.popleft()[1], needed.keys())
 
     def _is_oldest(self, log_offset: int) -> bool:
         """True if no recovery starts before the checkpoint at this offset of the epoch log."""
         return self._first_record is None or log_offset <= self._first_record()
 
-    def _discard(self, needed: Mapping[str, int], running: Mapping[str, RunningSource]) -> None:
-        for source in running.values():
-            if source.full_cache is not None:
-                source.full_cache.discard_before(needed.get(source.full_cache.topic, 0))
+    def _discard(self, needed: Mapping[str, int], running: Collection[str]) -> None:
+        for topic, cache in list(self._caches.items()):
+            if topic in needed:
+                cache.discard_before(needed[topic])
+            elif topic not in running:  # nor has it come again since
+                cache.discard_before(_ALL)
+                del self._caches[topic]

@@ -13,7 +13,8 @@ from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from planner.scalar import Scalar
 from sqlengine.connectors.base import Busy, Chunk, Environment, Source
 from sqlengine.connectors.boundary.source import WalledSource
-from sqlengine.connectors.registry import declared_capabilities, open_scan
+from sqlengine.connectors.registry import declared_capabilities
+from sqlengine.executors.dimensions.opening import open_scan
 from sqlengine.executors.epochs import OffsetRange
 from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
@@ -69,6 +70,12 @@ class Inputs:
             source.wait(seconds)
         return bool(late)
 
+    def wait_for_versions(self, seconds: float) -> bool:
+        """Waits for lookup tables of which a version is being made, at most so long for each;
+        returns False if there is none."""
+        caches = [s.full_cache for n, s in self.running.items() if n not in self.failed]
+        return any(cache.wait(seconds) for cache in caches if cache is not None)
+
     def require_answers(self) -> None:
         """Raises Busy while a source owes an answer: what it knows belongs to no position. One
         that has come meanwhile is dropped, and read again."""
@@ -103,7 +110,7 @@ class Inputs:
             assert self._shuffle is not None, "the plan of a subtask runs in a subtask"
             return self._shuffle
         try:
-            source = open_scan(scan, self._environment, patient=self._recovering)
+            source = open_scan(scan, self._environment, patient=self._recovering, load=True)
             return self._opened(scan, source)
         except SqlError as error:
             if not self._recovering:
@@ -183,10 +190,15 @@ class Inputs:
             # Other sources wait: a row must not be looked up in a table that is read half-way.
             if polled[0]:
                 return polled
-            self._read_first -= first.difference(self.late)
+            self._read_first -= first.difference(self.late, self._unloaded())
             if self._read_first:
                 return [], []
         return self._poll((n for n in self.running if n not in except_for), max_rows)
+
+    def _unloaded(self) -> list[str]:
+        """Returns the lookup tables that have no version yet."""
+        caches = ((n, s.full_cache) for n, s in self.running.items() if n not in self.failed)
+        return [name for name, cache in caches if cache is not None and not cache.loaded]
 
     def _reload_lookup_tables(self) -> None:
         for name, running in self.running.items():

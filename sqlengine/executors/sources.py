@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import Column, Schema
-from planner.logical import Scan
+from planner.logical import MappedScan, Scan
 from sqlengine.batch import Batch, empty, log_of
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.connectors.boundary.source import WalledSource
@@ -30,7 +30,9 @@ class ChunkRows:
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
         in_value = value_metadata(scan.table)
-        self._keys = tuple(m for m in scan.table.metadata if m not in in_value)
+        # A version of a table of look-ups has none: they are in its rows.
+        columns = () if isinstance(scan, MappedScan) else scan.table.metadata
+        self._keys = tuple(m for m in columns if m not in in_value)
         self.raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
 
     def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:

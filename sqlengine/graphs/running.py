@@ -159,6 +159,8 @@ class RunningGraph:
             openings=host.openings,
             files=config.file_access,
             secrets=config.secret_values,
+            dimensions=config.dimensions,
+            any_times=True,
         )
         recovers_from_power_loss = config.fsync != "none"
         storage = GraphStorage(

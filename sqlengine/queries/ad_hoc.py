@@ -33,8 +33,8 @@ from parser.statements import (
     UseModules,
 )
 from parser.types import Schema
-from planner.logical import LogicalPlan, Project, Rank, Scan, Sink
-from planner.rewrite import transform_sink
+from planner.logical import LogicalPlan, MappedScan, Project, Rank, Scan, Sink
+from planner.rewrite import transform, transform_sink
 from planner.settings import LATE_TABLE, RELOAD_OPTION, RUNTIME_MODE
 from sqlengine.access.plans import check_plans
 from sqlengine.access.policy import Action, Forbidden, require
@@ -167,6 +167,9 @@ class AdHocSession(Session):
 
     def _looked_at(self, node: LogicalPlan) -> LogicalPlan:
         """Reads a table from its beginning, and unless rows are followed to its present end."""
+        if isinstance(node, MappedScan):
+            assert node.rows is not None
+            return transform(node.rows, self._looked_at)
         if not isinstance(node, Scan):
             return node
         dropped = {RELOAD_OPTION} if self.follow else {RELOAD_OPTION, *_FOLLOWING}

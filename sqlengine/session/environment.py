@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.config import LOCAL, Cluster
@@ -45,8 +46,9 @@ def open_runner(
             yield runner
         return
     broker = EmbeddedBroker(data, fsync="none", clock=system_clock)
+    name = f"script-{time.time_ns()}"
+    dimensions = data.resolve() / "dimensions" / name
     try:
-        name = f"script-{time.time_ns()}"
         environment = Environment(
             broker,
             system_clock,
@@ -54,16 +56,18 @@ def open_runner(
             memory=Memory(),
             openings=Openings(command="sql run"),
             files=files,
+            dimensions=dimensions,
         )
         yield EmbeddedRunner(
             environment,
-            OperatorFactory(),
+            OperatorFactory(dimensions=dimensions),
             rows_per_read,
             lambda: broker.wait_for_data(IDLE_S),
             dead_letters=set_aside,
         )
     finally:
         broker.close()
+        rmtree(dimensions, ignore_errors=True)
 
 
 @contextmanager

@@ -148,7 +148,9 @@ class EmbeddedRunner:
     ) -> int:
         runner = self._open(settings, emit)
         try:
-            change = self._prepared(runner, merge(Graph(), {SCRIPT: sinks}))
+            change = _prepared(
+                runner, merge(Graph(), {SCRIPT: sinks}), self.environment.openings.timeout_s
+            )
             if is_batch(settings):
                 require_bounded(change.sources.values())
             self.check(change)
@@ -165,15 +167,6 @@ class EmbeddedRunner:
             raise Interrupted(runner.progress.rows_in) from None
         finally:
             runner.close()
-
-    def _prepared(self, runner: GraphRunner, graph: Graph) -> GraphChange:
-        """Opens the tables of a script, which has nothing else to do while that takes long."""
-        while True:
-            try:
-                return runner.prepare(graph, {SCRIPT: 1})
-            except StillOpening as error:
-                if not error.wait(self.environment.openings.timeout_s):
-                    raise
 
     def check(self, change: GraphChange) -> None:
         """Raises SqlError for a graph with open sources that cannot run here."""
@@ -203,6 +196,16 @@ class EmbeddedRunner:
                 ResultSink(emit),
             ),
         )
+
+
+def _prepared(runner: GraphRunner, graph: Graph, patience_s: float) -> GraphChange:
+    """Prepares the graph of a statement; waits for tables that take long to open."""
+    while True:
+        try:
+            return runner.prepare(graph, {SCRIPT: 1})
+        except StillOpening as error:
+            if not error.wait(patience_s):
+                raise
 
 
 def _answered(step: Callable[[], bool]) -> bool:

@@ -65,14 +65,21 @@ def script_runner(
     with closing(EmbeddedBroker(data, fsync="none", clock=system_clock)) as broker:
         name = f"script-{time.time_ns()}"
         openings = Openings(ThreadLanes(), timeout_s, command="sql run")
+        dimensions = data.resolve() / "dimensions" / name
         environment = Environment(
-            broker, system_clock, name, memory=Memory(), openings=openings, files=files
+            broker,
+            system_clock,
+            name,
+            memory=Memory(),
+            openings=openings,
+            files=files,
+            dimensions=dimensions,
         )
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
         try:
             yield SparkRunner(
                 environment,
-                OperatorFactory(Options(folder=folder / "patterns")),
+                OperatorFactory(Options(folder=folder / "patterns"), dimensions=dimensions),
                 rows_per_turn,
                 lambda: broker.wait_for_data(IDLE_S),
                 spark=spark,
@@ -82,6 +89,7 @@ def script_runner(
             openings.stop()
             spark.close()
             shutil.rmtree(folder)
+            shutil.rmtree(dimensions, ignore_errors=True)
 
 
 @dataclass(kw_only=True)

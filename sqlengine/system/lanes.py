@@ -27,6 +27,13 @@ _GRACE_S: Final = 3.0
 _SLICE_S: Final = 0.05
 
 
+def get_on() -> None:
+    """Says that the call gets on which this thread runs, if it runs one."""
+    call = _call.get()
+    if call is not None:
+        call.touch()
+
+
 class Call(Generic[T_co]):
     """A call that a lane runs. `done`: it has come back, with a result or an exception."""
 
@@ -46,6 +53,7 @@ class Call(Generic[T_co]):
     def run(self) -> None:
         """Runs the call (the lane's thread)."""
         try:
+            self._context.run(_call.set, self)
             self._result = self._context.run(self._work)
         except BaseException as error:  # noqa: BLE001  handed to who waits
             self._error = error
@@ -93,6 +101,10 @@ class Call(Generic[T_co]):
                 self._then = work
         if not later:
             work()
+
+
+# The call that a thread runs.
+_call: contextvars.ContextVar[Call[object] | None] = contextvars.ContextVar("call", default=None)
 
 
 class Lanes(Protocol):

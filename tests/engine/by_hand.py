@@ -44,11 +44,15 @@ def append(engine: Engine, *times: int, shard: int = 0) -> None:
 
 
 def step(engine: Engine) -> None:
-    """Until no graph has anything to do, nor waits for an answer of a table."""
+    """Until no graph has anything to do, nor waits for an answer of a table or its version."""
     for graph in list(engine.graphs.by_name.values()):
         inputs = graph.runner.inputs
         # On a busy machine a file is late at times, and nothing else is read before it.
-        while graph.runner.step() or inputs.wait_for_late(_ANSWER_S):
+        while (
+            graph.runner.step()
+            or inputs.wait_for_late(_ANSWER_S)
+            or inputs.wait_for_versions(_ANSWER_S)
+        ):
             pass
 
 

@@ -29,7 +29,8 @@ SOURCE_METHODS = (
     "open", "bounded", "shards", "start", "end", "read", "resume", "marks", "closed", "forget",
     "expect", "notify_checkpoint", "close",
 )  # fmt: skip
-CACHE_METHODS = ("reload", "lines_at", "restore", "discard_before", "read", "end", "close")
+# Of a table that is read as a whole, for a version of it.
+VERSION_METHODS = ("content_stamp", "open", "bounded", "shards", "start", "end", "read")
 SINK_METHODS = ("open", "last_epoch", "write", "commit", "roll", "roll_is_due", "close")
 
 
@@ -50,7 +51,7 @@ NONSENSE: dict[str, tuple[object, ...]] = {
     "closed": (None, [3]), "marks": (3, {"a": 5}),
     "commit": (None, "many", -1, True), "last_epoch": ("x", -3),
     "start": (None, -1, 1 << 70, "0"), "end": ("far", -7, 1.5),
-    "reload": (None, 3), "lines_at": (None, [b""]), "restore": ("x", -4),
+    "content_stamp": (3, b"x"),
     "bounded": (None, "yes"), "roll_is_due": (None,),
 }  # fmt: skip
 
@@ -89,9 +90,7 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         real, fault = self.__dict__["_real"], self.__dict__["_fault_of"]()
         if fault is None or fault.method != name:
-            found = getattr(real, name)
-            cached = name == "full_cache" and found is not None
-            return Faulty(found, self.__dict__["_fault_of"]) if cached else found
+            return getattr(real, name)
         if not callable(getattr(real, name)):
             return fault.strike(lambda: getattr(real, name))
         return lambda *args, **options: fault.strike(lambda: getattr(real, name)(*args, **options))
@@ -109,8 +108,9 @@ class Injector:
         for name in ("filesystem", "jdbc", "datagen", "topic", "blackhole", "print", "python"):
             connector = get_connector(name)
             assert connector is not None
-            for end in ("source", "lookup_source", "sink"):
+            for end in ("source", "sink"):
                 self._patch.setattr(connector, end, self._opens(getattr(connector, end)))
+            self._patch.setattr(connector, "content_stamp", self._stamps(connector.content_stamp))
         return self
 
     def __exit__(
@@ -135,6 +135,15 @@ class Injector:
             return Faulty(real(table, environment), lambda: self.faults.get(name))
 
         return opened
+
+    def _stamps(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def stamp(table: Any, environment: Any) -> Any:
+            fault = self.faults.get(table.name[-1])
+            if fault is None or fault.method != "content_stamp":
+                return real(table, environment)
+            return fault.strike(lambda: real(table, environment))
+
+        return stamp
 
     def switch_on(self, table: str, fault: Fault) -> None:
         self.faults[table] = fault

@@ -4,6 +4,7 @@ epoch is repeated after the file has become another one."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.config import Config, Target
-from sqlengine.connectors.filesystem import reloaded as filesystem_reloaded
+from sqlengine.dimensions import table as dimensions_table
 from sqlengine.engine import Engine
+from sqlengine.executors.dimensions import reloading as dimensions_reloading
 from sqlengine.machine import Machine
 from tests.engine.by_hand import die, step
 from tests.spark.staged import Staged
@@ -66,6 +68,12 @@ class Life:
         fresh = self.folder / ".dim"
         fresh.write_text("".join(line + "\n" for line in lines))
         fresh.replace(self.folder / "dim.csv")
+        self.now += 10
+
+    def change(self, *lines: str) -> None:
+        """Another version, which the graphs have read."""
+        self.write(*lines)
+        step(self.engine)
 
     def feed(self, *ids: int) -> None:
         self.fed += 1
@@ -91,7 +99,7 @@ def test_versions(key: str, target: Target, tmp_path: Path) -> None:
     life.engine.submit("job", JOB.format(folder=tmp_path, key=KEYS[key]))
     life.feed(1, 2, 3, 4)
     step(life.engine)
-    life.write("1,eins", "3,three", "4,vier")
+    life.change("1,eins", "3,three", "4,vier")
     life.feed(1, 2, 3, 4)
     step(life.engine)
     (tmp_path / "dim.csv").unlink()
@@ -115,7 +123,7 @@ def test_a_repeated_epoch_uses_the_version_that_it_has_used(
     life.engine.submit("job", JOB.format(folder=tmp_path, key=KEYS[key]))
     life.feed(1)
     step(life.engine)
-    life.write("1,eins", "2,two")
+    life.change("1,eins", "2,two")
     life.feed(1, 2)
     append = EmbeddedBroker.append
     with monkeypatch.context() as patch:
@@ -131,22 +139,23 @@ def test_a_repeated_epoch_uses_the_version_that_it_has_used(
     life.write("1,uno", "2,due")
     life.again()
     assert life.out() == [(1, "one"), (1, "eins"), (2, "two")]
+    step(life.engine)
     life.feed(1, 2)
     step(life.engine)
     assert life.out()[3:] == [(1, "uno"), (2, "due")]
     die(life.engine)
 
 
-def test_equal_rows_go_one_by_one(tmp_path: Path) -> None:
+def test_rows_of_a_key_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     life = Life(tmp_path)
     life.write("1,x", "1,x", "1,y")
     life.engine.submit("job", JOB.format(folder=tmp_path, key=""))
     life.feed(1)
     step(life.engine)
-    life.write("1,y", "1,x")
+    life.change("1,y", "1,x")
     life.feed(1)
     step(life.engine)
-    assert life.out() == [(1, "x"), (1, "x"), (1, "y"), (1, "x"), (1, "y")]
+    assert life.out() == [(1, "x"), (1, "x"), (1, "y"), (1, "y"), (1, "x")]
     die(life.engine)
 
 
@@ -167,9 +176,29 @@ def test_a_savepoint_takes_the_version_along(key: str, tmp_path: Path) -> None:
     assert life.out() == first
     life.write("1,eins", "2,two")
     life.again()
+    step(life.engine)
     life.feed(1, 2)
     step(life.engine)
     assert life.out()[len(first) :] == [(1, "eins"), (2, "two")]
+    die(life.engine)
+
+
+def test_a_version_that_is_too_large_for_a_savepoint_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dimensions_reloading, "_MOST_TAKEN", 0)
+    life = Life(tmp_path)
+    life.write("1,one")
+    life.engine.submit("job", JOB.format(folder=tmp_path, key=""))
+    life.feed(1)
+    step(life.engine)
+    path = life.engine.save_job("job", stop=True).savepoint
+    shutil.rmtree(life.engine.config.dimensions)  # as in another data folder
+    life.write("1,eins")
+    life.engine.start_job("job", path)
+    life.feed(1)
+    step(life.engine)
+    assert life.out() == [(1, "one"), (1, "eins")]
     die(life.engine)
 
 
@@ -201,29 +230,27 @@ def test_a_table_that_nobody_keeps_is_read_anew(leaves: str, reloaded: str, tmp_
     die(life.engine)
 
 
-def topic(engine: Engine) -> str:
-    (name,) = (t.name for t in engine.broker.topics() if t.name.startswith("_lookup_"))
-    return name
+def kept(life: Life) -> tuple[int, int]:
+    """How many versions of readers there are, and how much content of tables."""
+    folder = life.folder / "data" / "dimensions"
+    counted = [sum(f.is_dir() for f in folder.glob(g)) for g in ("sources/*/*", "rows/*/*")]
+    return counted[0], counted[1]
 
 
 def version(number: int) -> list[str]:
     return [f"{i},{number if i % 3 else 'same'}" for i in range(30)]
 
 
-def test_versions_that_no_recovery_needs_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also by the reader's way: what it has read, it does not read again as a whole; a new one
-    begins with all of it."""
-    monkeypatch.setattr(filesystem_reloaded, "_FEWEST", 50)
-    life = Life(tmp_path, segment_bytes=2_000)
+def test_versions_that_no_recovery_needs_go(tmp_path: Path) -> None:
+    life = Life(tmp_path)
     life.write(*version(0))
     latest = "'topic' = 'o', 'scan.startup.mode' = 'latest-offset',"
     text = JOB.format(folder=tmp_path, key="").replace("'topic' = 'o',", latest)
     life.engine.submit("job", text)
-    sizes, wanted = [], []
-    for number in range(1, 40):
-        life.write(*version(number))
+    step(life.engine)
+    counts, wanted = [], []
+    for number in range(1, 30):
+        life.change(*version(number))
         life.feed(1, 3)
         wanted += [(1, str(number)), (3, "same")]
         step(life.engine)
@@ -235,68 +262,45 @@ def test_versions_that_no_recovery_needs_go(
         if number == 23:
             life.engine.remove("job")
             life.engine.submit("job", text)
-        broker, name = life.engine.broker, topic(life.engine)
-        sizes.append(broker.end_offset(name, 0) - broker.begin_offset(name, 0))
+            step(life.engine)
+        counts.append(kept(life))
         assert life.out() == wanted
-    assert (
-        max(sizes[20:])
-        <= max(sizes[:20])
-        < 400
-        < life.engine.broker.end_offset(topic(life.engine), 0)
-    )
+    assert max(versions for versions, _ in counts) <= 10
+    assert max(contents for _, contents in counts) <= 10
+    life.engine.remove("job")
+    for _ in range(3):
+        life.engine.graph.runner.checkpoint(wait=True)
+    assert kept(life) == (0, 0)
     die(life.engine)
 
 
-def two_versions(life: Life) -> None:
-    for number in range(2):
-        life.write(*version(number))
-        life.feed(1, 3)
-        step(life.engine)
-
-
-def test_a_version_that_a_death_kept_from_being_whole_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place", ["write_index", "finish_file", "read_info"])
+def test_a_version_that_a_death_kept_from_being_whole_is_made_again(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filesystem_reloaded, "_FEWEST", 10)
-    monkeypatch.setattr(filesystem_reloaded, "_PIECE", 7)
-    append = EmbeddedBroker.append
-    # Among changes, behind the first piece of a whole version, before its last one.
-    for death in (
-        8,
-        13,
-        16,
-    ):
-        life = Life(tmp_path / str(death))
-        life.write(*version(0))
-        left = death
+    life = Life(tmp_path)
+    life.write(*version(0))
+    life.engine.submit("job", JOB.format(folder=tmp_path, key=""))
+    life.feed(1, 3)
+    step(life.engine)
+    module = dimensions_table if place == "write_index" else dimensions_reloading
 
-        def fateful(broker: EmbeddedBroker, topic: str, *args: Any, **options: Any) -> object:
-            nonlocal left
-            left -= topic.startswith("_lookup_")
-            if not left:
-                raise Death
-            return append(broker, topic, *args, **options)
+    def fateful(*args: object) -> None:
+        raise dimensions_reloading.Stopped
 
-        life.engine.submit("job", JOB.format(folder=life.folder, key=""))
-        with monkeypatch.context() as patch:
-            patch.setattr(EmbeddedBroker, "append", fateful)
-            with pytest.raises(Death):
-                two_versions(life)
-        life.write(*version(2))
-        life.again()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, place, fateful)
+        life.change(*version(1))
         life.feed(1, 3)
         step(life.engine)
-        assert life.out()[-2:] == [(1, "2"), (3, "same")]
-        life.engine.submit(
-            "late",
-            JOB.format(folder=life.folder, key="")
-            .replace("out_rows", "l")
-            .replace("'out'", "'late'"),
-        )
-        life.feed(1, 3)
-        step(life.engine)
-        assert life.out()[-2:] == life.out("late") == [(1, "2"), (3, "same")]
-        die(life.engine)
+    assert life.out()[-2:] == [(1, "0"), (3, "same")]
+    life.again()
+    step(life.engine)
+    life.feed(1, 3)
+    step(life.engine)
+    assert life.out()[-2:] == [(1, "1"), (3, "same")]
+    assert kept(life)[1] <= 2
+    die(life.engine)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -311,9 +315,11 @@ def test_a_job_that_moves_takes_its_version_along(key: str, tmp_path: Path) -> N
     for at, move in enumerate((Engine.isolate, Engine.merge, Engine.isolate)):
         life.write(f"1,{at}", "2,two", f"4,{at}")
         if at % 2:
+            step(life.engine)
             life.feed(1)
             step(life.engine)
         move(life.engine, "job")
+        step(life.engine)  # both have the version of now, which was read before or after the move
         life.feed(1, 2, 3, 4)
         step(life.engine)
         life.again()

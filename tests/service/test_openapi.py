@@ -167,6 +167,7 @@ def _jobs(ask: Checker, user: User) -> None:
     ask("POST", put + "/rollback", status=400, name="r")
     ask("POST", put + "/isolate", name="a")
     ask("POST", put + "/merge", name="a")
+    ask("POST", put + "/reload-lookups", name="a")
     ask("POST", put + "/move?to=embedded", name="a")
     ask("POST", put + "/move?to=the-moon", status=400, name="a")
     ask("POST", "/api/v1/statements", b"SHOW JOBS")

@@ -26,7 +26,7 @@ from planner.logical import (
 from planner.passes.join_keys import join_keys
 from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar, conjuncts_of
-from planner.settings import RELOAD_OPTION
+from planner.settings import CACHE_OPTION, RELOAD_OPTION
 
 
 def version_of(node: exp.Join) -> exp.Expression | None:
@@ -129,10 +129,16 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
             "a look-up needs an equality with a column of the table", position=position_of(time)
         )
     key = tuple(names[k] for k in table.primary_key if k in names)
-    right = transform(join.right, _reloaded) if RELOAD_OPTION in table.options else join.right
+    right = transform(join.right, _reloaded) if _is_full_cache(table) else join.right
     whole = len(key) == len(table.primary_key)
     # A primary key that the query does not give whole tells no row apart.
     return LookupJoin(join.left, right, join.kind, join.condition, key if whole else ())
+
+
+def _is_full_cache(table: Table) -> bool:
+    """True if versions of the whole table are kept, in which rows are looked up."""
+    options = table.options
+    return RELOAD_OPTION in options or options.get(CACHE_OPTION, "").strip().upper() == "FULL"
 
 
 def _reloaded(node: LogicalPlan) -> LogicalPlan:

@@ -167,6 +167,13 @@ JOBS: Final = (
     ),
     Endpoint(
         "POST",
+        "/api/v1/jobs/{name}/reload-lookups",
+        "read the tables again in which a job looks rows up, where these are held as a whole",
+        record({"tables": listed(TEXT)}),
+        refusals=(404,),
+    ),
+    Endpoint(
+        "POST",
         "/api/v1/jobs/{name}/rollback",
         "submit an old version again",
         ref("Outcome"),

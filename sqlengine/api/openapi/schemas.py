@@ -71,6 +71,7 @@ _JOB: Final = {
     "uses": listed(TEXT),
     "tables": listed(by_name(ANY)),
     "waits": listed(ANY),
+    "lookups": listed(ANY),
 }
 _SPARK_GRAPH: Final = {
     "graph": TEXT,

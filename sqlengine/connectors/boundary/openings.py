@@ -35,8 +35,13 @@ class StillOpening(ExecutionError):
         call = self.call
         if call is None:
             return False
-        left = timeout_s - call.silent_s
-        return call.wait(max(left, 0.0)) or call.silent_s >= timeout_s
+        while (left := timeout_s - call.silent_s) > 0:
+            until = time.monotonic() + left
+            if call.wait(left):
+                return True
+            if time.monotonic() < until:
+                return False
+        return True  # it has been silent for too long
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from planner.logical import Scan
 from planner.scalar import Scalar
-from sqlengine.connectors.base import Chunk, FullCache, Part, Source
+from sqlengine.connectors.base import CacheStatus, Chunk, FullCache, Part, Source
 from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.system.lanes import Call
@@ -386,13 +386,21 @@ class WalledCache(FullCache):
         self._reloading: Call[bool] | None = None
         self.topic = topic
 
+    @property
+    def loaded(self) -> bool:
+        return self._cache.loaded
+
+    @property
+    def status(self) -> CacheStatus:
+        return self._cache.status
+
     def reload(self) -> bool:
         def work() -> bool:
             return answers.truth(self._cache.reload())
 
         calls = self._calls
-        if not calls.beside:
-            return calls.need("reload", work)
+        if not calls.beside or self._cache.quick:
+            return calls.guarded("reload", work) if calls.beside else calls.need("reload", work)
         if self._reloading is None:
             calls.require_sound()
             self._reloading = calls.begin("reload", work)
@@ -405,6 +413,12 @@ class WalledCache(FullCache):
             return False
         self._reloading = None
         return reloading.result()
+
+    def request(self) -> bool:
+        return self._cache.request()
+
+    def wait(self, seconds: float) -> bool:
+        return self._cache.wait(seconds)
 
     def lines_at(self, offset: int) -> pa.Array:
         return self._calls.need("lines_at", lambda: answers.lines(self._cache.lines_at(offset)))

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import unquote, urlsplit
 
+from xxhash import xxh3_128
+
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
 from planner.capabilities import (
@@ -30,7 +32,6 @@ from planner.capabilities import (
     SourceCapabilities,
 )
 from planner.catalog import PARTITION, Table
-from planner.settings import RELOAD_OPTION
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
 from sqlengine.connectors.boundary.rows import unwritable
@@ -47,12 +48,12 @@ from sqlengine.connectors.filesystem.partitions import (
     listed,
     rows_without_folder,
 )
-from sqlengine.connectors.filesystem.reloaded import ReloadedSource
 from sqlengine.connectors.filesystem.rolling import Policy, RollingFileSink
 from sqlengine.connectors.filesystem.sink import FileSink, Lines, check_folder
 from sqlengine.connectors.filesystem.source import FileSource
 from sqlengine.connectors.filesystem.tree import files_below
 from sqlengine.connectors.filesystem.whole import WholeFileSource
+from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration
 from sqlengine.formats.registry import bulk_format_of, format_of
@@ -120,13 +121,7 @@ class FilesystemConnector(Connector):
                 " warning names it"
             ),
         ),
-        RELOAD_OPTION: Option(
-            duration, doc="a table that rows are looked up in is read again so often, if it changed"
-        ),
-        "lookup.cache": Option(choice("FULL"), doc="what is looked up in is held as a whole"),
-        "lookup.full-cache.reload-strategy": Option(
-            choice("PERIODIC"), doc="read again after a time"
-        ),
+        **LOOKUP_OPTIONS,
         "partition.default-name": Option(
             _folder_name,
             default="__DEFAULT_PARTITION__",
@@ -232,23 +227,16 @@ class FilesystemConnector(Connector):
             return FileSource(table, files, bounded=interval is None)
         return WholeFileSource(table, files, whole, bounded=interval is None)
 
-    def lookup_source(self, table: Table, environment: Environment) -> Source:
-        """The table as rows are looked up in it. UnsupportedError for what is read as it grows, has
-        other columns than its records, or no records."""
-        self.source(table, environment).close()
-        options, root = options_of(table), _path(table, environment.files)
-        interval = options[RELOAD_OPTION]
-        assert isinstance(interval, int)
-        watched = options["source.follow"] or options["source.monitor-interval"] is not None
-        if table.metadata or watched or bulk_format_of(table) is not None:
-            hint = (
-                f"leave out '{RELOAD_OPTION}', or metadata, partitions, 'source.follow' and"
-                " 'source.monitor-interval'; formats are those of lines"
-            )
-            raise UnsupportedError(
-                f"table '{table.display}' cannot be read again as a whole", hint=hint
-            )
-        return ReloadedSource(table, environment, interval, lambda: _there(root))
+    def content_stamp(self, table: Table, environment: Environment) -> str | None:
+        """Returns the files' names, sizes, times and inodes. OSError where there is nothing."""
+        root = _path(table, environment.files)
+        root.stat()
+        stamp = xxh3_128()
+        for path in files_below(root):
+            status = path.stat()
+            told = (path, status.st_mtime_ns, status.st_size, status.st_ino)
+            stamp.update(repr(told).encode())
+        return stamp.hexdigest()
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
@@ -410,9 +398,3 @@ def _named(text: str) -> Path:
             f"path '{text}' is not on this machine", hint="give a local path or file:///…"
         )
     return Path(text)
-
-
-def _there(root: Path) -> list[Path]:
-    """Returns the files below the root; FileNotFoundError where there is none."""
-    root.stat()
-    return files_below(root)

@@ -17,6 +17,7 @@ from parser.errors import UnsupportedError
 from planner.capabilities import (
     Boundedness,
     Capabilities,
+    Lookup,
     SinkCapabilities,
     SourceCapabilities,
 )
@@ -30,6 +31,7 @@ from sqlengine.connectors.jdbc.reading import TableReader
 from sqlengine.connectors.jdbc.sink import JdbcSink
 from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
+from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.options import at_least
 from sqlengine.system.file_access import PathRefused
@@ -60,6 +62,7 @@ class JdbcConnector(Connector):
         "scan.fetch-size": Option(
             at_least(0), default="0", doc="how many rows are fetched at a time; 0: all"
         ),
+        **LOOKUP_OPTIONS,
         "sink.max-retries": Option(
             at_least(0), default="3", doc="how often an epoch is written again after an error"
         ),
@@ -69,7 +72,9 @@ class JdbcConnector(Connector):
         ),
     }
     capabilities: ClassVar[Capabilities] = Capabilities(
-        source=SourceCapabilities(boundedness=Boundedness.BOUNDED, replayable=False),
+        source=SourceCapabilities(
+            boundedness=Boundedness.BOUNDED, replayable=False, lookup=Lookup.RELOADED
+        ),
         sink=SinkCapabilities(
             changelog=UPSERT, condition="rows and epoch are written in one transaction"
         ),

@@ -85,8 +85,21 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class LookupTable:
+    """A table that is held as a whole: the rows of its version, and why there is no newer one ('':
+    nothing has failed)."""
+
+    table: str
+    rows: int
+    failures: int
+    error: str
+
+
+@dataclass(frozen=True)
 class JobProgress:
-    """The tables that a running job reads, and its operations that wait; the first wait first."""
+    """The tables that a running job reads, its operations that wait, the first wait first, and the
+    tables in which it looks rows up that are held as a whole."""
 
     tables: tuple[TableProgress, ...] = ()
     waits: tuple[Wait, ...] = ()
+    lookups: tuple[LookupTable, ...] = ()

@@ -17,11 +17,13 @@ from planner.logical import AssignWatermark
 from planner.scalar import UTC
 from planner.settings import IDLE_OPTION, TIME_ZONE, duration_text
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, log_of
+from sqlengine.connectors.base import FullCache
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.views.job_progress import (
     EventTime,
     JobProgress,
+    LookupTable,
     ShardProgress,
     TableProgress,
     Wait,
@@ -121,6 +123,13 @@ class ProgressViews:
             if job.state is JobState.RUNNING and job.name in homes
         }
 
+    def reload_lookups(self, job: Job) -> list[str]:
+        """Has the tables read again in which a running job looks rows up and that are held as a
+        whole; returns their names."""
+        views = (_GraphView(g) for g in list(self._graphs.by_name.values()))
+        found = (v.caches(v.graph.jobs[job.name]) for v in views if job.name in v.graph.jobs)
+        return sorted({table for caches in found for table, c in caches if c.request()})
+
     def _zone(self, job: Job) -> str:
         try:
             return zone_of(job.settings.get(TIME_ZONE, self._settings.get(TIME_ZONE, UTC)))
@@ -151,7 +160,7 @@ class _GraphView:
         sources = {s.node: s for s in self._sources(nodes)}
         tables = (self._table(s, nodes, now_ms if s.zoned else local) for s in sources.values())
         waits = sorted(self._waits(nodes, sources), key=lambda w: w.until.ms)
-        return JobProgress(tuple(tables), tuple(waits))
+        return JobProgress(tuple(tables), tuple(waits), tuple(self._lookups(nodes)))
 
     def _sources(self, nodes: Iterable[str]) -> Iterator[_Source]:
         """Yields the tables that these nodes read, but for those that are looked up."""
@@ -168,6 +177,18 @@ class _GraphView:
             running = self._running.get(scan)
             if running is not None and scan not in timed and running.full_cache is None:
                 yield _Source(scan, running, scan)
+
+    def _lookups(self, nodes: Iterable[str]) -> Iterator[LookupTable]:
+        for table, cache in self.caches(nodes):
+            status = cache.status
+            yield LookupTable(table, status.rows, status.failures, status.error)
+
+    def caches(self, nodes: Iterable[str]) -> Iterator[tuple[str, FullCache]]:
+        """Yields the tables that these nodes read and that are held as a whole."""
+        for name in nodes:
+            running = self._running.get(name)
+            if running is not None and running.full_cache is not None:
+                yield running.scan.table.display, running.full_cache
 
     def _assigner(self, name: str) -> AssignWatermark | None:
         """Returns the plan of a node if it makes watermarks; looked up once for all jobs."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from planner.graph.distribution import WATERMARK, functions_of, is_single_bucket
 from planner.graph.physical import PhysicalNode, PhysicalPlan
-from planner.logical import AssignWatermark, LogicalPlan, Scan, Stateful, Union, Values
+from planner.logical import AssignWatermark, LogicalPlan, LookupJoin, Scan, Stateful, Union, Values
 from sqlengine.executors.spark.fragment import Fragment, NodeInput
 from sqlengine.executors.spark.worker import STATELESS, TIMES, Exchange
 
@@ -138,9 +138,11 @@ def _exchange(
     clocks: Mapping[str, frozenset[str]],
 ) -> Exchange:
     target, port = plan.nodes[at[0]].plan, at[1]
+    everywhere = port == 1 and isinstance(target, LookupJoin) and target.shares_table
     if isinstance(target, LogicalPlan):
         # Rows without an exchange that meet others behind one, in a union, stay where they are.
         keys, schema = target.exchange(port), target.inputs[port].schema
+        keys = () if everywhere else keys  # what comes is the name of a version
     else:
         assert isinstance(source.plan, LogicalPlan), "rules stand over an operation"
         keys, schema = None, source.plan.schema
@@ -148,7 +150,15 @@ def _exchange(
         return Exchange(keys, schema, source=stages[source.id], target=stages[at[0]])
     times = f"{TIMES}{at[0]}:{at[1]}"
     mine = tuple(sorted(clocks[source.id]))
-    return Exchange(keys, schema, times, mine, idle_of(plan, mine), target=stages[at[0]])
+    return Exchange(
+        keys,
+        schema,
+        times,
+        mine,
+        idle_of(plan, mine),
+        target=stages[at[0]],
+        everywhere=everywhere,
+    )
 
 
 def idle_of(plan: PhysicalPlan, clocks: Iterable[str]) -> int:

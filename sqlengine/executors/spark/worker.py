@@ -179,7 +179,7 @@ class Exchange:
     Rows go to the bucket of their `keys`, to bucket 0 if there are none, or stay in their partition
     if `keys` is None. `schema`: their columns. `clocks`: the nodes that give the watermarks of rows
     from the stateless stage; behind the exchange they are kept under `times`, and shards without
-    rows hold them back for `idle_ms` (0: for ever)."""
+    rows hold them back for `idle_ms` (0: for ever). `everywhere`: each partition gets all rows."""
 
     keys: tuple[str, ...] | None
     schema: Schema
@@ -188,6 +188,7 @@ class Exchange:
     idle_ms: int = 0
     source: int = STATELESS
     target: int = 1
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -322,7 +323,7 @@ def frames_of(
         of_rows = None if batch.row_watermarks is None else np.unique(batch.row_watermarks)
         steps = joined_steps([batch.steps, of_rows])
         for p in range(step.partitions):
-            rows = np.flatnonzero(partition == p)
+            rows = np.flatnonzero((partition == p) | exchange.everywhere)
             if len(rows) or stage == STATELESS or sender == 0 or steps is not None:
                 known = batch.steps if len(rows) == batch.num_rows else steps
                 part = replace(

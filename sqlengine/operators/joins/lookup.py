@@ -16,6 +16,7 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
 from sqlengine.operators.changelog.row_kinds import Kinds, kinds_of, plain, retractions
+from sqlengine.operators.joins.mapped import MappedDimension, Versions
 from sqlengine.operators.joins.rows import (
     MatchedPiece,
     OutputRows,
@@ -213,13 +214,16 @@ class LookupJoinOperator:
 
     As Flink's StreamExecLookupJoin, with the table kept in state. Later changes of the table
     retract nothing; a retracted left row retracts what was emitted for it. (The executor reads the
-    table's input first.) The watermark is that of the left side. State: `_Dimension`, and
-    `_EmittedRows` where the left input has changes. No timers.
+    table's input first.) With `versions` the table is a file that is mapped into memory, and its
+    input brings names of versions. The watermark is that of the left side. State: `_Dimension`
+    or `MappedDimension`, and `_EmittedRows` where the left input has changes. No timers.
     """
 
-    def __init__(self, node: LookupJoin) -> None:
+    def __init__(self, node: LookupJoin, versions: Versions | None = None) -> None:
         self._node = node
-        self._table = _Dimension(node)
+        self._table: _Dimension | MappedDimension = (
+            _Dimension(node) if versions is None else MappedDimension(node, versions)
+        )
         self._keys = node.keys(0)
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
@@ -260,10 +264,13 @@ class LookupJoinOperator:
         kinds = kinds_of(batch)
         outputs = [OutputRows(rows, 1, rows, slots, kinds[rows])]
         if self._node.kind.keeps(0):
-            unmatched = np.setdiff1d(np.arange(batch.num_rows), rows)
-            outputs.append(
-                OutputRows(unmatched, 1, unmatched, null_slots(unmatched), kinds[unmatched])
-            )
+            alone = np.ones(batch.num_rows, np.bool_)
+            alone[rows] = False
+            if alone.any():
+                unmatched = np.flatnonzero(alone)
+                outputs.append(
+                    OutputRows(unmatched, 1, unmatched, null_slots(unmatched), kinds[unmatched])
+                )
         columns, by, kinds = assemble(0, batch, self._table, outputs)
         if self._emitted is not None:
             self._emitted.put(columns, by)

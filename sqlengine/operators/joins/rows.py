@@ -36,6 +36,15 @@ class StoredRows(Protocol):
     def column(self, name: str, slots: IntArray) -> pa.Array: ...
 
 
+class StoredKeys(Protocol):
+    """Rows by their keys."""
+
+    def first_matches(
+        self, key: Sequence[pa.Array], num_rows: int, most: int | None
+    ) -> tuple[IntArray, IntArray, int]:
+        """Returns pairs as `RowsTable.first_matches`."""
+
+
 class StoredSide(StoredRows, Protocol):
     """The stored rows of one side of a join."""
 
@@ -86,7 +95,7 @@ def keys_of(
 
 
 def match_in_pieces(
-    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: RowsTable
+    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: StoredKeys
 ) -> Iterator[MatchedPiece]:
     """Splits a batch into pieces of at most `MOST_PAIRS` pairs (or one row); each is looked up when
     the previous one is done.

@@ -1,0 +1,461 @@
+"""Tables that rows are looked up in: keys of 50 bytes, values of 20, in a file that is mapped into
+memory.
+
+A version is built of a CSV file as a server builds it; probes are batches of keys that get the
+value beside each. `python -m benchmarks dimensions_others` measures a dict of Python, a HashMap of
+Java, and Flink's look-up join with a full cache over the same file."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from benchmarks.measure import cpu_of, own_mb, percentile
+from benchmarks.page import Section, Table
+from benchmarks.rules_gen import ORACLE
+from parser import parse
+from parser.statements import CreateTable, Query
+from parser.types import Schema
+from planner.binder import bind
+from planner.catalog import Catalog
+from planner.logical import LookupJoin, MappedScan
+from planner.plan import plan
+from planner.rewrite import nodes
+from sqlengine.batch import Batch
+from sqlengine.config import Config
+from sqlengine.connectors.base import Environment
+from sqlengine.connectors.registry import capabilities_of, declared
+from sqlengine.dimensions.table import MappedTable
+from sqlengine.dimensions.versions import INDEX, VersionFiles
+from sqlengine.engine import Engine
+from sqlengine.executors.dimensions.source import MappedSource
+from sqlengine.executors.node_state.node_context import NodeContext
+from sqlengine.operators.joins.lookup import LookupJoinOperator
+from sqlengine.operators.joins.mapped import StoredColumns, VersionRecord
+from sqlengine.operators.scan import raw_schema
+
+ENTRIES: Final = (1_000_000, 10_000_000)
+KEY_BYTES, VALUE_BYTES = 50, 20
+PROBES: Final = 1 << 21
+BATCH: Final = 8_192
+PROCESSES: Final = 4
+_PIECE: Final = 1 << 19
+# Numbers follow each other in no order of the table's.
+_SCATTER: Final = 2_654_435_761
+TABLES: Final = """
+CREATE TABLE asked (k STRING, p AS PROCTIME()) WITH ('connector' = 'topic', 'topic' = 'asked', 'format' = 'json');
+CREATE TABLE dim (k STRING, v STRING, PRIMARY KEY (k) NOT ENFORCED)
+WITH ('connector' = 'filesystem', 'path' = '{folder}/dim.csv', 'format' = 'csv', 'lookup.cache' = 'FULL'{reload});
+"""
+QUERY: Final = (
+    "SELECT a.k, d.v FROM asked AS a LEFT JOIN dim FOR SYSTEM_TIME AS OF a.p AS d ON a.k = d.k"
+)
+# The load while the table is read again: rows an append, appends a second, seconds.
+ROWS_AT_ONCE, APPENDS_S, LOAD_S = 20, 50, 20
+
+
+@dataclass(frozen=True)
+class Built:
+    """CPU s of building a version, bytes of its index and of its columns, and MB of memory that
+    were taken at most beyond those that the process began with."""
+
+    cpu_s: float
+    index: float
+    columns: float
+    peak_mb: float
+
+
+def run() -> Section:
+    built, probed, shared = [], [], []
+    for entries in ENTRIES:
+        with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
+            folder = Path(name)
+            write_csv(folder / "dim.csv", entries)
+            made = Built(*_child("build", folder, entries))
+            plain = entries * (KEY_BYTES + VALUE_BYTES)
+            beside = (made.index + made.columns - plain) / entries
+            built.append(
+                [f"{entries:,}", f"{made.index / entries:.1f}", f"{beside:.1f}",
+                 f"{made.cpu_s:.1f}", f"{made.peak_mb:,.0f}",
+                 f"{(made.index + made.columns) / 1e6:,.0f}"]
+            )  # fmt: skip
+            rates = _child("probe", folder, entries)
+            probed.append([f"{entries:,}", *(f"{r:.2f}" for r in rates)])
+            one, four = (_shared(folder, entries, n) for n in (1, PROCESSES))
+            shared.append([f"{entries:,}", f"{one:,.0f}", f"{four:,.0f}"])
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
+        write_csv(Path(name) / "dim.csv", ENTRIES[0])
+        load = _child("load", Path(name), ENTRIES[0])
+    return Section(
+        "dimensions",
+        "Tables that rows are looked up in",
+        f"Keys of {KEY_BYTES} bytes and values of {VALUE_BYTES}, in a file that is mapped into memory.",
+        [
+            Table(
+                "A version, built of a CSV file",
+                ["entries", "index, bytes an entry", "beside keys and values, bytes an entry",
+                 "CPU s", "memory meanwhile, MB", "files, MB"],
+                built,
+            ),
+            Table(
+                "Million probes per CPU second, with the value",
+                ["entries", "hits", "misses", "skewed", "the join, hits"],
+                probed,
+            ),
+            Table("Proportional set size of the table, MB", ["entries", "1 process", f"{PROCESSES} together"], shared),
+            Table(
+                f"Latency at {ROWS_AT_ONCE * APPENDS_S:,} rows/s, {ENTRIES[0]:,} entries, ms",
+                ["", "p50", "p99", "versions meanwhile"],
+                [
+                    ["table at rest", f"{load[0]:.1f}", f"{load[1]:.1f}", ""],
+                    ["read again all the time", f"{load[2]:.1f}", f"{load[3]:.1f}", f"{load[4]:.0f}"],
+                ],
+            ),
+        ],
+        [f"Load of the machine meanwhile: {os.getloadavg()[0]:.0f}."],
+    )  # fmt: skip
+
+
+def run_others() -> Section:
+    rows = []
+    for entries in ENTRIES:
+        with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
+            folder = Path(name)
+            write_csv(folder / "dim.csv", entries)
+            if entries == ENTRIES[0]:
+                rows.append(
+                    [f"{entries:,}", "dict of Python", *_others(_child("dict", folder, entries))]
+                )
+            rows.append([f"{entries:,}", "HashMap of Java", *_others(_java(folder, entries))])
+            if entries == ENTRIES[0]:
+                rows.append(
+                    [f"{entries:,}", "Flink, full cache", *_others(_flink(folder, entries))]
+                )
+    return Section(
+        "dimensions_others",
+        "Look-ups beside others",
+        "The same file and keys as in `dimensions`, hits. Of Flink it is the whole job, which reads the"
+        " keys as JSON and loads the table, and the memory of the whole process.",
+        [
+            Table(
+                "Bytes and probes",
+                ["entries", "", "bytes an entry", "million probes per CPU second"],
+                rows,
+            )
+        ],
+    )
+
+
+def _others(found: list[float]) -> list[str]:
+    size, rate = found
+    return [f"{size:.0f}", f"{rate:.2f}"]
+
+
+# ---- data ----------------------------------------------------------------------------------------
+
+
+def keys(numbers: np.ndarray) -> pa.Array:
+    """Keys of 50 bytes, in no order."""
+    scattered = (numbers.astype(np.uint64) * np.uint64(_SCATTER)) & np.uint64(0xFFFFFFFF)
+    parts = (pc.utf8_lpad(pa.array(n).cast(pa.string()), 10, "0") for n in (scattered, numbers))
+    return pc.binary_join_element_wise(*parts, "customer.of.some.kind.or.other", "")
+
+
+def values(numbers: np.ndarray) -> pa.Array:
+    return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), VALUE_BYTES, "v")
+
+
+def write_csv(path: Path, entries: int) -> None:
+    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+    schema = pa.schema([("k", pa.string()), ("v", pa.string())])
+    with pyarrow.csv.CSVWriter(path, schema, write_options=options) as writer:
+        for start in range(0, entries, _PIECE):
+            numbers = np.arange(start, min(start + _PIECE, entries))
+            writer.write(pa.table([keys(numbers), values(numbers)], schema=schema))
+
+
+def asked(entries: int) -> Iterator[pa.Array]:
+    """Keys that are there, that are not, and of which few are most."""
+    chance = np.random.default_rng(1)
+    yield keys(chance.integers(0, entries, PROBES))
+    yield keys(chance.integers(entries, 2 * entries, PROBES))
+    yield keys(np.minimum(chance.zipf(1.2, PROBES), entries).astype(np.int64) - 1)
+
+
+# ---- children ------------------------------------------------------------------------------------
+
+
+def _child(what: str, folder: Path, entries: int) -> list[float]:
+    command = [sys.executable, "-m", "benchmarks.dimensions", what, str(folder), str(entries)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def join_of(folder: Path) -> LookupJoin:
+    """The join of the query as it is planned."""
+    catalog = Catalog()
+    for statement in parse(TABLES.format(folder=folder, reload="")):
+        assert isinstance(statement, CreateTable)
+        catalog = catalog.put(declared(bind(statement, catalog, {})))
+    (query,) = parse(QUERY)
+    assert isinstance(query, Query)
+    (sink,) = plan(query, catalog, {}, capabilities_of=capabilities_of).sinks
+    return next(n for n in nodes(sink) if isinstance(n, LookupJoin))
+
+
+def _source(folder: Path) -> MappedSource:
+    environment = Environment(None, lambda: 0, "benchmark", dimensions=folder / "dimensions")
+    scan = join_of(folder).right
+    assert isinstance(scan, MappedScan)
+    return MappedSource(scan, environment, load=False)
+
+
+def _name(folder: Path) -> str:
+    (version,) = (folder / "dimensions" / "sources").glob("*/0")
+    return f"{version.parent.name}/0"
+
+
+def mapped(folder: Path) -> MappedTable:
+    scan = join_of(folder).right
+    assert isinstance(scan, MappedScan)
+    stored = StoredColumns(scan)
+    return VersionFiles(folder / "dimensions").open(_name(folder), stored.schema, stored.lookup)
+
+
+def build(folder: Path) -> list[float]:
+    source = _source(folder)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _, cpu = cpu_of(source.reload)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    version = folder / "dimensions" / "sources" / _name(folder)
+    columns = sum(p.stat().st_size for p in version.glob("column*"))
+    return [cpu, (version / INDEX).stat().st_size, columns, peak / 1024]
+
+
+def probe(folder: Path, entries: int) -> list[float]:
+    table = mapped(folder)
+    rates = []
+    for all_keys in asked(entries):
+        _probe(table, all_keys)
+        _, cpu = cpu_of(partial(_probe, table, all_keys))
+        rates.append(PROBES / cpu / 1e6)
+    hits = next(asked(entries))
+    operator = LookupJoinOperator(join_of(folder), VersionFiles(folder / "dimensions"))
+    operator.open(NodeContext("join", 0, {}, {}))
+    record = [pa.array([VersionRecord(_name(folder)).encode()]), pa.array([0])]
+    list(operator.process(1, Batch(raw_schema(Schema(())), tuple(record), 1)))
+    schema = join_of(folder).left.schema
+    none = pa.nulls(BATCH, schema.columns[-1].type.arrow)
+
+    def join() -> None:
+        for start in range(0, PROBES, BATCH):
+            columns = (hits.slice(start, BATCH), none)[: len(schema)]
+            list(operator.process(0, Batch(schema, columns, BATCH)))
+
+    join()
+    return [*rates, PROBES / cpu_of(join)[1] / 1e6]
+
+
+def _probe(table: MappedTable, some: pa.Array) -> int:
+    found = 0
+    for start in range(0, len(some), BATCH):
+        part = some.slice(start, BATCH)
+        _, rows, covered = table.first_matches([part], len(part), 1 << 16)
+        assert covered == len(part)
+        found += len(table.column("v", rows))
+    return found
+
+
+def _shared(folder: Path, entries: int, processes: int) -> float:
+    """The proportional set sizes (MB) of the table in so many processes that have all probed it."""
+    command = [sys.executable, "-m", "benchmarks.dimensions", "share", str(folder), str(entries)]
+    children = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(processes)
+    ]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            child.stdout.readline()  # all have probed
+        total = 0.0
+        for child in children:
+            text, _ = child.communicate("\n") if processes == 1 else (_ask(child), None)
+            total += float(text)
+        return total
+    finally:
+        for child in children:
+            child.kill()
+
+
+def _ask(child: subprocess.Popen[str]) -> str:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write("\n")
+    child.stdin.flush()
+    return child.stdout.readline()
+
+
+def share(folder: Path, entries: int) -> None:
+    table = mapped(folder)
+    some = next(asked(entries))
+    _probe(table, some)
+    print("probed", flush=True)
+    sys.stdin.readline()
+    print(_mapped_mb(), flush=True)
+    sys.stdin.readline()
+
+
+def _mapped_mb() -> float:
+    """The proportional set size of the files of the table in this process."""
+    total, counts = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split()[0]:
+            counts = "/dimensions/" in line
+        elif counts and line.startswith("Pss:"):
+            total += int(line.split()[1])
+    return total / 1024
+
+
+def in_dict(folder: Path, entries: int) -> list[float]:
+    gc.disable()
+    before = own_mb()
+    table: dict[str, str] = {}
+    for start in range(0, entries, _PIECE):
+        numbers = np.arange(start, min(start + _PIECE, entries))
+        table.update(zip(keys(numbers).to_pylist(), values(numbers).to_pylist(), strict=True))
+    size = (own_mb() - before) * (1 << 20) / entries
+    some = next(asked(entries))
+
+    def get() -> None:
+        for start in range(0, PROBES, BATCH):
+            pa.array(list(map(table.get, some.slice(start, BATCH).to_pylist())))
+
+    get()
+    return [size, PROBES / cpu_of(get)[1] / 1e6]
+
+
+def under_load(folder: Path, entries: int) -> list[float]:
+    """p50 and p99 (ms) of rows from their append to their result: at rest, and while the table is
+    read again all the time; and how many versions came meanwhile."""
+    engine = Engine(Config(data=folder / "data"))
+    try:
+        for topic in ("asked", "told"):
+            engine.broker.create_topic(topic)
+        text = TABLES.format(
+            folder=folder, reload=", 'lookup.full-cache.periodic-reload.interval' = '1 ms'"
+        )
+        told = "CREATE TABLE told (k STRING, v STRING) WITH ('connector' = 'topic', 'topic' = 'told', 'format' = 'json');"
+        engine.submit("job", f"{text}{told}INSERT INTO told {QUERY}")
+        engine.start()
+        _latencies(engine, entries, 5)
+        quiet = _latencies(engine, entries, LOAD_S)
+        versions = _versions(folder)
+        line = f"{'x' * KEY_BYTES},{'y' * VALUE_BYTES}\n"
+
+        def change() -> None:
+            with (folder / "dim.csv").open("a") as file:
+                file.write(line)
+
+        busy = _latencies(engine, entries, LOAD_S, change)
+        times = [percentile(found, share) for found in (quiet, busy) for share in (0.5, 0.99)]
+        return [*times, _versions(folder) - versions]
+    finally:
+        engine.close()
+
+
+def _versions(folder: Path) -> int:
+    found = (folder / "data" / "dimensions" / "sources").glob("*/*")
+    return 1 + max((int(p.name) for p in found if p.name.isdigit()), default=-1)
+
+
+def _latencies(
+    engine: Engine, entries: int, seconds: int, also: Callable[[], object] | None = None
+) -> list[float]:
+    """Latencies (ms) of appends of rows, one after the other at a fixed rate; `also` is called once
+    a second."""
+    chance = np.random.default_rng(2)
+    broker, found = engine.broker, []
+    due = time.monotonic()
+    for number in range(seconds * APPENDS_S):
+        due += 1 / APPENDS_S
+        time.sleep(max(0.0, due - time.monotonic()))
+        some = keys(chance.integers(0, entries, ROWS_AT_ONCE)).to_pylist()
+        lines = [json.dumps({"k": k}).encode() for k in some]
+        before, start = broker.end_offset("told", 0), time.monotonic()
+        broker.append("asked", 0, lines, timestamp_ms=engine.now_ms())
+        while broker.end_offset("told", 0) < before + ROWS_AT_ONCE:
+            time.sleep(0.0002)
+        found.append((time.monotonic() - start) * 1000)
+        if also is not None and number % APPENDS_S == 0:
+            also()
+    return found
+
+
+# ---- others --------------------------------------------------------------------------------------
+
+
+def _java(folder: Path, entries: int) -> list[float]:
+    source = Path(__file__).with_name("HashMapLookups.java")
+    command = ["java", "-Xmx8g", str(source), str(folder / "dim.csv"), str(entries), str(PROBES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _flink(folder: Path, entries: int) -> list[float]:
+    """Flink's look-up join with a full cache in the second run of a script; bytes of the whole
+    process."""
+    with (folder / "asked.json").open("w") as file:
+        for key in next(asked(entries)).to_pylist():
+            file.write(json.dumps({"k": key}) + "\n")
+    script = folder / "join.sql"
+    script.write_text(f"""
+CREATE TABLE asked (k STRING, p AS PROCTIME()) WITH ('connector' = 'lines', 'path' = '{folder}/asked.json', 'format' = 'json');
+CREATE TABLE dim (k STRING, v STRING) WITH ('connector' = 'file-lookup', 'path' = '{folder}/dim.csv');
+CREATE TABLE told (k STRING, v STRING) WITH ('connector' = 'blackhole');
+INSERT INTO told {QUERY};
+""")
+    command = [
+        sys.executable,
+        str(ORACLE / "flink_oracle.py"),
+        "--heap",
+        "8g",
+        "--time",
+        "--rows",
+        str(PROBES),
+    ]
+    done = subprocess.run([*command, str(script)], capture_output=True, text=True, check=True)
+    timing = [json.loads(line) for line in done.stdout.splitlines() if '"timing"' in line]
+    print(timing[-1], file=sys.stderr)
+    return [timing[-1]["peak_rss_mb"] * (1 << 20) / entries, PROBES / timing[-1]["cpu_s"] / 1e6]
+
+
+if __name__ == "__main__":
+    what, where, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    if what == "share":
+        share(where, number)
+    else:
+        measures = {
+            "build": lambda: build(where),
+            "probe": lambda: probe(where, number),
+            "dict": lambda: in_dict(where, number),
+            "load": lambda: under_load(where, number),
+        }
+        print(json.dumps(measures[what]()))
