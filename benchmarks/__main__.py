@@ -34,6 +34,7 @@ from benchmarks import (
     spark,
     spark_changes,
     spark_queries,
+    spark_streaming,
     state,
 )
 from benchmarks.nexmark import compare as nexmark
@@ -65,6 +66,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "spark": spark.run,
     "spark_changes": spark_changes.run,
     "spark_queries": spark_queries.run,
+    "spark_streaming": spark_streaming.run,
     "state": state.run,
     "kernels": kernels.run,
     "kernels_flink": kernels_flink.run,
@@ -85,6 +87,7 @@ NOT_BY_DEFAULT = frozenset(
         "spark",
         "spark_changes",
         "spark_queries",
+        "spark_streaming",
     }
 )
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 
 from sqlengine.broker.base import LookupResult, Records, ShardInfo, TopicInfo
 from sqlengine.broker.errors import BrokerError, topic_not_found
 from sqlengine.broker.storage import compaction
+from sqlengine.broker.storage.excerpts import Excerpt
 from sqlengine.broker.storage.reading import Batches, ReadBounds
 from sqlengine.broker.storage.shard import ShardLog
 from sqlengine.broker.topics import DamagedTopic, Topic
@@ -67,6 +70,15 @@ class OpenTopics:
     ) -> Batches | None:
         """Returns the batches with the records of a `read`, as they are in the files."""
         return self._log(topic, shard).read_batches(offset, limits)
+
+    def excerpts(
+        self, topic: str, shard: int, stops: Sequence[int], folder: Path
+    ) -> list[Excerpt] | None:
+        """Returns where the records from the first of these offsets to the last are, in excerpts
+        that meet at some of the others; they are links in `folder`. None where they can only be
+        `read`."""
+        found = self._topic(topic)
+        return None if found.definition.compacted else found.log(shard).excerpts(stops, folder)
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
         values: dict[bytes, bytes] = {}

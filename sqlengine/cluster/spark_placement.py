@@ -23,8 +23,8 @@ import msgspec
 
 from parser.errors import ServiceError, SqlError
 from parser.limits import present
-from sqlengine.broker.remote.frames import receive, send
-from sqlengine.broker.remote.network import NetworkServer
+from sqlengine.broker.remote.door_tls import DoorTls
+from sqlengine.broker.remote.network import Line, NetworkServer
 from sqlengine.broker.remote.wire import Served
 from sqlengine.cluster.placed_task import KILL, TERMINATE, Began, Ended, hold_instance
 from sqlengine.cluster.placement import instance_config
@@ -62,8 +62,9 @@ class SparkTasks:
         self._threads = machine.threads
         self._lock = threading.Lock()
         self._placed: list[PlacedProcess] = []
+        tls = door_tls(config)
         try:
-            self.door = NetworkServer(broker, config.instances_host, config.instances_port)
+            self.door = NetworkServer(broker, config.instances_host, config.instances_port, tls)
         except OSError as error:
             raise ServiceError(
                 f"instances cannot reach the server at '{config.instances_host}'",
@@ -112,7 +113,7 @@ class PlacedProcess:
         self._work = Work(place, config, self._address, os.getpid())
         self._group = f"instance-{place.graph}-{place.name}-{self._address.identity.hex()}"
         self._lock = threading.Lock()
-        self._line: socket.socket | None = None
+        self._line: Line | None = None
         self._submitted = False
         self._code: int | None = None
         self._reason: str | None = None
@@ -170,7 +171,7 @@ class PlacedProcess:
         if line is None:
             return False
         try:
-            send(line, what)
+            line.say(what)
         except OSError:
             return False
         return True
@@ -205,11 +206,12 @@ class PlacedProcess:
 
     # ---- the thread of the line
 
-    def _watch(self, line: socket.socket) -> None:
+    def _watch(self, connection: socket.socket) -> None:
         """Listens to the task until it is gone."""
+        line = Line(connection)
         code = -signal.SIGKILL  # it did not come to say anything else
         with suppress(OSError):
-            while (said := receive(line)) is not None:
+            while (said := line.hear()) is not None:
                 match _MESSAGE.decode(said):
                     case Began(host=host, pid=pid):
                         self.pid, self.host = pid, host
@@ -267,6 +269,20 @@ def check_placement(config: Config) -> None:
             f"the workers of '{master}' cannot reach '{config.instances_host}'",
             hint="--instances-host names an address of this machine that they reach",
         )
+
+
+def door_tls(config: Config) -> DoorTls | None:
+    """Returns what the door speaks: TLS where the server's port does. ServiceError where its files
+    cannot be used."""
+    if config.tls_certificate is not None and config.tls_key is not None:
+        return DoorTls.of(config.tls_certificate, config.tls_key)
+    if config.instances_host not in LOOPBACK:
+        log.warning(
+            "instances reach the server at '%s' without TLS: the network between them must be yours"
+            " ('sql serve --tls-cert … --tls-key …')",
+            config.instances_host,
+        )
+    return None
 
 
 def local_slots(master: str) -> int | None:

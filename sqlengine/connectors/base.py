@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -40,6 +41,14 @@ from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.secrets import Secrets
 
 
+class Place(NamedTuple):
+    """The place of rows of a chunk, from its row `row` on: `at` tells the connector where they
+    are."""
+
+    row: int
+    at: bytes
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Consecutive records of one shard, from offset `start` (included) to `end` (excluded; the next
@@ -51,7 +60,8 @@ class Chunk:
     'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
     same. `lengths`: the bytes of each record, where only the first ones of some are in
     `records`. `pruned`: how many parts of the shard (groups of rows of Parquet) were left out, see
-    `Source.apply_filter`."""
+    `Source.apply_filter`. `places`: where its rows are, in order, in the place of the rows
+    themselves (see `Source.link`); `num_rows` then is the most that these can be."""
 
     shard: str
     start: int
@@ -65,6 +75,7 @@ class Chunk:
     digest: str = ""
     lengths: npt.NDArray[np.int64] | None = None
     pruned: int = 0
+    places: Sequence[Place] = ()
 
 
 class Part(NamedTuple):
@@ -204,6 +215,11 @@ class Source(ABC):
     def rows_per_poll(self, most: int) -> int:
         """Returns how many rows a poll reads of each shard that may read so many, see `widen`."""
         return most
+
+    def link(self, folder: Path, rows: int) -> None:  # noqa: B027
+        """Lets a chunk of more than `rows` rows say where these are, for processes that read them
+        by `Connector.linked`: in places of some multiple of `rows`, as far as `folder` keeps them.
+        Called before anything else; not all sources can."""
 
     def apply_filter(self, where: Scalar | None) -> None:  # noqa: B027
         """Lets reads leave out rows that do not fulfil `where`, as far as that is known without
@@ -387,6 +403,11 @@ class Connector(ABC):
         """Returns what makes of rows what the table's sink stores, so that it need not; None where
         only the sink can."""
         return None
+
+    def linked(self, table: Table, at: bytes) -> Chunk:
+        """Returns the rows of a place, see `Source.link`. OSError or SqlError where they cannot be
+        read, which may be so in this process alone."""
+        raise NotImplementedError(f"connector '{self.name}' links nothing")
 
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool

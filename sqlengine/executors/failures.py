@@ -41,6 +41,21 @@ class SourceFailed(JobsFailed):
         self.jobs = jobs
 
 
+class SourceChanged(SourceFailed):
+    """A repetition finds other rows than were read before, of a table that keeps no history: jobs
+    that were started again would read it anew, and write rows twice."""
+
+    lasting: ClassVar[bool] = True
+
+
+class Unreadable(ServiceError):
+    """A task cannot read what the driver has found for it, and perhaps can read itself."""
+
+    def __init__(self, cause: Exception) -> None:
+        detail = cause.message if isinstance(cause, SqlError) else str(cause)
+        super().__init__("a task on Spark cannot read a topic's files", detail=detail)
+
+
 class SinkFailed(JobsFailed):
     """A sink could not take rows: the jobs that write to it fail."""
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from parser.errors import SqlError
+from parser.errors import ExecutionError, SqlError
 from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
@@ -315,7 +315,9 @@ class Inputs:
         except SqlError as error:
             self.failed[part.source] = error
             return
-        if chunk is not None:
+        if chunk is not None and chunk.digest and not part.digest:
+            self.failed[part.source] = _unknown(running.scan.table.display)
+        elif chunk is not None:
             yield part.source, chunk
 
     def rewind_to_ends(self) -> None:
@@ -328,6 +330,15 @@ class Inputs:
         """Closes all sources."""
         for source in self.running.values():
             source.source.close()
+
+
+def _unknown(table: str) -> ExecutionError:
+    """Returns the error for rows of which it is not known whether they are those of before."""
+    return ExecutionError(
+        f"table '{table}' cannot be read again here",
+        detail="tasks of Spark have read it, and they alone know whether it has changed",
+        hint="start the server with the target of before, or remove the job and submit it again",
+    )
 
 
 def _end(running: RunningSource, shard: str) -> int:

@@ -24,6 +24,36 @@ Positions: TypeAlias = Mapping[str, Mapping[str, int]]
 DEFAULT_STARTS: Mapping[str, int] = {}
 
 
+class ChunkRows:
+    """Makes of chunks the input of a scan, wherever they were read."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        in_value = value_metadata(scan.table)
+        self._keys = tuple(m for m in scan.table.metadata if m not in in_value)
+        self.raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
+
+    def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
+        """The chunk as input of the scan operator, at the epoch's processing time (ms). Chunks of
+        one epoch get different seeds."""
+        # From the place of the rows, not from their number in the epoch: a recovery may lack other
+        # chunks.
+        seed ^= crc32(f"{chunk.shard}@{chunk.start}".encode())
+        if chunk.columns is not None:
+            schema = Schema(tuple(c for c in self._scan.schema if c.name in chunk.columns))
+            columns = tuple(chunk.columns[c.name] for c in schema)
+        else:
+            assert chunk.records is not None
+            assert chunk.offsets is not None
+            schema = self.raw
+            metadata = [chunk.metadata[m.key] for m in self._keys]
+            columns = (chunk.records, pa.array(chunk.offsets), *metadata)
+            if chunk.lengths is not None:
+                schema, columns = with_lengths(schema), (*columns, pa.array(chunk.lengths))
+        rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
+        return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
+
+
 @dataclass
 class RunningSource:
     """A scan of the graph with its open source. Graph thread only.
@@ -41,9 +71,7 @@ class RunningSource:
 
     def __post_init__(self) -> None:
         self.full_cache = self.source.full_cache
-        in_value = value_metadata(self.scan.table)
-        self._keys = tuple(m for m in self.scan.table.metadata if m not in in_value)
-        self._raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
+        self._rows = ChunkRows(self.scan)
 
     def begin(self, given: Mapping[str, int] = DEFAULT_STARTS) -> dict[str, int]:
         """Sets the position of each present shard to its offset in `given`, or else to where a new
@@ -126,28 +154,12 @@ class RunningSource:
         )
 
     def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
-        """The chunk as input of the scan operator, at the epoch's processing time (ms). Chunks of
-        one epoch get different seeds."""
-        # From the place of the rows, not from their number in the epoch: a recovery may lack other
-        # chunks.
-        seed ^= crc32(f"{chunk.shard}@{chunk.start}".encode())
-        if chunk.columns is not None:
-            schema = Schema(tuple(c for c in self.scan.schema if c.name in chunk.columns))
-            columns = tuple(chunk.columns[c.name] for c in schema)
-        else:
-            assert chunk.records is not None
-            assert chunk.offsets is not None
-            schema = self._raw
-            metadata = [chunk.metadata[m.key] for m in self._keys]
-            columns = (chunk.records, pa.array(chunk.offsets), *metadata)
-            if chunk.lengths is not None:
-                schema, columns = with_lengths(schema), (*columns, pa.array(chunk.lengths))
-        rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)
-        return rows if chunk.kinds is None else replace(rows, kinds=chunk.kinds)
+        """See `ChunkRows`."""
+        return self._rows.batch(chunk, proctime, seed)
 
     def tick(self, shard: str, proctime: int, watermark: int) -> Batch:
         """An empty batch that carries time from `shard`, or from the source as a whole ('')."""
-        tick = empty(self._raw, proctime=proctime, watermark=watermark)
+        tick = empty(self._rows.raw, proctime=proctime, watermark=watermark)
         return replace(tick, origin=shard)
 
 

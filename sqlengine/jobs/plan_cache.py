@@ -207,8 +207,19 @@ def _hash(parts: Iterable[str]) -> bytes:
 @cache
 def _code() -> str:
     """A hash of the code that plans: another version plans again."""
-    texts = (f.read_text(encoding="utf-8") for f in code_files())
+    archive = archive_of(Path(inspect.getfile(DataType)))
+    # On executors of Spark the engine is a zip, whose name has the digest of its content.
+    texts = [archive.name] if archive is not None else _texts(code_files())
     return _hash([version("sqlglot"), *texts]).hex()
+
+
+def _texts(files: Iterable[Path]) -> list[str]:
+    return [file.read_text(encoding="utf-8") for file in files]
+
+
+def archive_of(file: Path) -> Path | None:
+    """Returns the archive that a module was imported from; None where it is a file itself."""
+    return next((folder for folder in file.parents if folder.is_file()), None)
 
 
 def code_files() -> list[Path]:

@@ -27,12 +27,14 @@ class Place:
 @dataclass(frozen=True)
 class NetworkAddress:
     """The address at which the server's broker answers one instance over the network: that of this
-    `identity`, who knows the `secret`."""
+    `identity`, who knows the `secret`. `certificate`: the digest of the one with which the door
+    speaks TLS; b'' where it does not."""
 
     host: str
     port: int
     identity: bytes
     secret: bytes = field(repr=False)
+    certificate: bytes = b""
 
     @property
     def name(self) -> str:

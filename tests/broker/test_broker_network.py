@@ -16,15 +16,19 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerUnreachable, TopicNotFound
 from sqlengine.broker.remote import network
 from sqlengine.broker.remote.client import RemoteBroker
+from sqlengine.broker.remote.door_tls import DoorTls
+from sqlengine.broker.remote.frames import receive, send
 from sqlengine.broker.remote.network import (
     MAGIC,
     MOST_UNPROVEN,
+    Line,
     NetworkServer,
     NetworkTransport,
     Refused,
     open_line,
 )
 from sqlengine.system.spawning import NetworkAddress
+from tests.hostile.certificates import MISSING, Authority
 from tests.support import PATIENCE_S, eventually
 
 GREETING = len(MAGIC) + 32
@@ -217,3 +221,102 @@ def test_an_address_that_nobody_has_is_said(door: Door) -> None:
         port = free.getsockname()[1]
     with pytest.raises(BrokerUnreachable, match=f"cannot be reached at 127.0.0.1:{port}"):
         open_line(replace(door.address, port=port))
+
+
+# ---- with TLS ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[Door]:
+    """A door with a certificate, on whose lines all that is heard is said twice, by two threads."""
+    if MISSING is not None:
+        pytest.skip(MISSING)
+    pair = Authority(tmp_path / "authority").own
+    broker = EmbeddedBroker(tmp_path / "data")
+    server = NetworkServer(broker, "127.0.0.1", tls=DoorTls.of(pair.certificate, pair.key))
+    lines: list[socket.socket] = []
+
+    def watch(connection: socket.socket) -> None:
+        lines.append(connection)
+        line = Line(connection)
+        while (said := line.hear()) is not None:
+            threads = [threading.Thread(target=line.say, args=(said,)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+
+    yield Door(broker, server, server.admit(watch), lines)
+    server.close()
+    broker.close()
+
+
+def test_all_of_it_is_within_tls(secured: Door) -> None:
+    guest = secured.guest()
+    guest.create_topic("t")
+    heard = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as between:
+
+        def pass_on(source: socket.socket, target: socket.socket) -> None:
+            with suppress(OSError):
+                while data := source.recv(1 << 16):
+                    heard.extend(data)
+                    target.sendall(data)
+                target.shutdown(socket.SHUT_WR)
+
+        def connect() -> None:
+            client, _ = between.accept()
+            with client, secured.knock() as server:
+                back = threading.Thread(target=pass_on, args=(server, client))
+                back.start()
+                pass_on(client, server)
+                back.join()
+
+        thread = threading.Thread(target=connect)
+        thread.start()
+        transport = NetworkTransport(replace(secured.address, port=between.getsockname()[1]))
+        beyond = RemoteBroker(transport, transport.close)
+        beyond.append("t", 0, [b"not for others"] * 100, timestamp_ms=0)
+        beyond.close()
+        thread.join()
+    records = guest.read("t", 0, 0)
+    assert records is not None
+    assert records.values.to_pylist() == [b"not for others"] * 100
+    assert len(heard) > 1000
+    assert not any(word in heard for word in (b"not for", MAGIC, secured.address.identity))
+    guest.close()
+
+
+def test_a_line_hears_and_says_within_tls(secured: Door) -> None:
+    line = open_line(secured.address)
+    for number in range(50):
+        send(line, b"%d" % number)
+    said = sorted(int(receive(line) or b"-1") for _ in range(100))
+    assert said == sorted([*range(50), *range(50)])
+    secured.server.expel(secured.address)
+    assert receive(line) is None
+    line.close()
+
+
+def test_another_certificate_is_refused(secured: Door, tmp_path: Path) -> None:
+    guest = secured.guest()
+    guest.create_topic("t")
+    with secured.knock() as plain:
+        plain.sendall(bytes(HELLO))
+        heard = b""
+        with suppress(ConnectionResetError):
+            heard = plain.recv(len(MAGIC))
+        assert heard != MAGIC
+    other = Authority(tmp_path / "other").own
+    tls = DoorTls.of(other.certificate, other.key)
+    server = NetworkServer(secured.broker, "127.0.0.1", tls=tls)
+    for address in (
+        replace(secured.address, port=server.port),
+        replace(secured.address, certificate=bytes(32)),
+    ):
+        with pytest.raises(BrokerUnreachable) as refused:
+            RemoteBroker(NetworkTransport(address)).topics()
+        assert refused.value.detail == "somebody else answers there"
+    server.close()
+    secured.server.close()
+    with pytest.raises(BrokerUnreachable):
+        guest.topics()
+    guest.close()

@@ -3,6 +3,7 @@ and the same ones after a crash, or none."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,13 @@ import pytest
 from parser.errors import ExecutionError, OptionError
 from parser.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, Schema, decimal, timestamp
 from planner.catalog import Table
+from sqlengine.config import Config, Target
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.jdbc.partitions import partitions_of
 from sqlengine.connectors.registry import open_source, options_of
+from sqlengine.engine import Engine
+from sqlengine.jobs.job import JobState
+from sqlengine.machine import THIS
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from sqlengine.session.spark import script_runner
@@ -22,6 +27,7 @@ from tests.connectors.databases import Database, sqlite
 from tests.connectors.tables import environment
 from tests.spark.scripting import Collected
 from tests.spark.staged import RepeatedFrames, Staged
+from tests.support import eventually
 
 READINGS = Schema.of(
     id=BIGINT, v=DOUBLE, n=decimal(8, 2), d=DATE, ts=timestamp(3), s=STRING, ok=BOOLEAN
@@ -207,3 +213,76 @@ def test_tasks_read_partitions(database: Database, tmp_path: Path) -> None:
     assert "readings, read by tasks" in str(explained)
     assert found[0] == found[1] == found[2]
     assert sum(found[0].values()) > 40
+
+
+JOB = """
+CREATE TABLE readings (id BIGINT, s STRING) WITH ('connector' = 'jdbc', 'url' = '{url}',
+  'table-name' = 'readings', 'scan.partition.column' = 'id', 'scan.partition.num' = '4',
+  'scan.partition.lower-bound' = '0', 'scan.partition.upper-bound' = '59');
+CREATE TABLE said (id BIGINT, s STRING, waits STRING) WITH ('connector' = 'topic', 'topic' = 'said', 'format' = 'json');
+CREATE TABLE more (waits STRING) WITH ('connector' = 'topic', 'topic' = 'more', 'format' = 'json');
+INSERT INTO said SELECT id, s, '' FROM readings UNION ALL SELECT 0, '', waits FROM more;
+"""
+
+
+def engine(folder: Path, target: Target) -> Engine:
+    """A server that takes no checkpoint by itself."""
+    tasks = replace(THIS, spark=lambda config: Staged(2, RepeatedFrames))
+    opened = Engine(Config(data=folder / "data", target=target, checkpoint_ms=1 << 60), tasks)
+    opened.start()
+    return opened
+
+
+def ids(server: Engine) -> list[int]:
+    records = server.broker.read("said", 0, 0)
+    lines = [] if records is None else records.values.to_pylist()
+    return sorted(json.loads(line)["id"] for line in lines)
+
+
+def die(server: Engine) -> None:
+    server.graph.loop.stop()
+    server.graph.runner.broken = True
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "changed", "said"),
+    [
+        ("spark", "spark", False, ""),
+        ("spark", "spark", True, "has changed while it was read"),
+        ("embedded", "spark", False, ""),
+        ("embedded", "spark", True, "has changed while it was read"),
+        ("spark", "embedded", False, "cannot be read again here"),
+    ],
+)
+def test_a_server_whose_tasks_read_is_killed(
+    first: Target,
+    then: Target,
+    changed: bool,
+    said: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its epochs are repeated with the rows that there were, or not at all."""
+    database = sqlite(tmp_path)
+    database.execute("CREATE TABLE readings (id BIGINT, s VARCHAR(20))")
+    for i in range(COUNT):
+        database.execute(f"INSERT INTO readings VALUES ({i}, 'r{i}')")
+    server = engine(tmp_path, first)
+    server.broker.create_topic("more")
+    server.submit("reads", JOB.format(url=database.url))
+    eventually(lambda: ids(server) == list(range(COUNT)), lambda: str(server.job("reads")))
+    die(server)
+    if changed:
+        database.execute("UPDATE readings SET s = 'other' WHERE id = 22")
+    server = engine(tmp_path, then)
+    try:
+        eventually(lambda: said in caplog.text, lambda: str(server.job("reads")))
+        if changed and first == "spark":
+            eventually(lambda: server.job("reads").state is JobState.FAILED)
+        if not said:
+            assert server.job("reads").state is JobState.RUNNING
+            assert server.job("reads").restarts == 0
+        assert ids(server) == list(range(COUNT))
+    finally:
+        server.close()

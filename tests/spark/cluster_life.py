@@ -25,6 +25,9 @@ from tests.spark.standalone import Standalone, end_with_parent, kill
 from tests.support import ROOT, eventually
 
 SHARDS = 4
+# What runs in the cluster: micro-batches, or instances that last.
+BATCHES = ("--target", "spark")
+PLACED = ("--instances", "2", "--instances-on", "spark", "--checkpoints", "topic")
 PER_SECOND = 20  # events, by their own time
 WINDOW_S = 10
 # A server starts, and goes on after several kills, in less.
@@ -103,9 +106,11 @@ def _generated() -> Workload:
 class Server:
     """`sql serve` as a process, in a folder of its own and with relative paths."""
 
-    def __init__(self, folder: Path, master: str, number: int, conf: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, master: str, number: int, conf: Sequence[str], kind: Sequence[str]
+    ) -> None:
         self._log = folder / f"server-{number}.log"
-        options = ["--data", "data", "--port", "0", "--target", "spark", "--master", master]
+        options = ["--data", "data", "--port", "0", *kind, "--master", master]
         settings = [*_SETTINGS, *conf]
         options += [part for setting in settings for part in ("--spark-conf", setting)]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SQLENGINE_")}
@@ -145,13 +150,15 @@ class Server:
 
 @dataclass
 class Life:
-    """The lives of a server over one folder, and what was written to it."""
+    """The lives of a server over one folder, and what was written to it. `kind`: the options that
+    say what runs in the cluster."""
 
     cluster: Standalone
     folder: Path
     load: Workload
     seed: int
     conf: tuple[str, ...] = ()
+    kind: tuple[str, ...] = BATCHES
     written: int = 0
     lives: int = 0
     kills: Counter[str] = field(default_factory=Counter)
@@ -184,7 +191,7 @@ class Life:
 
     def _serve(self) -> None:
         self.lives += 1
-        self.server = Server(self.folder, self.cluster.url, self.lives, self.conf)
+        self.server = Server(self.folder, self.cluster.url, self.lives, self.conf, self.kind)
         client = Client(f"http://127.0.0.1:{self.server.port()}", origin="rest")
         if self.lives == 1:
             self.user = User(client)
@@ -268,6 +275,15 @@ class Life:
                 Counter(windows.items()),
             )
 
+    def called(self) -> list[tuple[int, int]]:
+        """What the function was called with, and what it has answered, in order."""
+        return sorted((r["n"], r["m"]) for r in self._rows("answered"))
+
+    def placed_again(self) -> int:
+        """How often instances were started again."""
+        views: Any = self.user.client.get("/api/v1/instances")["instances"]
+        return sum(view["restarts"] for view in views)
+
     def _await(self, what: str, found: Callable[[], Any], wanted: Any) -> None:
         eventually(
             lambda: found() == wanted,
@@ -301,11 +317,13 @@ def _event(number: int, event: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def living(folder: Path, load: Workload, seed: int, *conf: str) -> Iterator[Life]:
+def living(
+    folder: Path, load: Workload, seed: int, *conf: str, kind: tuple[str, ...] = BATCHES
+) -> Iterator[Life]:
     """A server over a new cluster, both ended with the body."""
     (folder / "cluster").mkdir()
     with Standalone(folder / "cluster") as cluster:
-        life = Life(cluster, folder / "server", load, seed, conf)
+        life = Life(cluster, folder / "server", load, seed, conf, kind)
         try:
             yield life
         finally:

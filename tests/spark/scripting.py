@@ -80,7 +80,7 @@ def _add_topics(folder: Path, outcome: Outcome) -> None:
         for shard in range(topic.shards):
             records = broker.read(topic.name, shard, 0, max_records=1_000_000)
             for value in records.values.to_pylist() if records else ():
-                outcome.add(topic.name, value.decode())
+                outcome.add(topic.name, None if value is None else value.decode())
     broker.close()
 
 

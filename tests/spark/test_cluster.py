@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.spark.cluster_life import Life, living, workload
+from tests.spark.cluster_life import BATCHES, PLACED, Life, living, workload
 from tests.spark.standalone import Standalone
-from tests.support import ROOT
+from tests.support import ROOT, eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -105,6 +105,37 @@ def test_the_cluster_starts_again(spark_is_there: Any, tmp_path: Path) -> None:
         assert life.lives == 1
         assert "waits for executors of spark://" in life.server.said()
         assert "Spark starts again" in life.server.said()
+
+
+FUNCTION = """
+from sqlengine import udf
+
+@udf
+def twice(n: int) -> int:
+    return 2 * n
+"""
+CALLS = """CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON;
+CREATE TABLE answered (n BIGINT, m BIGINT) WITH ('connector' = 'topic', 'topic' = 'answered', 'format' = 'json');
+INSERT INTO answered SELECT e_n, twice(e_n) FROM events WHERE e_k <> 'end'"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [BATCHES, PLACED], ids=["batches", "placed"])
+def test_functions_and_what_holds_them_die(
+    spark_is_there: Any, tmp_path: Path, kind: tuple[str, ...]
+) -> None:
+    """Of micro-batches, and of instances that last: those are placed anew."""
+    with living(tmp_path, workload("network_connection"), 7, kind=kind) as life:
+        functions = life.folder / "data" / "functions"
+        functions.mkdir(exist_ok=True)
+        (functions / "mine.py").write_text(FUNCTION)
+        life.user.topic("answered")
+        life.user.submit("calls", CALLS)
+        live(life, ["executor", "python", "worker", "executor"], between=2)
+        wanted = [(n, 2 * n) for n in range(life.written)]
+        eventually(lambda: life.called() == wanted, life.said)
+        if kind is PLACED:
+            assert life.placed_again() > 0
 
 
 # Five lives, since none may take as long as fifty kills do on a busy machine.

@@ -23,7 +23,7 @@ from sqlengine.config import Cluster
 from sqlengine.executors.spark.boundary import lost_task
 from sqlengine.executors.spark.cluster.checks import LIBRARIES, judge
 from sqlengine.executors.spark.cluster.executors import ExecutorWatch, await_executors
-from sqlengine.executors.spark.cluster.master import address_to, is_local
+from sqlengine.executors.spark.cluster.master import address_to, is_local, refuse_connect
 from sqlengine.executors.spark.cluster.settings import session_settings
 from sqlengine.executors.spark.cluster.shipping import write_engine
 from sqlengine.executors.spark.java import does_not_start, require_spark
@@ -58,7 +58,10 @@ def free_port() -> int:
         ("spark://host", "'host' is no HOST:PORT"),
         ("spark://host:seven", "'host:seven' is no HOST:PORT"),
         ("spark://host:7077/x", "'host:7077/x' is no HOST:PORT"),
-        ("sc://host:15002", "Spark Connect hides it"),
+        (
+            "sc://host:15002",
+            "Spark Connect cannot run the engine: it hides the executors; 'sc://host",
+        ),
         ("spark://127.0.0.1:FREE", "Connection refused"),
         ("spark://no-such-host.invalid:7077", "cannot be reached"),
     ],
@@ -66,6 +69,19 @@ def free_port() -> int:
 def test_a_master_that_is_none(master: str, words: str) -> None:
     master = master.replace("FREE", str(free_port()))
     assert words in refused(lambda: address_to(master))
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"SPARK_REMOTE": "sc://host"}, "SPARK_REMOTE=sc://host in the environment asks for it"),
+        ({"SPARK_API_MODE": "Connect"}, "unset SPARK_API_MODE: write --master spark://HOST:7077"),
+        ({"SPARK_CONNECT_MODE": "1"}, "Spark Connect cannot run the engine"),
+    ],
+)
+def test_an_environment_that_asks_for_connect(environment: dict[str, str], words: str) -> None:
+    assert words in refused(lambda: refuse_connect(environment))
+    refuse_connect({"SPARK_API_MODE": "classic", "SPARK_CONNECT_MODE": "0", "SPARK_HOME": "/s"})
 
 
 @pytest.mark.spark
@@ -178,6 +194,24 @@ def test_without_executors_a_session_is_given_up() -> None:
     assert given_up == [211]
 
 
+MADE = """CREATE TABLE made (n INT) WITH ('connector' = 'datagen', 'number-of-rows' = '9');
+CREATE TABLE dropped (n INT) WITH ('connector' = 'blackhole');
+INSERT INTO dropped SELECT n FROM made"""
+
+
+def test_jobs_that_are_told_in_the_same_way_end_apart() -> None:
+    watch = ExecutorWatch("spark://m:1", lambda: 0, lambda: None, 60.0)
+    told: list[str | None] = []
+    tell = told.append
+    first, second = watch.job(tell), watch.job(tell)
+    with first:
+        second.__enter__()
+    watch.look(0)
+    watch.look(20)
+    second.__exit__(None, None, None)
+    assert told == [None, None, "waits for executors of spark://m:1"]
+
+
 def test_executors_that_do_not_come() -> None:
     assert "no executors of spark://m:1 came within 0.3 s" in refused(
         lambda: await_executors(lambda: 0, "spark://m:1", 0.3)
@@ -272,11 +306,22 @@ from sqlengine.system.plugins import CONNECTORS, points
 assert {file.name!r} in engine.__file__
 assert {file.name!r} in sys.modules[registry.__name__].__file__
 print(*sorted(p.load().__module__ for p in points(CONNECTORS).values()))
+# An instance that is placed there plans jobs.
+from pathlib import Path
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+server = Engine(Config(data=Path("data")))
+server.start()
+server.submit("made", {MADE!r})
+print(server.job("made").state.value)
+server.close()
 """
     done = subprocess.run(
         [sys.executable, "-I", "-c", run], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert "sqlengine.connectors.datagen.connector" in done.stdout.split()
+    found = done.stdout.split()
+    assert "sqlengine.connectors.datagen.connector" in found
+    assert found[-1] in ("running", "finished")
 
 
 def test_two_attempts_write_a_file_at_once(tmp_path: Path) -> None:

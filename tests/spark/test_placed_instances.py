@@ -20,6 +20,7 @@ from sqlengine.config import Cluster, Config, Target
 from sqlengine.engine import Engine
 from sqlengine.machine import THIS
 from sqlengine.system.durability import Checkpoints
+from tests.hostile.certificates import MISSING, Authority, Pair
 from tests.spark.task_processes import TaskProcesses
 from tests.spark.test_engine_on_spark import (
     RULE,
@@ -53,6 +54,7 @@ class Placed(World):
     checkpoints: Checkpoints = "topic"
     instances: int = INSTANCES
     settings: dict[str, str] = field(default_factory=dict)
+    tls: Pair | None = None
 
     def open(self, target: Target = "embedded", kept: Path | None = None) -> Engine:
         config = Config(
@@ -65,6 +67,8 @@ class Placed(World):
             session_ms=2000,
             checkpoint_ms=500,
             settings=self.settings,
+            tls_certificate=None if self.tls is None else self.tls.certificate,
+            tls_key=None if self.tls is None else self.tls.key,
         )
         engine = Engine(config, self.machine)
         for topic, shards in (("events", self.shards), ("alerts", 1), ("windows", 1)):
@@ -225,6 +229,19 @@ def test_the_default_of_a_server_may_be_spark(tmp_path: Path) -> None:
     (world.folder / "functions" / "mine.py").write_text(FUNCTION)
     with pytest.raises(SqlError, match=r"the sources of a function, .* are gone"):
         engine.submit("mine", USE_FUNCTION)
+    engine.close()
+
+
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+def test_instances_of_a_server_with_tls_have_it_too(tmp_path: Path) -> None:
+    machine = replace(THIS, spark=lambda config: TaskProcesses())
+    world = Placed(tmp_path / "data", machine, tls=Authority(tmp_path / "authority").own)
+    engine = world.open()
+    engine.submit("tables", TABLES)
+    engine.submit("totals", TOTALS.format("TRUE"))
+    world.write(engine, 40)
+    await_totals(engine, world)
+    assert len(running(engine)) == INSTANCES
     engine.close()
 
 

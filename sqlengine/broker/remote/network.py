@@ -10,13 +10,15 @@ it:
     server -> client   proof (32)
 
 A proof is the HMAC of all that went before it. So nothing is read of a stranger but 81 bytes,
-within HANDSHAKE_S; of those who are that far the oldest have to go when there are many."""
+within HANDSHAKE_S; of those who are that far the oldest have to go when there are many. With a
+certificate all of it is within TLS (`door_tls.py`)."""
 
 from __future__ import annotations
 
 import hmac
 import logging
 import secrets
+import select
 import socket
 import struct
 import threading
@@ -27,7 +29,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sqlengine.broker.errors import BrokerUnreachable
-from sqlengine.broker.remote.frames import exactly
+from sqlengine.broker.remote.door_tls import DoorTls, begin, connected
+from sqlengine.broker.remote.frames import exactly, receive, send
 from sqlengine.broker.remote.sockets import Acceptor, SocketTransport, answer, hang_up
 from sqlengine.broker.remote.wire import Served
 from sqlengine.system.spawning import NetworkAddress
@@ -66,9 +69,12 @@ class NetworkServer:
     """Serves the broker at `host` and `port` to those who were admitted, from its creation until
     `close`. They may do whatever the server may."""
 
-    def __init__(self, broker: Served, host: str, port: int = 0) -> None:
+    def __init__(
+        self, broker: Served, host: str, port: int = 0, tls: DoorTls | None = None
+    ) -> None:
         """`port`: 0 takes a free one. OSError if it cannot be had."""
         self._broker = broker
+        self._tls = tls
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=_MOST_WAITING)
         self.host, self.port = host, int(listening.getsockname()[1])
@@ -84,7 +90,8 @@ class NetworkServer:
         identity, secret = secrets.token_bytes(16), secrets.token_bytes(_SECRET)
         with self._lock:
             self._guests[identity] = _Guest(secret, on_line)
-        return NetworkAddress(self.host, self.port, identity, secret)
+        digest = b"" if self._tls is None else self._tls.digest
+        return NetworkAddress(self.host, self.port, identity, secret, digest)
 
     def expel(self, address: NetworkAddress) -> None:
         """Closes all connections of who was admitted with that address, and takes no other ones.
@@ -98,8 +105,17 @@ class NetworkServer:
     def close(self) -> None:
         """Closes all connections; clients that wait for a response get BrokerUnreachable."""
         self._acceptor.close()
+        with self._lock:
+            proven = [c for guest in self._guests.values() for c in guest.connections]
+            connections = [*self._unproven, *proven]
+        for connection in connections:
+            hang_up(connection)
 
     def _serve(self, connection: socket.socket) -> None:
+        with connection if self._tls is None else self._tls.around(connection) as secured:
+            self._serve_secured(secured)
+
+    def _serve_secured(self, connection: socket.socket) -> None:
         self._begin(connection)
         try:
             found = self._greet(connection)
@@ -131,6 +147,7 @@ class NetworkServer:
         """Returns who asks, and what takes the line where it is one; None for a stranger."""
         challenge = MAGIC + secrets.token_bytes(_RANDOM)
         connection.settimeout(HANDSHAKE_S)
+        begin(connection)
         connection.sendall(challenge)
         said = _within(connection, _HELLO.size, HANDSHAKE_S)
         if said is None:
@@ -192,6 +209,28 @@ def keep_alive(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENCE_S * 1000)
 
 
+class Line:
+    """A line, of which one thread hears while others say something: TLS takes one call at a
+    time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._heard = select.poll()
+        self._heard.register(connection, select.POLLIN)
+
+    def say(self, frame: bytes) -> None:
+        """Sends a frame. OSError where the other side is gone."""
+        with self._lock:
+            send(self._connection, frame)
+
+    def hear(self) -> bytes | None:
+        """Waits for the next frame; None if the line has ended."""
+        self._heard.poll()
+        with self._lock:  # a frame is one record, which comes as a whole
+            return receive(self._connection)
+
+
 class Refused(BrokerUnreachable):
     """The server knows the identity no more, or never did."""
 
@@ -216,6 +255,8 @@ def open_line(address: NetworkAddress) -> socket.socket:
 def _open(address: NetworkAddress, role: bytes) -> socket.socket:
     connection = socket.create_connection((address.host, address.port), HANDSHAKE_S)
     try:
+        if address.certificate:
+            connection = connected(connection, address.certificate)
         _introduce(connection, address, role)
     except BaseException:
         connection.close()

@@ -28,6 +28,11 @@ class Index:
         place = bisect_right(self._offsets, offset) - 1
         return self._positions[place] if place >= 0 else default
 
+    def behind(self, offset: int, default: int) -> int:
+        """Returns the byte of the first indexed batch that begins at or behind `offset`."""
+        place = bisect_left(self._offsets, offset)
+        return self._positions[place] if place < len(self._offsets) else default
+
     def for_time(self, timestamp: int, default: int) -> int:
         """Returns the byte of the last indexed batch before which no timestamp is `timestamp` or
         later."""

@@ -317,7 +317,15 @@ class Segment:
     def position_of(self, offset: int, tail: Tail) -> int:
         """Returns a byte at which a batch begins whose offset is `offset` or less."""
         known, position = self._hint
-        return position if known == offset else self._indexed(tail).for_offset(offset, self.start)
+        return position if known == offset else self.indexed_position(offset, tail)
+
+    def indexed_position(self, offset: int, tail: Tail) -> int:
+        """Returns a byte as `position_of` does, whatever was read last."""
+        return self._indexed(tail).for_offset(offset, self.start)
+
+    def position_behind(self, offset: int, tail: Tail) -> int:
+        """Returns a byte at which a batch ends that has all records before `offset` before it."""
+        return min(self._indexed(tail).behind(offset, tail.size), tail.size)
 
     def position_before(self, timestamp: int, tail: Tail) -> int:
         """Returns a byte at which a batch begins before which no timestamp is `timestamp`

@@ -21,6 +21,7 @@ from sqlengine.broker.errors import (
 from sqlengine.broker.storage.chain import Options, open_chain
 from sqlengine.broker.storage.codec import NO_EPOCH, Payload, seal
 from sqlengine.broker.storage.end_mark import EndMark, read_end_mark, write_end_mark
+from sqlengine.broker.storage.excerpts import Excerpt, excerpts_of
 from sqlengine.broker.storage.head import FORMAT, State, file_generation, file_name
 from sqlengine.broker.storage.queued import Queued, has_writer
 from sqlengine.broker.storage.reading import (
@@ -304,6 +305,11 @@ class ShardLog:
     def read_batches(self, offset: int, limits: ReadBounds) -> Batches | None:
         """Returns the batches with the records of a `read`."""
         return self._reading(offset, limits, lambda s: read_batches(s, offset, limits))
+
+    def excerpts(self, stops: Sequence[int], folder: Path) -> list[Excerpt] | None:
+        """Returns excerpts from the first of these offsets to the last, see `excerpts_of`."""
+        self._require_open()
+        return excerpts_of(self.topic, self.shard, self._segments, stops, folder)
 
     def _reading(
         self, offset: int, limits: ReadBounds, work: Callable[[tuple[Segment, ...]], T]

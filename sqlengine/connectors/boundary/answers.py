@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.logical import Scan
-from sqlengine.connectors.base import Chunk, Part
+from sqlengine.connectors.base import Chunk, Part, Place
 from sqlengine.formats.registry import value_metadata
 
 # Offsets and counts are written with 64 bits.
@@ -123,7 +123,10 @@ class ChunkCheck:
             raise Nonsense(f"returned a chunk to {end}, asked for one to {until}")
         if not isinstance(answer.digest, str):
             raise Nonsense(f"returned {shown(answer.digest)} as a digest")
-        self._look_at_rows(answer)
+        if answer.places:
+            _require_places(answer.places)
+        else:
+            self._look_at_rows(answer)
         return answer
 
     def _look_at_rows(self, chunk: Chunk) -> None:
@@ -152,6 +155,11 @@ class ChunkCheck:
             _require_length(columns[name], rows, f"values of column '{name}'")
             if columns[name].type != kind:
                 raise Nonsense(f"returned column '{name}' as {columns[name].type}, not {kind}")
+
+
+def _require_places(found: object) -> None:
+    if not isinstance(found, Sequence) or not all(isinstance(p, Place) for p in found):
+        raise Nonsense(f"returned {shown(found)}, not the places of rows")
 
 
 def _require_length(values: object, rows: int, what: str) -> None:

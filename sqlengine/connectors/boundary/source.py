@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -257,6 +258,9 @@ class WalledSource(Source):
     def widen(self, times: int, size: int) -> None:
         if not self._calls.beside:  # others are slower than what a poll costs
             self._calls.need("widen", lambda: self._source.widen(times, size))
+
+    def link(self, folder: Path, rows: int) -> None:
+        self._calls.need("link", lambda: self._source.link(folder, rows))
 
     def rows_per_poll(self, most: int) -> int:
         """See `Source`. Polls ask the source itself, where they read it."""

@@ -12,12 +12,11 @@ read from its beginning unless 'scan.startup.mode' says otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
 
-import numpy as np
-import pyarrow as pa
+import msgspec
 
 from parser.errors import PlanError, ServiceError, UnsupportedError
 from parser.types import BIGINT, BYTES, INT, DataType, timestamp_ltz
@@ -30,14 +29,14 @@ from planner.capabilities import (
     SourceCapabilities,
 )
 from planner.catalog import Table
-from planner.graph.distribution import SubtaskAssignment
 from planner.logical.change_kinds import UPSERT
 from sqlengine.batch import Batch
 from sqlengine.broker.auto_create import NewTopic
-from sqlengine.broker.base import Broker, Records, is_system
+from sqlengine.broker.base import Broker, is_system
 from sqlengine.broker.coordinator import check_name
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS
+from sqlengine.broker.storage.excerpts import Excerpt
 from sqlengine.connectors.base import (
     Chunk,
     Connector,
@@ -45,16 +44,17 @@ from sqlengine.connectors.base import (
     Option,
     Sink,
     Source,
-    is_rehearsal,
     writer_of,
 )
 from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.creation import missing_topic, shards_of
+from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.connectors.topic.sink import TopicRecords, TopicSink
-from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert, read_upserts
+from sqlengine.connectors.topic.source import TopicSource
+from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert
 from sqlengine.formats.options import at_least, boolean, choice, duration
-from sqlengine.formats.registry import encoder_for, value_metadata
+from sqlengine.formats.registry import encoder_for
 
 
 def _group(text: str) -> str:
@@ -63,10 +63,6 @@ def _group(text: str) -> str:
     except BrokerError as error:
         raise ValueError(str(error.detail)) from None
     return text
-
-
-# What is read of a shard at once, at most, where nobody wants more.
-_BYTES_PER_READ: Final = 8 << 20
 
 
 class TopicConnector(Connector):
@@ -173,6 +169,12 @@ class TopicConnector(Connector):
         """See `Connector`."""
         return TopicRecords(table)
 
+    def linked(self, table: Table, at: bytes) -> Chunk:
+        """See `Connector`."""
+        excerpt = msgspec.msgpack.decode(at, type=Excerpt)
+        rows = TopicRows(table).chunk(str(excerpt.shard), excerpt.start, excerpt.read())
+        return replace(rows, end=excerpt.end)
+
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool
     ) -> NewTopic | None:
@@ -187,194 +189,3 @@ def _broker(environment: Environment) -> Broker:
     if environment.broker is None:
         raise ServiceError("there is no broker here", hint="name a data folder: --data DIR")
     return environment.broker
-
-
-@dataclass(frozen=True)
-class _Key:
-    """A declared metadata column: its key and its type."""
-
-    key: str
-    type: DataType
-
-
-class TopicSource(Source):
-    """Reads the shards of a topic, by number as text; an offset counts records. A subtask without a
-    shard has a source that ends before it begins."""
-
-    bounded = False  # unless the options or the assignment of the subtask say otherwise
-
-    def __init__(
-        self,
-        broker: Broker,
-        table: Table,
-        options: Mapping[str, object],
-        assignment: SubtaskAssignment,
-        number: int,
-    ) -> None:
-        self._broker = broker
-        self._topic = table.options["topic"]
-        self._start = _start_at(broker, table, options)
-        of_format = value_metadata(table)
-        self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in of_format]
-        self._group = options["properties.group.id"]
-        self._upsert = is_upsert(table)
-        shards = range(number)
-        self._shards = [str(s) for s in shards if assignment.has(s)]  # their number never changes
-        self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
-        ends = self.bounded and not is_rehearsal()
-        self._ends = [broker.end_offset(self._topic, s) for s in shards] if ends else []
-        self._times, self._size = 1, _BYTES_PER_READ
-        self._width = 0.0  # bytes of a record, of those that were read last
-
-    def shards(self) -> list[str]:
-        return self._shards
-
-    def start(self, shard: str) -> int:
-        return self._start(int(shard))
-
-    def end(self, shard: str) -> int | None:
-        return (
-            self._ends[int(shard)]
-            if self.bounded
-            else self._broker.end_offset(self._topic, int(shard))
-        )
-
-    def read(
-        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
-    ) -> Chunk | None:
-        """See `Source`. Tombstones (records without a value) give no row."""
-        number = int(shard)
-        if until is None and self.bounded:
-            if offset >= self._ends[number]:
-                return None
-            max_rows = min(max_rows, self._ends[number] - offset)
-        size = max(self._size, _BYTES_PER_READ)
-        records = self._broker.read(
-            self._topic, number, offset, max_records=max_rows, max_bytes=size, until=until
-        )
-        if records is None:
-            return None
-        self._width = records.values.nbytes / max(records.num_rows, 1)
-        return self._chunk(shard, offset, records)
-
-    def widen(self, times: int, size: int) -> None:
-        """See `Source`."""
-        self._times, self._size = times, size
-
-    def rows_per_poll(self, most: int) -> int:
-        """See `Source`."""
-        if not self._width:
-            return most
-        fitting = int(self._size / (self._width * most * len(self._shards)))
-        return most * max(min(self._times, fitting), 1)
-
-    def _chunk(self, shard: str, start: int, records: Records) -> Chunk:
-        columns = {k.key: _metadata(k, records) for k in self._keys}
-        values, offsets = records.values, records.offsets
-        if self._upsert:
-            values, kinds, present = read_upserts(records)
-            columns = {key: column.filter(pa.array(present)) for key, column in columns.items()}
-            end, rows = records.next_offset, len(values)
-            return Chunk(
-                shard,
-                start,
-                end,
-                rows,
-                values,
-                offsets=offsets[present],
-                metadata=columns,
-                kinds=kinds,
-            )
-        if values.null_count:
-            present = values.is_valid()
-            values, offsets = values.filter(present), offsets[np.asarray(present)]
-            columns = {key: column.filter(present) for key, column in columns.items()}
-        return Chunk(
-            shard,
-            start,
-            records.next_offset,
-            len(values),
-            values,
-            offsets=offsets,
-            metadata=columns,
-        )
-
-    def expired(self, shard: str, offset: int) -> str | None:
-        """See `Source`. Retention takes records, and a topic may be made anew."""
-        begin, end = (
-            at(self._topic, int(shard))
-            for at in (self._broker.begin_offset, self._broker.end_offset)
-        )
-        if begin <= offset <= end:
-            return None
-        place = f"offset {offset} of shard {shard} is to be read, and topic '{self._topic}'"
-        return (
-            f"{place} begins at {begin} by now"
-            if offset < begin
-            else f"{place} ends at {end}: it was made anew"
-        )
-
-    def first(self, shard: str) -> int:
-        return self._broker.begin_offset(self._topic, int(shard))
-
-    def at(self, shard: str, place: str | int) -> int:
-        """See `Source`."""
-        number = int(shard)
-        if isinstance(place, int):
-            return self._broker.offset_for_time(self._topic, number, place)
-        edge = self._broker.end_offset if place == "latest" else self._broker.begin_offset
-        return edge(self._topic, number)
-
-    def notify_checkpoint(self, positions: Mapping[str, int]) -> None:
-        """Commits the offsets for the group, if the table names one."""
-        if isinstance(self._group, str):
-            self._broker.commit(
-                self._group, self._topic, {int(shard): at for shard, at in positions.items()}
-            )
-
-    def close(self) -> None: ...
-
-
-def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Callable[[int], int]:
-    """Returns a function from a shard to the offset at which a new job begins. PlanError where the
-    startup mode lacks an option."""
-    default = "earliest-offset" if is_upsert(table) else options["scan.startup.mode"]
-    topic, mode, millis, group = (
-        table.options["topic"],
-        default if "scan.startup.mode" not in table.options else options["scan.startup.mode"],
-        options["scan.startup.timestamp-millis"],
-        options["properties.group.id"],
-    )
-    if mode == "timestamp":
-        if not isinstance(millis, int):
-            raise PlanError(
-                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'"
-            )
-        return lambda shard: broker.offset_for_time(topic, shard, millis)
-    if mode == "group-offsets":
-        if not isinstance(group, str):
-            raise PlanError(f"table '{table.display}' needs the option 'properties.group.id'")
-        return lambda shard: broker.committed(group, topic).get(
-            shard, broker.end_offset(topic, shard)
-        )
-    if mode == "earliest-offset":
-        return lambda shard: broker.begin_offset(topic, shard)
-    return lambda shard: broker.end_offset(topic, shard)
-
-
-def _metadata(key: _Key, records: Records) -> pa.Array:
-    """Returns a metadata column in the type that the table declares."""
-    match key.key:
-        case "timestamp":
-            values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))
-        case "offset":
-            values = pa.array(records.offsets)
-        case "shard":
-            values = pa.array(np.full(records.num_rows, records.shard, np.int32))
-        case _:
-            values = (
-                records.keys
-                if records.keys is not None
-                else pa.nulls(records.num_rows, pa.binary())
-            )
-    return values if values.type == key.type.arrow else values.cast(key.type.arrow, safe=False)

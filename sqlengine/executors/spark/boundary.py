@@ -14,14 +14,19 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import ExecutionError, SqlError
-from sqlengine.executors.failures import ExecutorUnavailable, JobsFailed, OperatorFailed
+from sqlengine.executors.failures import (
+    ExecutorUnavailable,
+    JobsFailed,
+    OperatorFailed,
+    Unreadable,
+)
 from sqlengine.executors.memory_limits import megabytes
 from sqlengine.executors.spark.task_steps import within_timeouts
 from sqlengine.executors.spark.task_work import TaskClock
@@ -50,12 +55,15 @@ _SMALLER: Final = "smaller reads ('sql run --batch-size'), narrower windows and 
 
 
 class Failure(msgspec.Struct, frozen=True, order=True):
-    """An error in a task, for people. `jobs`: those at fault; none where nobody knows."""
+    """An error in a task, for people. `jobs`: those at fault; none where nobody knows.
+    `unreadable`: the task lacks what the driver can read; `lasting`: as of `JobsFailed`."""
 
     message: str
     detail: str | None = None
     hint: str | None = None
     jobs: tuple[str, ...] = ()
+    unreadable: bool = False
+    lasting: bool = False
 
 
 class TaskFailed(JobsFailed):
@@ -64,6 +72,13 @@ class TaskFailed(JobsFailed):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message, detail=failure.detail, hint=failure.hint)
         self.jobs = frozenset(failure.jobs)
+        self.unreadable = failure.unreadable
+
+
+class TaskFailedForGood(TaskFailed):
+    """Jobs failed in a task of Spark, and would again."""
+
+    lasting: ClassVar[bool] = True
 
 
 # ---- in a task -----------------------------------------------------------------------------------
@@ -91,7 +106,9 @@ def failure_of(error: BaseException, memory: int | None = None) -> Failure:
     """Returns what people are told of an exception in a task, which may take so many bytes."""
     jobs = tuple(sorted(error.jobs)) if isinstance(error, JobsFailed | OperatorFailed) else ()
     if isinstance(error, SqlError):
-        return Failure(error.message, error.detail, error.hint, jobs)
+        unreadable = isinstance(error, Unreadable)
+        lasting = isinstance(error, JobsFailed) and error.lasting
+        return Failure(error.message, error.detail, error.hint, jobs, unreadable, lasting)
     if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
         most = "" if memory is None else f": it may take {megabytes(memory)}"
         return Failure("a task on Spark needs more memory", f"of a Python worker{most}", _SMALLER)
@@ -115,9 +132,15 @@ def failed(frames: pa.Table) -> pa.Table:
 
 def failures_in(frames: pa.Table) -> list[Failure]:
     """Returns the failures of a batch, each once, in an order that does not depend on how the tasks
-    ran."""
+    ran; first those that another attempt may not have."""
     texts = failed(frames)["batch"].unique().to_pylist()
-    return sorted((msgspec.json.decode(t, type=Failure) for t in texts), key=msgspec.json.encode)
+    found = sorted((msgspec.json.decode(t, type=Failure) for t in texts), key=msgspec.json.encode)
+    return sorted(found, key=lambda failure: not failure.unreadable)
+
+
+def error_of(failure: Failure) -> TaskFailed:
+    """Returns the error of a failure."""
+    return (TaskFailedForGood if failure.lasting else TaskFailed)(failure)
 
 
 def unavailable(error: SqlError) -> ExecutorUnavailable:

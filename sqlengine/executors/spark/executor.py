@@ -34,12 +34,13 @@ from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.encoding import sink_tables
 from sqlengine.executors.spark.fragment import FragmentOperator
-from sqlengine.executors.spark.handed_over import discard_handed_over
+from sqlengine.executors.spark.handed_over import discard_handed_over, handed_over_in
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
 from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.progress import SparkProgress
+from sqlengine.executors.spark.reading.linked import Places
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.splits import (
     Budget,
@@ -90,8 +91,8 @@ class SparkOptions:
     'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
     go by files where they are more than `carried` bytes. `encodes`: tasks make of rows what sinks
     store, where they can. `widens`: topics are read by so many times 16 turns, if that is not too
-    much for an epoch. `filters`: sources leave out rows that nobody wants, see
-    `EmbeddedExecutor`."""
+    much for an epoch. `links`: tasks read what is long of topics. `filters`: sources leave out rows
+    that nobody wants, see `EmbeddedExecutor`."""
 
     folder: Path
     rows_per_turn: int
@@ -106,6 +107,7 @@ class SparkOptions:
     carried: int = 4 << 20
     encodes: bool = True
     widens: int = _TIMES
+    links: bool = True
     filters: bool = True
 
     @property
@@ -138,6 +140,7 @@ class SparkExecutor(EmbeddedExecutor):
         self._waits = False
         self._state = KeptState(options.uri)
         self._budget = Budget()
+        self._places = Places()
         self._version = self._last_version = 0
         self._rows_read = 0
         self.phased = self.plan  # with the aggregates before an exchange
@@ -163,6 +166,8 @@ class SparkExecutor(EmbeddedExecutor):
         super().switch(prepared, replace(state, tables=none))
         self.phased = in_phases = with_local_phases(self.plan, self._options.phases)
         self._cut = cut_plan(in_phases, self.created_at_version())
+        if not self._version:
+            discard_handed_over(self._options.uri)  # of a process that was killed
         self._tasks = self._sizes = None
         self._version += 1
         must_tick = self._state.switch(cut, self._cut, plan, self.plan, state.inherited)
@@ -175,9 +180,11 @@ class SparkExecutor(EmbeddedExecutor):
 
     def opened(self, scan: Scan, source: Source) -> Source:
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
-        if read_by_tasks(scan, source, durable=self._options.durable):
+        if read_by_tasks(scan, source):
             return ranges_of(source, scan, self._budget)
         source.widen(self._options.widens, BYTES_PER_POLL)
+        if self._options.links:
+            source.link(handed_over_in(self._options.folder), self._epoch.rows_per_split)
         return source
 
     # ---- epochs ----------------------------------------------------------------------------------
@@ -196,9 +203,11 @@ class SparkExecutor(EmbeddedExecutor):
         self, source: RunningSource, node: str, chunk: Chunk, record: EpochRecord, write: SinkWrite
     ) -> None:
         self._state.know(node, chunk.shard)
-        if isinstance(source.source, RangeSource):
+        if isinstance(source.source, RangeSource) and chunk.columns is None:
             with failing(self.plan.nodes[node]):
                 self._epoch.add_ranges(node, chunk.shard, source.source.bounds(chunk))
+        elif chunk.places:
+            self._epoch.add_places(node, chunk.shard, chunk.start, chunk.places)
         else:
             self.count_pruned(node, chunk)
             batch = source.batch(chunk, record.proctime, record.seed)
@@ -239,7 +248,7 @@ class SparkExecutor(EmbeddedExecutor):
                 else:
                     self.state_files["batches encoded"] += encoded_of(rows) is not None
                     write(self._cut.sinks[port], rows)
-            if result.by_files:
+            if result.by_files or any(s.place is not None for s in splits):
                 discard_handed_over(self._options.uri)
 
     @property
@@ -322,8 +331,6 @@ class SparkExecutor(EmbeddedExecutor):
         assert self._cut is not None
         session, options, before = self._spark.session(), self._options, self._state.before()
         options.folder.mkdir(parents=True, exist_ok=True)
-        if not self._last_version:
-            discard_handed_over(options.uri)  # of a process that was killed
         if self._tasks is None:
             tables = sink_tables(self._cut.sinks, self.plan) if options.encodes else {}
             timeouts = self.guard.timeouts()
@@ -334,7 +341,9 @@ class SparkExecutor(EmbeddedExecutor):
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
         answers = present_answers() if tasks.functions.varying else None
         step = self._step(record, self._spark.partitions(), answers)
-        result = run_job(session, tasks, step, options.uri, splits, options.carried)
+        job = partial(run_job, session, tasks, step, options.uri, carried=options.carried)
+        result = self._places.run(job, splits, record, self.plan)
+        self.state_files["ranges read by tasks"] += self._places.read_by_tasks(splits)
         self.state_files["batches by files"] += result.by_files
         if answers is not None and result.counts.answers:
             answers.partitions = step.partitions
@@ -421,11 +430,19 @@ def task_plan(
     rules, factory = options.rules(), options.factory
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
     answers_in = options.uri if functions.varying else None
+    digests_in = options.uri if options.durable else None
     return SparkPlan(
         name,
         version,
         partial(
-            SourceStage, cut.sources, factory, options.rows_per_turn, rules, filters, answers_in
+            SourceStage,
+            cut.sources,
+            factory,
+            options.rows_per_turn,
+            rules,
+            filters,
+            answers_in,
+            digests_in,
         ),
         cut.exchange,
         tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 from typing import Final, Self
@@ -27,6 +28,11 @@ class _Place(msgspec.Struct, frozen=True):
     file: str
     start: int
     length: int
+
+
+def handed_over_in(folder: Path) -> Path:
+    """Returns where such files are for the tasks of a graph, whose folder is given."""
+    return folder / _FOLDER
 
 
 class HandedOver:

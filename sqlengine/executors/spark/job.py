@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlengine.batch import Batch
-from sqlengine.executors.spark.boundary import TaskFailed, contained, failures_in
+from sqlengine.executors.spark.boundary import contained, error_of, failures_in
 from sqlengine.executors.spark.handed_over import (
     HandedOver,
     fetched,
@@ -86,7 +86,7 @@ def run_job(
         frames = frames.mapInArrow(stage(number), _DDL)
     table = frames.toArrow()
     for failure in failures_in(table):
-        raise TaskFailed(failure)
+        raise error_of(failure)
     counted = pc.equal(table["stage"], COUNTED)
     told = table.filter(counted)["batch"].to_pylist()
     counts = merged(msgspec.json.decode(data, type=Counts) for data in told)

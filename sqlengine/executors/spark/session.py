@@ -17,7 +17,7 @@ from sqlengine.config import LOCAL, Cluster
 from sqlengine.executors.spark.boundary import lost_java, lost_task
 from sqlengine.executors.spark.cluster.checks import check_executors
 from sqlengine.executors.spark.cluster.executors import ExecutorWatch, Tell, await_executors
-from sqlengine.executors.spark.cluster.master import address_to, is_local
+from sqlengine.executors.spark.cluster.master import address_to, is_local, refuse_connect
 from sqlengine.executors.spark.cluster.settings import PYTHON, check_settings, session_settings
 from sqlengine.executors.spark.cluster.shipping import write_engine
 from sqlengine.executors.spark.java import (
@@ -64,6 +64,7 @@ def spark_session(
     `options`: settings of Spark, with `__` for the dots. ServiceError where Spark does not
     start."""
     require_spark()
+    refuse_connect(os.environ)
     from pyspark.sql import SparkSession
 
     given = {name.replace("__", "."): value for name, value in options.items()}

@@ -20,17 +20,18 @@ from planner.graph.physical import PhysicalNode
 from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch, log_of
-from sqlengine.connectors.base import Chunk, Part, Source
+from sqlengine.connectors.base import Chunk, Part, Place, Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
 
+_DATABASE: Final = "jdbc"
 # The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
 # per offset, about.
 READ_BY_TASKS: Final = {
     "filesystem": (16 << 20, 1),
     "datagen": (1 << 16, 256),
-    "jdbc": (1 << 40, 256),  # a partition each
+    _DATABASE: (1 << 40, 256),  # a partition each
 }
 # Without it a table of a database is read at once.
 _PARTITIONS: Final = "scan.partition.num"
@@ -47,6 +48,8 @@ _PLACES: Final = 1 << 16
 TURN: Final = _PLACES
 _SPLIT: Final = TURN << 20
 _PHASE: Final = _SPLIT << 10
+# Neither Arrow nor JSON begins so, nor what is handed over (`handed_over.py`).
+_PLACE: Final = b"\0at "
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class InputSplit:
 
     Splits are processed in the order of `turn`; rows `n * rows_per_turn` on have the turn `turn + n
     * TURN`. `log` names the shard's log over all sources of a graph. Several splits may have rows
-    that were read at once; `row` is the first of them in `batch`."""
+    that were read at once; `row` is the first of them in `batch`. In the place of records there
+    may be where they are (`place`)."""
 
     source: str
     shard: str
@@ -66,6 +70,13 @@ class InputSplit:
     end: int = 0
     batch: bytes | None = None
     row: int = 0
+
+    @property
+    def place(self) -> bytes | None:
+        """The place of rows that were found, and not read (`reading/linked.py`)."""
+        if self.batch is None or not self.batch.startswith(_PLACE):
+            return None
+        return self.batch.removeprefix(_PLACE)
 
 
 SPLIT_SCHEMA: Final = pa.schema(
@@ -107,7 +118,7 @@ class EpochSplits:
     time, and rows behind others of their log, begin another phase."""
 
     def __init__(self, rows_per_turn: int) -> None:
-        self._most = rows_per_turn * TURNS_PER_SPLIT
+        self.rows_per_split = rows_per_turn * TURNS_PER_SPLIT
         self.splits: list[InputSplit] = []
         self._phase = self._place = 0
         self._logs: set[str] = set()  # of the phase
@@ -118,11 +129,19 @@ class EpochSplits:
         tasks."""
         log = log_name(source, batch.origin)
         turn = self._turn(log, has_rows=batch.num_rows > 0)
-        for row in range(0, max(batch.num_rows, 1), self._most):
-            part = _part(batch, row, self._most)
+        for row in range(0, max(batch.num_rows, 1), self.rows_per_split):
+            part = _part(batch, row, self.rows_per_split)
             self.splits.append(
                 InputSplit(source, batch.origin, log, turn, start, start, encode_batch(part), row)
             )
+
+    def add_places(self, source: str, shard: str, start: int, places: Iterable[Place]) -> None:
+        """Adds rows that were found, but not read: a split for each place, as for rows."""
+        log = log_name(source, shard)
+        turn = self._turn(log, has_rows=True)
+        for place in places:
+            data = _PLACE + place.at
+            self.splits.append(InputSplit(source, shard, log, turn, start, start, data, place.row))
 
     def add_values(self, source: str) -> None:
         """Adds the rows of VALUES."""
@@ -158,12 +177,10 @@ def log_name(source: str, shard: str) -> str:
     return f"{source}/{log_of(shard)}"
 
 
-def read_by_tasks(scan: Scan, source: Source, *, durable: bool = False) -> bool:
-    """True if tasks can read a table themselves: all of its rows are there now. Where epochs are
-    repeated after a crash (`durable`), the driver has to know that rows of a database are still
-    those of before."""
+def read_by_tasks(scan: Scan, source: Source) -> bool:
+    """True if tasks can read a table themselves: all of its rows are there now."""
     options, connector = scan.table.options, scan.table.connector
-    if connector == "jdbc" and (durable or _PARTITIONS not in options):
+    if connector == _DATABASE and _PARTITIONS not in options:
         return False
     readable = connector in READ_BY_TASKS and _PACE not in options
     return readable and source.bounded and source.full_cache is None
@@ -171,13 +188,18 @@ def read_by_tasks(scan: Scan, source: Source, *, durable: bool = False) -> bool:
 
 class RangeSource(Source):
     """A bounded source of which the graph knows ranges alone: its chunks have no rows, which tasks
-    read. `budget`: the bytes that an epoch may read, shared by all sources of a graph."""
+    read. `budget`: the bytes that an epoch may read, shared by all sources of a graph.
+
+    The rest of a shard that was read in part, not by tasks, is read here: the source knows of what
+    rows that is the rest."""
 
     def __init__(self, source: Source, scan: Scan, budget: Budget) -> None:
         self._source = source
         self._step, self._width = READ_BY_TASKS[scan.table.connector]
         self._budget = budget
         self._shards = 1
+        self._of_database = scan.table.connector == _DATABASE
+        self._begun: set[str] = set()  # shards that were read here in part
         self.filters = source.filters
 
     def apply_filter(self, where: Scalar | None) -> None:
@@ -206,6 +228,8 @@ class RangeSource(Source):
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:
         end = self.end(shard) if until is None else until
+        if shard in self._begun and offset < end:
+            return self._source.read(shard, offset, max_rows=max_rows, until=end)
         if offset >= end or (until is None and self._budget.spent):
             return None
         if until is None:
@@ -236,6 +260,12 @@ class RangeSource(Source):
 
     def resume(self, positions: Mapping[str, int], marks: Mapping[str, str]) -> None:
         self._source.resume(positions, marks)
+        if self._of_database:  # marks of files say other things
+            self._begun |= marks.keys()
+
+    def expect(self, shard: str, start: int, end: int, digest: str) -> None:
+        self._source.expect(shard, start, end, digest)
+        self._begun.add(shard)
 
     def marks(self) -> Mapping[str, str]:
         return self._source.marks()

@@ -17,9 +17,12 @@ from sqlengine.batch import Batch, empty
 from sqlengine.connectors.registry import open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import PRUNED
+from sqlengine.executors.failures import SourceChanged
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.fragment import Fragment, FragmentOperator
 from sqlengine.executors.spark.handed_over import fetched
+from sqlengine.executors.spark.reading.digests import is_as_before
+from sqlengine.executors.spark.reading.linked import LinkedRows
 from sqlengine.executors.spark.splits import TURN, InputSplit, failing
 from sqlengine.executors.spark.task_answers import of_split
 from sqlengine.executors.spark.task_rules import TaskRules
@@ -38,8 +41,9 @@ class SourceStage:
     """Runs the stateless fragments of a graph over input splits, each from an empty state. The
     keyed stage knows the watermarks before a split. `filters`: the rows that are wanted of a
     source, where it can leave out others, by scan. `answers_in`: the folder (a URI) for what
-    functions answer that are not deterministic; None where there are none. SourceFailed where a
-    table cannot be read."""
+    functions answer that are not deterministic; None where there are none. `digests_in`: that of
+    what is read of tables that keep no history; None where no epoch is repeated. SourceFailed where
+    a table cannot be read."""
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class SourceStage:
         rules: TaskRules,
         filters: Mapping[str, Scalar],
         answers_in: str | None = None,
+        digests_in: str | None = None,
     ) -> None:
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
@@ -56,15 +61,19 @@ class SourceStage:
         self._rules = rules
         self._filters = filters
         self._answers_in = answers_in
+        self._digests_in = digests_in
         self._rows_read = self._answers = 0
         self._pruned = Counter[str]()
         self._running: dict[str, RunningSource] = {}
+        self._links: dict[str, LinkedRows] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
 
     def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]:
         for row in records.to_pylist():
             split = InputSplit(**row)
+            if split.batch is not None:
+                split = replace(split, batch=fetched(split.batch))
             if self._answers_in is None:
                 yield from self._outputs(split, step)
             else:
@@ -97,9 +106,11 @@ class SourceStage:
         if isinstance(plan, Values):
             yield replace(empty(plan.schema, proctime=step.proctime), seed=step.seed)
             return
-        batch = (
-            self._read(split, step) if split.batch is None else decode_batch(fetched(split.batch))
-        )
+        if split.place is not None:
+            batch, missing = self._linked_rows(split.source).read(split, step.proctime, step.seed)
+            self._rows_read -= missing  # the driver has counted them
+        else:
+            batch = self._read(split, step) if split.batch is None else decode_batch(split.batch)
         if not batch.num_rows:
             yield batch
         for start in range(0, batch.num_rows, self._rows_per_turn):
@@ -117,8 +128,29 @@ class SourceStage:
                     detail=f"nothing is at {split.start} of '{split.shard}' any more",
                     hint="read files that nobody changes meanwhile",
                 )
+            self._require_as_before(split, step, running, chunk.digest)
         self._pruned[split.source] += chunk.pruned
         return running.batch(chunk, step.proctime, step.seed)
+
+    def _require_as_before(
+        self, split: InputSplit, step: Step, running: RunningSource, digest: str
+    ) -> None:
+        """Raises SourceChanged where an attempt before has read other rows."""
+        folder = self._digests_in
+        if folder is not None and digest and not is_as_before(folder, step, split, digest):
+            cause = ExecutionError(
+                f"table '{running.scan.table.display}' has changed while it was read",
+                detail=f"epoch {step.epoch} is repeated, and the rows are not those of before",
+                hint="remove the job and submit it again: it reads the table as it is now",
+            )
+            raise SourceChanged(self._nodes[split.source].jobs, cause)
+
+    def _linked_rows(self, name: str) -> LinkedRows:
+        if name not in self._links:
+            plan = self._nodes[name].plan
+            assert isinstance(plan, Scan)
+            self._links[name] = LinkedRows(plan)
+        return self._links[name]
 
     def _source(self, name: str, step: Step) -> RunningSource:
         if name not in self._running:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
@@ -206,6 +207,12 @@ def _epoch_of(found: fs.FileInfo) -> int:
 
 def _epoch_in(name: str) -> int:
     return int(name.partition("/")[0].rpartition("-")[0])
+
+
+def local_path(uri: str) -> Path:
+    """Returns the path of a file in the folder of the state, which all machines have under one
+    name."""
+    return Path(fs.FileSystem.from_uri(uri)[1])
 
 
 def _read(uri: str) -> bytes:

@@ -12,12 +12,11 @@ from secrets import token_hex
 from typing import TypeVar
 
 import msgspec
-from pyarrow import fs
 from xxhash import xxh3_64_hexdigest
 
 from parser.errors import ServiceError
 from sqlengine.executors.spark.splits import InputSplit
-from sqlengine.executors.spark.state_files import epoch_name
+from sqlengine.executors.spark.state_files import epoch_name, local_path
 from sqlengine.executors.spark.worker import Step
 from sqlengine.functions.answers import Answer, EpochAnswers, answering
 
@@ -39,7 +38,7 @@ class TaskAnswers:
 
     def __init__(self, folder: str, step: Step, part: str) -> None:
         """`folder` (a URI) has the state; `part` is the part's name within the epoch."""
-        self._base = _local(f"{folder}/state/{epoch_name(step)}/{part}.answers")
+        self._base = local_path(f"{folder}/state/{epoch_name(step)}/{part}.answers")
         self._epoch = step.epoch
         known = list(self._read())
         self._files = len(known)
@@ -96,11 +95,10 @@ class TaskAnswers:
 
 def of_split(folder: str, step: Step, split: InputSplit) -> TaskAnswers:
     """Returns the answers for the rows of a split, which no other split of the epoch has."""
+    return TaskAnswers(folder, step, split_name(split))
+
+
+def split_name(split: InputSplit) -> str:
+    """Returns the name of a split within its epoch."""
     text = "\0".join((split.source, split.log, str(split.start), str(split.end), str(split.row)))
-    return TaskAnswers(folder, step, f"0-{xxh3_64_hexdigest(text.encode())}")
-
-
-def _local(uri: str) -> Path:
-    """Returns the path of a file in the folder of the state, which all machines have under one
-    name."""
-    return Path(fs.FileSystem.from_uri(uri)[1])
+    return f"0-{xxh3_64_hexdigest(text.encode())}"

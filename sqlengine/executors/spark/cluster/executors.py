@@ -63,7 +63,7 @@ class ExecutorWatch:
     ) -> None:
         self._master, self._count, self._give_up = master, count, give_up
         self._patience_s = patience_s
-        self._jobs: dict[int, Tell] = {}
+        self._jobs: dict[object, Tell] = {}
         self._since: float | None = None
         self._told = False
         self._stopped = threading.Event()
@@ -80,11 +80,12 @@ class ExecutorWatch:
     def job(self, tell: Tell) -> Iterator[None]:
         """Looks while the body runs a job, which is told what it waits for."""
         tell(None)
-        self._jobs[id(tell)] = tell
+        job = object()  # several may be told in the same way
+        self._jobs[job] = tell
         try:
             yield
         finally:
-            del self._jobs[id(tell)]
+            del self._jobs[job]
 
     def look(self, now: float) -> None:
         """Looks at the executors at a time in seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -12,6 +12,14 @@ from parser.errors import ServiceError
 
 _LOCAL: Final = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?")
 _STANDALONE: Final = "spark://"
+_CONNECT: Final = "sc://"
+# Variables by which Spark starts a client of Spark Connect; None: with any value.
+_OF_CONNECT: Final = {
+    "SPARK_REMOTE": None,
+    "SPARK_CONNECT_MODE_ENABLED": None,
+    "SPARK_API_MODE": "connect",
+    "SPARK_CONNECT_MODE": "1",
+}
 # Spark asks these itself.
 _OTHERS: Final = ("yarn", "k8s://", "local-cluster[")
 # An address may take so many seconds to answer.
@@ -31,10 +39,12 @@ def address_to(master: str | None) -> str | None:
     if is_local(master):
         return "127.0.0.1"
     assert master is not None
+    if master.startswith(_CONNECT):
+        raise _is_connect(f"'{master}' is an address of it")
     if not master.startswith(_STANDALONE):
         if master.startswith(_OTHERS):
             return None
-        raise ServiceError(f"Spark has no master '{master}'", hint=_hint(master))
+        raise ServiceError(f"Spark has no master '{master}'", hint=_FORMS)
     failures = []
     for host, port in list(_addresses(master)):
         try:
@@ -67,7 +77,20 @@ def _addresses(master: str) -> Iterator[tuple[str, int]]:
 _FORMS: Final = "write --master spark://HOST:7077, local[N], yarn or k8s://HOST:PORT"
 
 
-def _hint(master: str) -> str:
-    if master.startswith("sc://"):
-        return f"tasks need a master, and Spark Connect hides it: {_FORMS}"
-    return _FORMS
+def refuse_connect(environment: Mapping[str, str]) -> None:
+    """Raises ServiceError where variables of the environment would have Spark start a client of
+    Spark Connect."""
+    for name, value in _OF_CONNECT.items():
+        found = environment.get(name)
+        if found is not None and value in (None, found.lower()):
+            raise _is_connect(f"{name}={found} in the environment asks for it", f"unset {name}: ")
+
+
+def _is_connect(detail: str, before: str = "") -> ServiceError:
+    """Returns the error for Spark Connect. It has frames, and no more of a cluster: the engine
+    ships itself to executors, watches them, and ends their tasks."""
+    return ServiceError(
+        "Spark Connect cannot run the engine: it hides the executors",
+        detail=detail,
+        hint=f"{before}{_FORMS}",
+    )

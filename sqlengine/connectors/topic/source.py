@@ -1,0 +1,187 @@
+"""Reading a topic, shard by shard: its records, or where they are, for others that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from parser.errors import PlanError
+from planner.catalog import Table
+from planner.graph.distribution import SubtaskAssignment
+from sqlengine.broker.base import Broker
+from sqlengine.broker.open_topics import OpenTopics
+from sqlengine.connectors.base import Chunk, Place, Source, is_rehearsal
+from sqlengine.connectors.topic.rows import TopicRows
+from sqlengine.connectors.topic.upserts import is_upsert
+
+# What is read of a shard at once, at most, where nobody wants more.
+_BYTES_PER_READ: Final = 8 << 20
+# So many records tell how long those behind them are.
+_SAMPLE: Final = 256
+
+
+class TopicSource(Source):
+    """Reads the shards of a topic, by number as text; an offset counts records. A subtask without a
+    shard has a source that ends before it begins."""
+
+    bounded = False  # unless the options or the assignment of the subtask say otherwise
+
+    def __init__(
+        self,
+        broker: Broker,
+        table: Table,
+        options: Mapping[str, object],
+        assignment: SubtaskAssignment,
+        number: int,
+    ) -> None:
+        self._broker = broker
+        self._topic = table.options["topic"]
+        self._start = _start_at(broker, table, options)
+        self._rows = TopicRows(table)
+        self._group = options["properties.group.id"]
+        shards = range(number)
+        self._shards = [str(s) for s in shards if assignment.has(s)]  # their number never changes
+        self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
+        ends = self.bounded and not is_rehearsal()
+        self._ends = [broker.end_offset(self._topic, s) for s in shards] if ends else []
+        self._times, self._size = 1, _BYTES_PER_READ
+        self._width = 0.0  # bytes of a record, of those that were read last
+        self._links: tuple[Path, int] | None = None
+
+    def shards(self) -> list[str]:
+        return self._shards
+
+    def start(self, shard: str) -> int:
+        return self._start(int(shard))
+
+    def end(self, shard: str) -> int | None:
+        return (
+            self._ends[int(shard)]
+            if self.bounded
+            else self._broker.end_offset(self._topic, int(shard))
+        )
+
+    def read(
+        self, shard: str, offset: int, *, max_rows: int, until: int | None = None
+    ) -> Chunk | None:
+        """See `Source`. Tombstones (records without a value) give no row."""
+        number = int(shard)
+        if until is None and self.bounded:
+            if offset >= self._ends[number]:
+                return None
+            max_rows = min(max_rows, self._ends[number] - offset)
+        size = max(self._size, _BYTES_PER_READ)
+        if (chunk := self._linked(shard, offset, max_rows, size, until)) is not None:
+            return chunk
+        records = self._broker.read(
+            self._topic, number, offset, max_records=max_rows, max_bytes=size, until=until
+        )
+        if records is None:
+            return None
+        self._width = records.values.nbytes / max(records.num_rows, 1)
+        return self._rows.chunk(shard, offset, records)
+
+    def _linked(
+        self, shard: str, offset: int, max_rows: int, size: int, until: int | None
+    ) -> Chunk | None:
+        """Returns where records are that are to be read elsewhere; None where they are not."""
+        broker, number = self._broker, int(shard)
+        if self._links is None or not isinstance(broker, OpenTopics):
+            return None
+        folder, step = self._links
+        stop = until
+        if stop is None:
+            stop = min(offset + max_rows, broker.end_offset(self._topic, number))
+            if stop - offset > step:
+                first = broker.read(self._topic, number, offset, max_records=_SAMPLE)
+                self._width = 0.0 if first is None else first.values.nbytes / first.num_rows
+                stop = min(stop, offset + int(size / max(self._width, 1.0)))
+        if stop - offset <= step:
+            return None
+        stops = [*range(offset, stop, step), stop]
+        found = broker.excerpts(self._topic, number, stops, folder)
+        if found is None:
+            return None
+        places = [Place(e.start - offset, msgspec.msgpack.encode(e)) for e in found]
+        return Chunk(shard, offset, stop, stop - offset, places=places)
+
+    def link(self, folder: Path, rows: int) -> None:
+        """See `Source`. Links are made to the segments of the topic; what cannot be linked, and
+        compacted topics, are read here."""
+        self._links = folder, rows
+
+    def widen(self, times: int, size: int) -> None:
+        """See `Source`."""
+        self._times, self._size = times, size
+
+    def rows_per_poll(self, most: int) -> int:
+        """See `Source`."""
+        if not self._width:
+            return most
+        fitting = int(self._size / (self._width * most * len(self._shards)))
+        return most * max(min(self._times, fitting), 1)
+
+    def expired(self, shard: str, offset: int) -> str | None:
+        """See `Source`. Retention takes records, and a topic may be made anew."""
+        begin, end = (
+            at(self._topic, int(shard))
+            for at in (self._broker.begin_offset, self._broker.end_offset)
+        )
+        if begin <= offset <= end:
+            return None
+        place = f"offset {offset} of shard {shard} is to be read, and topic '{self._topic}'"
+        return (
+            f"{place} begins at {begin} by now"
+            if offset < begin
+            else f"{place} ends at {end}: it was made anew"
+        )
+
+    def first(self, shard: str) -> int:
+        return self._broker.begin_offset(self._topic, int(shard))
+
+    def at(self, shard: str, place: str | int) -> int:
+        """See `Source`."""
+        number = int(shard)
+        if isinstance(place, int):
+            return self._broker.offset_for_time(self._topic, number, place)
+        edge = self._broker.end_offset if place == "latest" else self._broker.begin_offset
+        return edge(self._topic, number)
+
+    def notify_checkpoint(self, positions: Mapping[str, int]) -> None:
+        """Commits the offsets for the group, if the table names one."""
+        if isinstance(self._group, str):
+            self._broker.commit(
+                self._group, self._topic, {int(shard): at for shard, at in positions.items()}
+            )
+
+    def close(self) -> None: ...
+
+
+def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Callable[[int], int]:
+    """Returns a function from a shard to the offset at which a new job begins. PlanError where the
+    startup mode lacks an option."""
+    default = "earliest-offset" if is_upsert(table) else options["scan.startup.mode"]
+    topic, mode, millis, group = (
+        table.options["topic"],
+        default if "scan.startup.mode" not in table.options else options["scan.startup.mode"],
+        options["scan.startup.timestamp-millis"],
+        options["properties.group.id"],
+    )
+    if mode == "timestamp":
+        if not isinstance(millis, int):
+            raise PlanError(
+                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'"
+            )
+        return lambda shard: broker.offset_for_time(topic, shard, millis)
+    if mode == "group-offsets":
+        if not isinstance(group, str):
+            raise PlanError(f"table '{table.display}' needs the option 'properties.group.id'")
+        return lambda shard: broker.committed(group, topic).get(
+            shard, broker.end_offset(topic, shard)
+        )
+    if mode == "earliest-offset":
+        return lambda shard: broker.begin_offset(topic, shard)
+    return lambda shard: broker.end_offset(topic, shard)
