@@ -31,6 +31,7 @@ CREATE TABLE metrics (device STRING, metric STRING, v DOUBLE, ts TIMESTAMP(3),
     WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
 WITH ('connector' = 'topic', 'topic' = 'metrics', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
 CREATE TABLE alerts (rule STRING, device STRING, a DOUBLE) WITH ('connector' = 'blackhole');
+CREATE TABLE highest (rule STRING, device STRING, a DOUBLE) WITH ('connector' = 'blackhole');
 """
 KINDS: Final = {
     "TUMBLE": """INSERT INTO alerts SELECT 'r{i}', device, AVG(v)
@@ -42,6 +43,15 @@ KINDS: Final = {
     "OVER": """INSERT INTO alerts SELECT 'r{i}', device, a FROM (SELECT device, AVG(v) OVER (
         PARTITION BY device ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW) AS a
         FROM metrics WHERE metric = 'm{i}') WHERE a > {least}""",
+    "SESSION": """INSERT INTO alerts SELECT 'r{i}', device, AVG(v) FROM metrics WHERE metric = 'm{i}'
+        GROUP BY device, SESSION(ts, INTERVAL '10' SECOND) HAVING AVG(v) > {least}""",
+    "TOPN": """INSERT INTO highest SELECT 'r{i}', device, v FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY device ORDER BY v DESC) AS nth
+        FROM metrics WHERE metric = 'm{i}') WHERE nth <= 3 AND v > {least}""",
+    "JOIN": """INSERT INTO alerts SELECT 'r{i}', a.device, b.v - a.v
+        FROM (SELECT * FROM metrics WHERE metric = 'm{i}') AS a
+        JOIN (SELECT * FROM metrics WHERE metric = 'm{i}' AND v > {least}) AS b
+        ON a.device = b.device AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '10' SECOND AND b.v > a.v + 50""",
 }
 JOBS: Final = (20, 200, 2_000)
 # Rows at a time, and how many in all: of small reads each costs more.

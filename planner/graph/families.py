@@ -4,57 +4,52 @@
     WHERE metric = 'm2' … GROUP BY device HAVING AVG(v) > 5        rows of rule 2  > one chain
     …                                                                              /
 
-A *member* is a chain of operations of the plan behind one filter, one of them with state, up to
-sinks. Members whose operations are equal but for what filters and projects their results (the
-`tail`) run as one chain, over rows with a column more, which is part of every key: the member's
-number. `with_families` makes such a plan of one in which each job has operators of its own. It is
-made where operators run: all that names an operation of a job, its state above all, knows the plan
-without families."""
+A *member* is what one job has from its filters, or from what it reads, up to its sinks: an
+operation with state, those without state in front of it, and a chain of others behind it. Members
+whose operations are equal but for what filters and projects their results (the `tail`) run as one,
+over rows with a column more, which is part of every key: the member's number. `with_families` makes
+such a plan of one in which each job has operators of its own. It is made where operators run: all
+that names an operation of a job, its state above all, knows the plan without families."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from planner.graph.chunked import Chunked
-from planner.graph.family_members import MEMBER, MEMBERS, Member, MemberSearch, alike
+from planner.graph.family_members import Member, numbers_of, operation_of
+from planner.graph.family_nodes import (
+    Family,
+    family_of,
+    first_node,
+    nodes_of,
+    rows_node,
+    state_node,
+)
+from planner.graph.family_search import MemberSearch, alike
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
-from planner.graph.rule_sets import RulesPlan, Target
-from planner.logical import LogicalPlan, Project
-from planner.rewrite import references
-from planner.scalar import ColumnRef, Literal, walk
+from planner.graph.rule_sets import RulesPlan
+from planner.scalar import walk
+
+Found = Sequence[tuple[str, list[Member]]]
 
 
-@dataclass(frozen=True)
-class FamilyTail(RulesPlan):
-    """The conditions and projections behind a family: `of` has the names of each member's rules, by
-    number."""
+class Seat(NamedTuple):
+    """A member of a family, by its number, and the family's node that has one of its states."""
 
-    of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Family:
-    """Members that run as one, by number, the oldest first. `head`: the set of rules that has their
-    filters; `state`: the node in which their state is."""
-
-    id: str
-    head: str
+    family: Family
+    number: int
     state: str
-    members: Mapping[int, Member]
 
 
 @dataclass(frozen=True)
 class FamilyPlan:
-    """The `plan` to run, and the families in it by the node with their state. `member_of`: family
-    and number, by the node that each member's state belongs to; `nodes`: the family of each node of
-    one."""
+    """The `plan` to run, and the families in it by the nodes with their states. `member_of`: where
+    the state of each node is that is part of a member; `nodes`: the family of each node of one."""
 
     plan: PhysicalPlan = field(default_factory=PhysicalPlan)
     families: Mapping[str, Family] = field(default_factory=dict)
-    member_of: Mapping[str, tuple[Family, int]] = field(default_factory=dict)
+    member_of: Mapping[str, Seat] = field(default_factory=dict)
     nodes: Mapping[str, Family] = field(default_factory=dict)
 
 
@@ -74,32 +69,31 @@ def with_families(
     is taken over."""
     if not enabled or plan.undistributed is not None:
         return FamilyPlan(plan)
-    put: dict[str, PhysicalNode] = {}
-    gone: set[str] = set()
-    families: list[Family] = []
-    nodes: dict[str, Family] = {}
-    search = MemberSearch(plan, {n: f.members[i] for n, (f, i) in before.member_of.items()})
-    for head in plan.nodes.values():
-        if not isinstance(head.plan, RulesPlan) or not head.plan.onward:
-            continue
-        found = [(n, members) for n, members in alike(search, head) if n not in apart]
-        for name, members in found:
-            family, made = _family(before, name, head, members)
-            put |= {node.id: node for node in made}
-            families.append(family)
-            nodes |= {node.id: family for node in made}
-        if found:
-            own, left = _without(plan, [m for _, members in found for m in members])
-            gone |= own
-            put |= {**left, head.id: _with_member_ports(head, found, own)}
-    if not families:
+    known = (m for family in before.families.values() for m in family.members.values())
+    search = MemberSearch(plan, {member.states[0]: member for member in known})
+    found = [(name, members) for name, members in alike(search) if name not in apart]
+    if not found:
         return FamilyPlan(plan)
+    families: dict[str, Family] = {}
+    nodes: dict[str, Family] = {}
+    put: dict[str, PhysicalNode] = {}
+    for name, members in found:
+        family, made = _family(plan, before, name, members)
+        put |= {node.id: node for node in made}
+        families |= dict.fromkeys(family.states, family)
+        nodes |= {node.id: family for node in made}
+    gone, left = _without(plan, [m for _, members in found for m in members])
+    put |= left
+    for head in _heads(plan, found):
+        put[head.id] = _with_member_ports(put.get(head.id, head), found, gone)
     return FamilyPlan(
-        replace(plan, nodes=plan.nodes.changed(put, gone)),
-        {family.state: family for family in families},
-        {m.state: (family, n) for family in families for n, m in family.members.items()},
-        nodes,
+        replace(plan, nodes=plan.nodes.changed(put, gone)), families, _seats(families), nodes
     )
+
+
+def members_by_number(plan: PhysicalPlan) -> dict[int, Member]:
+    """Returns all members that a plan has, in families or not."""
+    return {member.number: member for member in MemberSearch(plan, {}).members()}
 
 
 def place_in(family: Family, member: Member, place: str) -> str:
@@ -107,83 +101,36 @@ def place_in(family: Family, member: Member, place: str) -> str:
     from which the operations of the family are made."""
     oldest = next(iter(family.members.values()))
     for one, other in zip(oldest.nodes, member.nodes, strict=True):
-        assert isinstance(one.plan, LogicalPlan)
-        assert isinstance(other.plan, LogicalPlan)
-        for mine, theirs in zip(one.plan.expressions, other.plan.expressions, strict=True):
+        expressions = zip(
+            operation_of(one).expressions, operation_of(other).expressions, strict=True
+        )
+        for mine, theirs in expressions:
             for part, same in zip(walk(mine), walk(theirs), strict=True):
                 if part.position is not None and str(part.position) == place:
                     return str(same.position or "")
     return place
 
 
-def family_of(node: str) -> str:
-    """Returns the id of the family to which a node belongs, by its name."""
-    return node.rpartition(":")[0]
+def _seats(families: Mapping[str, Family]) -> dict[str, Seat]:
+    return {
+        state: Seat(family, number, node)
+        for node, family in families.items()
+        for number, member in family.members.items()
+        for here, state in zip(family.states, member.states, strict=True)
+        if here == node
+    }
 
 
 def _family(
-    before: FamilyPlan, name: str, head: PhysicalNode, members: list[Member]
+    plan: PhysicalPlan, before: FamilyPlan, name: str, members: list[Member]
 ) -> tuple[Family, list[PhysicalNode]]:
     """Returns a family with its nodes: those that it had, where no member has changed."""
-    state = f"{name}:{members[0].place}"
-    known = before.families.get(state)
+    known = before.families.get(state_node(name, 0))
     old = [] if known is None else list(known.members.values())
     if known is not None and [*map(id, old)] == [*map(id, members)]:
         return known, [before.plan.nodes[n] for n, f in before.nodes.items() if f is known]
-    family = Family(name, head.id, state, {m.number: m for m in members})
-    return family, _nodes_of(family, members)
-
-
-def _nodes_of(family: Family, members: list[Member]) -> list[PhysicalNode]:
-    """Returns the chain of a family, with its tail at the end."""
-    jobs = frozenset[str]().union(*(m.jobs for m in members))
-    first, made = members[0], list[PhysicalNode]()
-    source = _numbered_rows(first)
-    for place, node in enumerate(first.nodes):
-        assert isinstance(node.plan, LogicalPlan)
-        source = node.plan.with_inputs([source]).with_member(MEMBERS) or source
-        wanted = {*node.columns, MEMBER}
-        following = f"{family.id}:{place + 1 if place + 1 < len(first.nodes) else 'tail'}"
-        made.append(
-            replace(
-                node,
-                id=f"{family.id}:{place}",
-                plan=source,
-                columns=tuple(n for n in source.schema.names if n in wanted),
-                edges={0: (Edge(following),)},
-                jobs=jobs,
-            )
-        )
-    return [*made, _tail_of(family, members, made[-1], jobs)]
-
-
-def _numbered_rows(member: Member) -> LogicalPlan:
-    """Returns the rows of a member's filter with their number, as operations above see them."""
-    first = member.nodes[0].plan
-    assert isinstance(first, LogicalPlan)
-    (below,) = first.inputs
-    number: tuple[str, Literal | ColumnRef] = (MEMBER, Literal(member.number, MEMBERS.type(MEMBER)))
-    return Project(below, (number, *references(below.schema, below.schema.names)))
-
-
-def _tail_of(
-    family: Family,
-    members: list[Member],
-    last: PhysicalNode,
-    jobs: frozenset[str],
-) -> PhysicalNode:
-    rules = {name: rule for m in members for name, rule in m.tail.items()}
-    routes = [route.target for rule in rules.values() for route in rule.routes]
-    counts = Counter(routes)
-    targets = {name: Target(port, counts[name]) for port, name in enumerate(sorted(counts))}
-    tail = FamilyTail(
-        Chunked(rules),
-        Chunked(targets),
-        ports=len(targets),
-        of={m.number: tuple(m.tail) for m in members},
-    )
-    edges = {target.port: (Edge(name),) for name, target in targets.items()}
-    return PhysicalNode(f"{family.id}:tail", tail, last.columns, edges, jobs, last.rank + 1)
+    family = family_of(name, members)
+    return family, nodes_of(plan, family)
 
 
 def _without(
@@ -192,7 +139,7 @@ def _without(
     """Returns the nodes that only members have, and those in front that others need, too, without
     the edges and jobs of these."""
     own = {node.id for member in members for node in member.own}
-    shared = {n.id: n for m in members for n in m.nodes[: m.place]}
+    shared = {n.id: n for m in members for entry in m.entries for n in entry.nodes}
     left: dict[str, PhysicalNode] = {}
     for node in sorted(shared.values(), key=lambda n: -n.rank):  # consumers first
         edges = tuple(e for e in node.edges[0] if e.target not in own)
@@ -206,23 +153,40 @@ def _without(
     return own, left
 
 
-def _with_member_ports(
-    head: PhysicalNode, alike: Iterable[tuple[str, list[Member]]], gone: Collection[str]
-) -> PhysicalNode:
-    """Returns the set of rules with a port for the rows of each family, and without edges to what
-    is gone."""
+def _heads(plan: PhysicalPlan, found: Found) -> list[PhysicalNode]:
+    """Returns the nodes whose rows members take: sets of rules, and others whose rows all go on."""
+    names = dict.fromkeys(e.head for _, ms in found for m in ms for e in m.entries)
+    return [plan.nodes[name] for name in names]
+
+
+def _with_member_ports(head: PhysicalNode, found: Found, gone: Collection[str]) -> PhysicalNode:
+    """Returns a node that members read, with edges to their families, and without those to what is
+    gone. A set of rules has a port for the rows of each family."""
+    of_head = [
+        (name, port, members)
+        for name, members in found
+        for port, entry in enumerate(members[0].entries)
+        if entry.head == head.id
+    ]
     plan = head.plan
-    assert isinstance(plan, RulesPlan)
+    if not isinstance(plan, RulesPlan):
+        left = [e for e in head.edges[0] if e.target not in gone]
+        rows = (Edge(rows_node(name, port)) for name, port, _ in of_head)
+        return replace(head, edges={**head.edges, 0: (*left, *rows)})
     onward, edges = dict(plan.onward), dict(head.edges)
-    numbers: dict[str, tuple[tuple[int, int], ...]] = {}
-    for port, (name, members) in enumerate(alike, plan.ports):
+    places: dict[str, tuple[tuple[int, int], ...]] = {}
+    numbers: dict[int, str] = {}
+    for out, (name, port, members) in enumerate(of_head, plan.ports):
         for member in members:
-            numbers[member.rule] = (*numbers.get(member.rule, ()), (port, member.number))
-        edges[port] = (Edge(f"{name}:0"),)
-    for rule in numbers:
-        left = tuple(e for e in edges[onward[rule]] if e.target not in gone)
+            rule = member.entries[port].rule
+            places[rule] = (*places.get(rule, ()), (out, member.number))
+        (numbers[out],) = numbers_of(port).names
+        edges[out] = (Edge(*first_node(name, members[0], port)),)
+    for rule in places:
+        left = [e for e in edges[onward[rule]] if e.target not in gone]
         if left:
-            edges[onward[rule]] = left
+            edges[onward[rule]] = tuple(left)
         else:
             del edges[onward.pop(rule)]
-    return replace(head, plan=replace(plan, onward=onward, members=numbers), edges=edges)
+    rules = replace(plan, onward=onward, members=places, numbers=numbers)
+    return replace(head, plan=rules, edges=edges)

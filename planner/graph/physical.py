@@ -35,7 +35,8 @@ class PhysicalNode:
     `columns`: the columns of its output that are read, in the order of its schema; `edges`: by
     output port; `rank`: producers come before consumers; `watermarks_only`: another subtask has all
     its rows, and only watermarks pass it here; `buffers_epoch`: it takes the input of an epoch as
-    one batch at the epoch's end."""
+    one batch at the epoch's end; `family`: it stands for operations of several jobs, those of the
+    family of that id (`families.py`)."""
 
     id: str
     plan: LogicalPlan | RulesPlan
@@ -45,6 +46,7 @@ class PhysicalNode:
     rank: int
     watermarks_only: bool = False
     buffers_epoch: bool = False
+    family: str | None = None
 
     @property
     def outgoing(self) -> Iterator[Edge]:

@@ -58,13 +58,14 @@ class RulesPlan:
     `rules`: by name; `targets`: by sink; `onward`: the output port of each rule that goes on;
     `ports`: how many ports have been given out. A port is never reused. `members`: rules that go on
     in families (`families.py`) by name, with the port that each shares with others and its number
-    there, for each of its families."""
+    there, for each of its families; `numbers`: the column of these numbers by port."""
 
     rules: Chunked[PlannedRule] = field(default_factory=Chunked)
     targets: Chunked[Target] = field(default_factory=Chunked)
     onward: Mapping[str, int] = field(default_factory=dict)
     ports: int = 0
     members: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    numbers: Mapping[int, str] = field(default_factory=dict)
 
     def changed(self, rules: Mapping[str, PlannedRule | None]) -> RulesPlan:
         """The plan with `rules` added or replaced, or removed (None), at a cost that follows their

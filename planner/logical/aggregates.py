@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -105,11 +105,9 @@ class GroupAggregate(OneInput, Stateful):
     def for_each(self, columns: Schema) -> LogicalPlan:
         return replace(self, keys=(*self.keys, *columns.names))
 
-    def with_member(self, member: Schema) -> LogicalPlan | None:
-        """None where a group has a result of no rows, and where values are counted in a table that
-        knows groups by their places alone."""
-        has_own = not self.keys or self.always or any(c.distinct for c in self.aggregates)
-        return None if has_own else self.for_each(member)
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        """None where a group has a result of no rows: nobody would know of the member."""
+        return None if not self.keys or self.always else self.for_each(numbers[0])
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

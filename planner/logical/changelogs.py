@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 from parser.types import Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.node import (
+    LogicalPlan,
     Names,
     OneInput,
     Stateful,
@@ -93,6 +94,9 @@ class DropUpdateBefore(OneInput):
 
     def reads(self, outputs: Names, port: int) -> Names:
         return outputs
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        return self
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

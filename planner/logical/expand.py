@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -53,6 +53,9 @@ class Expand(OneInput):
         return True
 
     def for_each(self, columns: Schema) -> LogicalPlan:
+        return self
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
         return self
 
     @cached_property

@@ -9,11 +9,18 @@ from enum import Enum
 from functools import cached_property
 from typing import ClassVar, Self
 
-from parser.types import Column, Schema
+from parser.types import BOOLEAN, Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity, Readers
 from planner.logical.node import LogicalPlan, Names, Stateful, TwoInputs, never, same_columns
-from planner.scalar import Call, ColumnRef, Scalar, columns_of, conjuncts_of
+from planner.scalar import (
+    Call,
+    ColumnRef,
+    Scalar,
+    columns_of,
+    conjuncts_of,
+    is_deterministic,
+)
 
 _EQUALITIES = {"=": False, "IS NOT DISTINCT FROM": True}
 
@@ -141,6 +148,19 @@ class BinaryJoin(TwoInputs, Stateful, abstract=True):
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.keys(port)
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        """None where rows of the right side come out alone: they have not the left one's
+        columns."""
+        if self.kind.keeps(1):
+            return None
+        sides = tuple(ColumnRef(c.name, c.type) for side in numbers for c in side)
+        same = Call("=", sides, BOOLEAN.with_nullable(False))
+        nullable = self.condition.type.nullable
+        parts = (*conjuncts_of(self.condition), same)
+        deterministic = is_deterministic(self.condition)
+        both = Call("AND", parts, BOOLEAN.with_nullable(nullable), deterministic)
+        return replace(self, condition=both)
 
 
 @dataclass(frozen=True)

@@ -222,10 +222,10 @@ class LogicalPlan:
         each of their values apart: with these columns in its result. None if it cannot be."""
         return None
 
-    def with_member(self, member: Schema) -> LogicalPlan | None:
-        """The operation, over an input that has this column besides those that it knows, for many
-        jobs at once: each value of the column is a job, whose rows it treats as if there were no
-        others, and its result has the column. None if it cannot do that."""
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        """The operation for many jobs at once: each of its inputs has a column more, given in
+        `numbers`, whose values are jobs. It treats the rows of each as if there were no others, and
+        its result has the column of the first input. None if it cannot do that."""
         return None
 
     @cached_property

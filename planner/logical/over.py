@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -89,8 +89,8 @@ class Over(OneInput, Stateful):
     def for_each(self, columns: Schema) -> LogicalPlan:
         return replace(self, partition=(*self.partition, *columns.names))
 
-    def with_member(self, member: Schema) -> LogicalPlan | None:
-        return None if self.at_end else self.for_each(member)
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        return None if self.at_end else self.for_each(numbers[0])
 
     @cached_property
     def schema(self) -> Schema:

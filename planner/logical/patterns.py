@@ -11,7 +11,14 @@ from typing import Self
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.node import Names, OneInput, Stateful, constant_if_insert_only, never
+from planner.logical.node import (
+    LogicalPlan,
+    Names,
+    OneInput,
+    Stateful,
+    constant_if_insert_only,
+    never,
+)
 from planner.logical.ranks import SortKey
 from planner.scalar import Scalar, columns_of
 
@@ -191,6 +198,12 @@ class MatchRecognize(OneInput, Stateful):
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.partition
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        """None without a partition: its rows are kept under a key of their own then."""
+        if not self.partition:
+            return None
+        return replace(self, partition=(*self.partition, *numbers[0].names))
 
     @cached_property
     def changes(self) -> ModifyKindSet:

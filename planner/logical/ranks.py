@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Final, Self
@@ -49,7 +49,8 @@ class Rank(OneInput, Stateful):
     though nobody reads it, so that rows are emitted by their rank.
 
     With `end_column`, the end rank of a partition is the value of this column in the first row that
-    arrives, less `end_cut`; NULL keeps no row.
+    arrives, less `end_cut`; NULL keeps no row. With `end_by` it is the value of that column, the
+    same in all rows of a partition.
 
     It is a *deduplication* if the order is one time attribute, only rank 1 is kept and the input is
     insert-only: ascending it keeps the first of rows with the same time, descending the last. LIMIT
@@ -66,6 +67,7 @@ class Rank(OneInput, Stateful):
     end_column: str | None = None
     end_cut: int = 0
     limits: bool = False
+    end_by: str | None = None
 
     forwards_window = never
 
@@ -74,6 +76,9 @@ class Rank(OneInput, Stateful):
 
     def for_each(self, columns: Schema) -> LogicalPlan:
         return replace(self, partition=(*self.partition, *columns.names))
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        return self.for_each(numbers[0])
 
     @cached_property
     def schema(self) -> Schema:
@@ -92,6 +97,8 @@ class Rank(OneInput, Stateful):
     @property
     def _last(self) -> str:
         cut = f" - {self.end_cut}" if self.end_cut else ""
+        if self.end_by is not None:
+            return f"by {self.end_by}"
         return str(self.end) if self.end_column is None else f"{self.end_column}{cut}"
 
     @property
@@ -106,7 +113,7 @@ class Rank(OneInput, Stateful):
 
     def reads(self, outputs: Names, port: int) -> Names:
         keys = {*self.partition, *self.row_key, *(k.column for k in self.order)}
-        ends = set() if self.end_column is None else {self.end_column}
+        ends = {n for n in (self.end_column, self.end_by) if n is not None}
         return (outputs - {self.rank_name or ""}) | keys | ends
 
     def exchange(self, port: int) -> tuple[str, ...]:
@@ -168,6 +175,12 @@ class Rank(OneInput, Stateful):
             columns.get(k.column) in (Monotonicity.CONSTANT, direction)
             for k, direction in zip(self.order, rising, strict=True)
         )
+
+    @property
+    def takes_ends(self) -> bool:
+        """True if it does the same for any last rank, so that partitions may have others."""
+        constant = self.end_column is None and self.end_by is None and not self.limits
+        return constant and self.start < self.end < MAX_RANK and not self.row_key
 
     @property
     def may_fall(self) -> bool:

@@ -173,10 +173,10 @@ class Project(OneInput):
             self, items=(*self.items, *((c.name, ColumnRef(c.name, c.type)) for c in columns))
         )
 
-    def with_member(self, member: Schema) -> LogicalPlan | None:
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
         if not all(map(is_deterministic_per_epoch, self.expressions)):
             return None  # each job has random values of its own
-        first = tuple((c.name, ColumnRef(c.name, c.type)) for c in member)
+        first = tuple((c.name, ColumnRef(c.name, c.type)) for c in numbers[0])
         return replace(self, items=(*first, *self.items))
 
     @cached_property
@@ -216,6 +216,9 @@ class TableFunction(OneInput):
 
     def for_each(self, columns: Schema) -> LogicalPlan:
         return self
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        return self if all(map(is_deterministic_per_epoch, self.expressions)) else None
 
     @cached_property
     def schema(self) -> Schema:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from parser.types import Column
+from parser.types import Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.endpoints import MappedScan
 from planner.logical.joins import BinaryJoin
@@ -82,6 +83,13 @@ class LookupJoin(_AsOf):
     def shares_table(self) -> bool:
         """True if the table is a file that is mapped: whole, wherever a left row is."""
         return isinstance(self.right, MappedScan)
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        """None for a mapped file, which has no rows that could have a number; and where it keeps
+        what it has emitted for changes of the left side, without a match, too: such rows lack the
+        number of the right side."""
+        padded = bool(self.left.changes) and self.kind.keeps(0)
+        return None if self.shares_table or padded else super().with_member(numbers)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

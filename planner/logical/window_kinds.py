@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import ClassVar, Self
 
@@ -241,6 +241,10 @@ class Session(Window):
     @classmethod
     def of_lengths(cls, time_column: str, zone: str, lengths: Mapping[str, int]) -> Self:
         return cls(time_column, lengths["GAP"], (), zone)
+
+    def with_keys(self, more: Sequence[str]) -> Self:
+        """Returns the windows for each value of more columns."""
+        return replace(self, keys=(*self.keys, *more))
 
     def slice_numbers(self, times: Times) -> Times:
         """A session may end at any instant."""

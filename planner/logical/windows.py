@@ -92,7 +92,7 @@ class WindowAssign(OneInput):
     def reads(self, outputs: Names, port: int) -> Names:
         return (outputs - set(self.names)) | {self.window.time_column}
 
-    def with_member(self, member: Schema) -> LogicalPlan | None:
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
         return self
 
     @cached_property
@@ -150,6 +150,9 @@ class SessionAssign(OneInput, Stateful):
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.window.keys
+
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        return replace(self, window=self.window.with_keys(numbers[0].names))
 
 
 @dataclass(frozen=True)
@@ -282,12 +285,10 @@ class WindowAggregate(OneInput, Stateful):
     def changes(self) -> ModifyKindSet:
         return ModifyKindSet.NONE
 
-    def with_member(self, member: Schema) -> LogicalPlan | None:
-        """None for sessions, whose keys are in the windows too, and where values are counted in a
-        table that knows groups by their places alone."""
-        if self.session is not None or any(c.distinct for c in self.aggregates):
-            return None
-        return replace(self, keys=(*self.keys, *member.names))
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        names = numbers[0].names
+        session = None if self.session is None else self.session.with_keys(names)
+        return replace(self, keys=(*self.keys, *names), session=session)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
@@ -332,7 +333,7 @@ class EmittingAggregate(WindowAggregate):
     def changes(self) -> ModifyKindSet:
         return ModifyKindSet.UPDATES
 
-    def with_member(self, member: Schema) -> LogicalPlan | None:
+    def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
         return None
 
 

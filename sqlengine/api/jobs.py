@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from flask import Blueprint, Response, jsonify, request
+from msgspec import to_builtins
 
 from parser.errors import SqlError
 from sqlengine.access.plans import may_see_savepoint
@@ -23,6 +24,7 @@ from sqlengine.config import Target
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request, begin_of
+from sqlengine.engine.views.family_views import FamilyView
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
@@ -114,7 +116,7 @@ def _refused_files(folder: WatchedFolder) -> list[dict[str, object]]:
 
 def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
     counts, hints, progress = engine.counts(), engine.hints(), engine.progress.all(jobs)
-    seconds = engine.seconds_by_job()
+    seconds, families = engine.seconds_by_job(), engine.families_by_job()
     return [
         job_json(
             job,
@@ -123,6 +125,7 @@ def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
             hints.get(job.name),
             target=target_of_graph(job.graph, engine.config.target),
             cost_s=seconds.get(job.name, 0.0),
+            families=families.get(job.name, ()),
         )
         | progress_json(progress.get(job.name, NO_PROGRESS), details=False)
         for job in jobs
@@ -160,7 +163,10 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         counts, hint = engine.counts()[name], engine.hints().get(name)
         target = target_of_graph(job.graph, engine.config.target)
         cost_s = engine.seconds_by_job()[name]
-        shown = job_json(job, version, counts, hint, target=target, cost_s=cost_s)
+        families = engine.families_by_job().get(name, ())
+        shown = job_json(
+            job, version, counts, hint, target=target, cost_s=cost_s, families=families
+        )
         spark = engine.spark() if target == "spark" else None
         more = {"spark_ui": spark and spark.ui, "sql": masked(version.sql)}
         return jsonify(shown | progress_json(engine.progress.of(job), details=True) | more)
@@ -387,10 +393,11 @@ def job_json(
     *,
     target: Target,
     cost_s: float = 0.0,
+    families: Sequence[FamilyView] = (),
 ) -> dict[str, object]:
     """Returns a job with its present version as JSON. `counts`: over all its versions and restarts;
     `hint`: what is perhaps wrong with it; `target`: where its graph runs; `cost_s`: the time of its
-    operators since the server started."""
+    operators since the server started; `families`: those in which it runs."""
     return {
         "name": job.name,
         "version": job.version,
@@ -412,6 +419,7 @@ def job_json(
         "late_rows": counts.late_rows,
         "dead_letters": counts.dead_letters,
         "cost_s": round(cost_s, 3),
+        "families": to_builtins(families),
         "defines": list(job.defines),
         "uses": list(job.uses),
     }

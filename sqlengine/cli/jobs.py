@@ -256,6 +256,8 @@ def _draw_job(body: Json) -> None:
         if body.get(key) is not None:
             shown = reason_of(body) if key == "reason" else body[key]
             click.echo(f"{key:8} {shown}")
+    for family in items_of(body, "families"):
+        click.echo(f"family   of {family['members']}: {family['operation']}")
     draw_progress(body)
     click.echo(body["sql"])
 

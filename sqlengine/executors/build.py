@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from parser.errors import UnsupportedError
-from planner.graph.families import FamilyTail
+from planner.graph.family_nodes import FamilyRows, FamilyTail
+from planner.graph.family_parameters import WithParameters
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
@@ -79,6 +80,7 @@ from sqlengine.operators.changelog.rows import (
     ToChangelogOperator,
 )
 from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOperator
+from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
 from sqlengine.operators.joins.interval import IntervalJoinOperator
@@ -105,6 +107,7 @@ from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
+from sqlengine.operators.with_parameters import WithParametersOperator
 
 P = TypeVar("P", bound=LogicalPlan)
 
@@ -131,6 +134,8 @@ class OperatorFactory:
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
         """True if the running operator of `old` can serve `new`, which may differ in its edges."""
+        if isinstance(new.plan, WithParameters):
+            return old.plan is new.plan
         if isinstance(new.plan, RulesPlan | ShuffleScan | ShuffleOut | ShuffleIn):
             return old.plan == new.plan
         return (
@@ -144,6 +149,8 @@ class OperatorFactory:
         plan = node.plan
         if isinstance(plan, FamilyTail):
             return FamilyTailOperator(plan)
+        if isinstance(plan, FamilyRows):
+            return FamilyRowsOperator(plan)
         if isinstance(plan, LookupJoin) and isinstance(plan.right, MappedScan):
             assert self._dimensions is not None, "no versions without a place for them"
             return LookupJoinOperator(plan, VersionFiles(self._dimensions))
@@ -224,6 +231,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
         _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns)),
         _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns)),
+        _entry(WithParameters, lambda plan, node: WithParametersOperator(plan)),
         _entry(Expand, lambda plan, node: ExpandOperator(plan, node.columns)),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),

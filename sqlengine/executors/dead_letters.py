@@ -14,7 +14,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from planner.graph.families import Family, place_in
+from planner.graph.families import place_in
+from planner.graph.family_members import Member
+from planner.graph.family_nodes import Family
 from planner.graph.physical import PhysicalNode
 from planner.logical import AssignWatermark, Scan, ShuffleScan
 from sqlengine.batch import Batch
@@ -24,8 +26,12 @@ from sqlengine.executors.epochs import Replay
 from sqlengine.operators.base import DEAD_LETTER
 
 DEAD_LETTERS = "_dead_letters"
-# The number of a member in a row as JSON: in a text its quotes would be escaped.
-_NUMBER = re.compile(r'(?<!\\)"\$member": (\d+), |, "\$member": (\d+)|(?<!\\)"\$member": (\d+)')
+# The number of a member and its parameters in a row as JSON: in a text quotes would be escaped.
+_VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^",{}\s]+)'
+_ITEM = rf'"\$member[\d.]*": {_VALUE}'
+_ITEMS = re.compile(rf"(?<!\\){_ITEM}, |, {_ITEM}|(?<!\\){_ITEM}")
+_NUMBER = re.compile(r'(?<!\\)"\$member\d?": (\d+)')
+_PARAMETER = re.compile(r"\$member\d?\.\d+")
 # The job of a letter ('' for a record that its table cannot read) and its table.
 Owner: TypeAlias = tuple[str, str]
 _OWNER = msgspec.json.Decoder(tuple[str, str])
@@ -133,26 +139,32 @@ def stored(options: Mapping[str, str]) -> str:
 
 def _of_members(letters: Batch, family: Family) -> Batch:
     """Gives letters to the jobs of the member that is named in the row, with the place in their
-    text, and takes its number out of what people see."""
-    names = ("owner", "place", "payload")
+    text, and takes what only the family has out of what people see."""
+    names = ("owner", "place", "subject", "payload")
     at = [DEAD_LETTER.index(name) for name in names]
     texts: dict[str, list[str]] = {name: [] for name in names}
     rows: list[int] = []
     known = zip(*(letters.columns[i].to_pylist() for i in at), strict=True)
-    for row, (owner, place, payload) in enumerate(known):
+    for row, (owner, place, subject, payload) in enumerate(known):
         found = _NUMBER.search(payload)
-        member = None if found is None else family.members.get(int(found[found.lastindex or 0]))
+        member = None if found is None else family.members.get(int(found[1]))
         shared = not owner and member is not None
         for job in sorted(member.jobs) if shared and member is not None else [owner]:
             rows.append(row)
             texts["owner"].append(job)
             texts["place"].append(place_in(family, member, place) if shared and member else place)
-            texts["payload"].append(_NUMBER.sub("", payload))
+            texts["subject"].append(_of_member(subject, member) if member else subject)
+            texts["payload"].append(_ITEMS.sub("", payload))
     taken = letters.take(np.array(rows, np.int64))
     columns = list(taken.columns)
     for i, name in zip(at, names, strict=True):
         columns[i] = pa.array(texts[name], pa.string())
     return replace(taken, columns=tuple(columns))
+
+
+def _of_member(subject: str, member: Member) -> str:
+    """Returns an expression with the literals of a member."""
+    return _PARAMETER.sub(lambda found: str(member.constant(found[0])), subject)
 
 
 def _for_each_owner(letters: Batch, jobs: list[str]) -> Batch:

@@ -13,11 +13,12 @@ from planner.graph.families import FamilyPlan, with_families
 from planner.graph.family_members import FAMILY
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.graph.scan_filters import scan_filters
-from planner.logical import Scan
+from planner.logical import LogicalPlan, Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Chunk, Source
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.dataflow.births import begin_with_watermarks
 from sqlengine.executors.dataflow.firing import Firing
 from sqlengine.executors.dataflow.flow import Flow, SinkWrite
 from sqlengine.executors.dataflow.running_node import RunningNode
@@ -25,14 +26,8 @@ from sqlengine.executors.dataflow.timers import Timers
 from sqlengine.executors.epochs import EpochRecord, Resumption
 from sqlengine.executors.measures.row_counts import RowCounts
 from sqlengine.executors.measures.waiting import Waiting, waiting_in, waiting_of_members
-from sqlengine.executors.node_state.family_state import (
-    Arrivals,
-    MemberShares,
-    absorb_member,
-    arrivals,
-    leave,
-    single_table,
-)
+from sqlengine.executors.node_state.family_state import Arrivals, Restored, arrivals, leave
+from sqlengine.executors.node_state.member_tables import MemberShares, absorb_member, single_tables
 from sqlengine.executors.node_state.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.task_state import TaskState
@@ -43,6 +38,7 @@ from sqlengine.operators.base import (
     Output,
     StateSuccessor,
 )
+from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import KeyedTable
 
 # The counter of parts of files that were not read.
@@ -52,16 +48,17 @@ PRUNED: Final = "row_groups_pruned"
 @dataclass
 class PreparedPlan:
     """A plan prepared beside the stream, with the operators to add or replace. `run`: the plan with
-    its families, which is what runs."""
+    its families, which is what runs; `joined`: the nodes with state that come in these."""
 
     plan: PhysicalPlan
     run: FamilyPlan
+    joined: list[str] = field(default_factory=list)
     operators: dict[str, Operator] = field(default_factory=dict)
 
     @property
     def new_nodes(self) -> list[str]:
-        """The nodes of `plan` with an operator to add or replace, without those of families."""
-        return [name for name in self.operators if name in self.plan.nodes]
+        """The nodes of `plan` that come, or whose operator is replaced."""
+        return [*(name for name in self.operators if name in self.plan.nodes), *self.joined]
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ class EmbeddedExecutor:
         patterns, so it may take seconds."""
         enabled = self.has_families and self.factory.families
         run = with_families(plan, self.run, self.factory.apart, enabled=enabled)
-        prepared = PreparedPlan(plan, run)
+        prepared = PreparedPlan(plan, run, [name for name in run.member_of if not self.runs(name)])
         for node in self._changed_nodes(prepared.run.plan):
             current = self.running.get(node.id)
             if current is None or not self.factory.reusable(current.node, node):
@@ -134,7 +131,7 @@ class EmbeddedExecutor:
         closed and lose theirs; new ones open with the tables that `state` has for them.
 
         ServiceError where an operator keeps other tables than were restored for it."""
-        plan, come = prepared.run.plan, self._arrivals(prepared.run, state)
+        plan, come = prepared.run.plan, self._arrivals(prepared, state)
         state = replace(state, tables=come.tables)
         # Before the old nodes go: their tables would be dropped with them.
         taken_over = {**self._take_over_tables(plan, state.inherited), **come.single}
@@ -156,9 +153,9 @@ class EmbeddedExecutor:
         self.plan = prepared.plan
         self.run = self.counts.run = self.flow.run = prepared.run
         for name, members in come.members.items():
-            for number, tables in members:
-                for local, rows in tables.items():
-                    absorb_member(self.tables_here(name)[local], number, rows)
+            for number, rows in members:
+                member = self.run.families[name].members[number]
+                absorb_member(self.tables_here(name), member, rows)
         # The state of a family changes with its members, even where its nodes do not.
         self.resting.change(changed.union(come.members))
         self.timers.change(changed.union(come.members), self.running)
@@ -191,21 +188,20 @@ class EmbeddedExecutor:
             node: self.running[source].context.hand_over() for source, node in last.items()
         }
 
-    def _arrivals(self, run: FamilyPlan, state: InitialState) -> Arrivals:
-        created = state.created_at_version
-
+    def _arrivals(self, prepared: PreparedPlan, state: InitialState) -> Arrivals:
         def find(node: str) -> dict[str, KeyedTable] | None:
             return self.tables_of(node) if self.runs(node) else None
 
-        return arrivals(run, self.run, state.tables, created, find, state.inherited)
+        restored = Restored(prepared.plan, state.tables, state.created_at_version)
+        return arrivals(prepared.run, self.run, restored, find, state.inherited)
 
     def _leave_families(self, run: FamilyPlan) -> None:
         for name, family in self.run.families.items():
             if name not in run.families:
                 continue
             self.counts.settle(self.running[name])
-            gone = leave(family, run.families[name], self.tables_here(name).values())
-            self.counts.leave(family, gone)
+            gone = leave(family, run.families[name], self.tables_here(name))
+            self.counts.leave(name, family, gone)
 
     def _remove_nodes(self, plan: PhysicalPlan) -> None:
         gone = self.run.plan.nodes.difference(plan.nodes)
@@ -241,6 +237,9 @@ class EmbeddedExecutor:
         self._open(operator, node.id, context)
         if node.id in state.created_at_version:
             context.check_complete(may_lack_all=split)
+        ports = context.begun.get(WATERMARKS)
+        if ports is not None and isinstance(node.plan, LogicalPlan):
+            begin_with_watermarks(node.plan, ports, self.running.values())
         return RunningNode(node, operator, context)
 
     def _replace(self, current: RunningNode, new: Operator) -> Operator:
@@ -277,9 +276,8 @@ class EmbeddedExecutor:
         a member of a family copies of its own."""
         if node not in self.run.member_of:
             return self.tables_here(node)
-        family, number = self.run.member_of[node]
-        tables = self.tables_here(family.state)
-        return {name: single_table(table, number) for name, table in tables.items()}
+        seat = self.run.member_of[node]
+        return single_tables(self.tables_here(seat.state), seat.number)
 
     def runs(self, node: str) -> bool:
         """True if a node runs, alone or in a family."""
@@ -289,9 +287,8 @@ class EmbeddedExecutor:
         """The rows and bytes of each table of a node, by the operator's names. A member of a family
         has its rows' share of the bytes."""
         if node in self.run.member_of:
-            family, number = self.run.member_of[node]
-            tables = self.tables_here(family.state)
-            return {name: self._shares.of(table, number) for name, table in tables.items()}
+            seat = self.run.member_of[node]
+            return self._shares.of(self.tables_here(seat.state), seat.number)
         return {name: (len(table), table.bytes) for name, table in self.tables_of(node).items()}
 
     def tables_here(self, node: str) -> dict[str, KeyedTable]:
@@ -302,8 +299,7 @@ class EmbeddedExecutor:
     def layouts(self, node: str) -> dict[str, str]:
         """The layout of each table of a running node, by the table's name."""
         if node in self.run.member_of:
-            tables = self.tables_here(self.run.member_of[node][0].state)
-            return {name: self._shares.layout(table) for name, table in tables.items()}
+            return self._shares.layouts(self.tables_here(self.run.member_of[node].state))
         return {name: table.layout for name, table in self.tables_here(node).items()}
 
     def waiting(self) -> dict[str, Waiting]:
@@ -313,7 +309,8 @@ class EmbeddedExecutor:
         waiting = {name: waits for name, waits in found.items() if waits is not None}
         for name, family in self.run.families.items():
             by_number = waiting_of_members(self.running[name].node, self.tables_here(name))
-            waiting |= {family.members[n].state: waits for n, waits in by_number.items()}
+            nth = family.states.index(name)
+            waiting |= {family.members[n].states[nth]: waits for n, waits in by_number.items()}
         return waiting
 
     def created_at_version(self) -> dict[str, int]:

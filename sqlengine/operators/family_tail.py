@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from parser.types import Column, Schema
 from planner.graph.chunked import Chunked
-from planner.graph.families import FamilyTail
 from planner.graph.family_members import MEMBER
-from planner.rewrite import with_args
-from planner.scalar import COMPARISONS, Call, ColumnRef, Literal, Scalar
+from planner.graph.family_nodes import FamilyTail
+from planner.graph.family_parameters import without_literals
+from planner.scalar import Literal, Scalar
 from rules.ruleset import RuleSet
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import compile_expression, truth
@@ -27,8 +27,6 @@ from sqlengine.operators.templates import literal_column, place
 from sqlengine.state.columns import to_numpy
 from udf.vector import LiteralValue
 
-# Functions whose kernels take a column wherever they take a literal.
-_TAKE_COLUMNS: Final = COMPARISONS | {"+", "-", "*", "/", "AND", "OR", "NOT"}
 # The column of a parameter, by its place.
 _PARAMETER: Final = "$parameter{}"
 
@@ -45,19 +43,7 @@ class Shape:
 def shape_of(condition: Scalar) -> Shape:
     """Returns the shape of a condition, which is equal for those that can be evaluated together."""
     found: list[Literal] = []
-
-    def visit(node: Scalar) -> Scalar:
-        if isinstance(node, Call) and node.function in _TAKE_COLUMNS:
-            return with_args(node, tuple(map(parameter, node.args)))
-        return node
-
-    def parameter(node: Scalar) -> Scalar:
-        if not isinstance(node, Literal) or node.value is None:
-            return visit(node)
-        found.append(node)
-        return ColumnRef(_PARAMETER.format(len(found) - 1), node.type)
-
-    shape = visit(condition)
+    shape = without_literals(condition, _PARAMETER.format, found)
     columns = tuple(Column(_PARAMETER.format(i), e.type) for i, e in enumerate(found))
     return Shape(shape, columns, tuple(e.value for e in found))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from planner.graph.family_members import MEMBER
+from planner.graph.family_members import number_columns
 from planner.graph.physical import late_port
 from planner.logical import LATE_COLUMNS, ROWS, LateRows, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
@@ -43,8 +43,8 @@ class LateGate:
         self._counters[LATE_ROWS] += _count(batch, rows)
         if not len(rows):
             return
-        if MEMBER in batch.schema:
-            numbers = batch.column(MEMBER).to_numpy()[rows]
+        for name in number_columns(batch.schema.names)[:1]:
+            numbers = batch.column(name).to_numpy()[rows]
             self._counters.update(Counter(f"{LATE_ROWS}/{n}" for n in numbers.tolist()))
         if self._port is not None:
             output.append((self._port, batch.take(rows)))

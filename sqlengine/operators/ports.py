@@ -16,6 +16,7 @@ from sqlengine.state.table import KeyedTable
 _NUMBER = BIGINT.with_nullable(False)
 _KEYS = Schema.of(port=INT)
 _VALUES = Schema.of(watermark=_NUMBER, idle=_NUMBER)
+_COLUMNS: Final = ("port", "watermark", "idle")
 WATERMARKS: Final = "watermarks"  # the name of the table
 ALL: Final = -1  # the key of the combined watermark
 
@@ -109,6 +110,16 @@ class PortTimes:
         if columns["watermark"][slot] != watermark or columns["idle"][slot] != idle:
             columns["watermark"][slot], columns["idle"][slot] = watermark, idle
             self._table.mark(np.array([slot]))
+
+
+def raise_to(table: KeyedTable, rows: pa.Table) -> None:
+    """Raises watermarks to those of other rows of such a table, where these are later."""
+    for port, watermark, idle in zip(*(rows[n].to_pylist() for n in _COLUMNS), strict=True):
+        slots, is_new = table.slots_for([pa.array([port], pa.int32())], 1)
+        columns = table.columns
+        if is_new[0] or columns["watermark"][slots[0]] < watermark:
+            columns["watermark"][slots], columns["idle"][slots] = watermark, idle
+            table.mark(slots)
 
 
 def combined(ports: Mapping[int, int]) -> pa.Table:

@@ -17,9 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.errors import PlanError, SqlError
-from parser.types import Schema
+from parser.types import BIGINT, Column, Schema
 from planner.graph.chunked import Chunked
-from planner.graph.family_members import MEMBERS
 from planner.graph.predicates import to_rule
 from planner.graph.rule_sets import PlannedRule, RulesPlan
 from planner.scalar import COMPARISONS, Call, Scalar, columns_of, find_position, walk
@@ -279,6 +278,7 @@ class RulesOperator:
     def _onward(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
         """Returns the rows for other operators, and ticks for those that have none and need one."""
         onward, of_families = self.compiled.plan.onward, self._of_families(rows_of)
+        numbers = self.compiled.plan.numbers
         of_port = {onward[name]: rows for name, rows in rows_of.items() if name in onward}
         having_rows = of_port.keys() | of_families.keys()
         if self.ticks is None:
@@ -289,7 +289,7 @@ class RulesOperator:
             self._counters["ticks_withheld"] += withheld
         tick = _selected(batch, _NO_ROWS) if len(ports) > len(having_rows) else batch
         return [
-            (p, _numbered(batch, of_families.get(p, ())))
+            (p, _numbered(batch, of_families.get(p, ()), numbers[p]))
             if p in self.family_ports
             else (p, _selected(batch, of_port[p]) if p in of_port else tick)
             for p in ports
@@ -357,16 +357,22 @@ def _selected(batch: Batch, rows: Index) -> Batch:
     return replaced(batch.take(rows), watermark=batch.watermark)
 
 
-def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]]) -> Batch:
-    """Returns the rows of members, given by their numbers."""
+def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]], name: str) -> Batch:
+    """Returns the rows of members, given by their numbers, which are the column `name`."""
     rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in matches)])
     numbers = np.repeat(
         np.array([number for number, _ in matches], np.int64), [len(rows) for _, rows in matches]
     )
     order = np.argsort(rows, kind="stable")
-    taken = batch.take(rows[order])
-    schema = Schema((*MEMBERS, *batch.schema))
-    columns = (pa.array(numbers[order]), *taken.columns)
+    return with_numbers(batch, rows[order], numbers[order], name)
+
+
+def with_numbers(batch: Batch, rows: Index, numbers: Index, name: str) -> Batch:
+    """Returns rows of a batch, with a number for each in the column `name`; the watermark after the
+    batch stays."""
+    taken = batch.take(rows)
+    schema = Schema((Column(name, BIGINT.with_nullable(False)), *batch.schema))
+    columns = (pa.array(numbers), *taken.columns)
     return replaced(taken.with_columns(schema, columns), watermark=batch.watermark)
 
 

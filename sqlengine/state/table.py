@@ -214,18 +214,21 @@ class KeyedTable(SlotTable):
         self._timers.clear()
         self.generation += 1
 
-    def absorb(self, rows: pa.Table) -> None:
-        """Adds rows of key and value columns, in their order: they arrive now. ServiceError for a
-        key that is there."""
+    def absorb(self, rows: pa.Table, buckets: IntArray | None = None) -> IntArray:
+        """Adds rows of key and value columns, in their order: they arrive now, in these `buckets`
+        where their keys do not say it. Returns their slots. ServiceError for a key that is
+        there."""
+        found = np.empty(0, np.int64)
         for batch in rows.combine_chunks().to_batches():
             keys = [batch.column(name) for name in self.keys.names]
-            slots, is_new = self.slots_for(keys, batch.num_rows)
+            found, is_new = self.slots_for(keys, batch.num_rows, buckets=buckets)
             if not is_new.all():
                 raise ServiceError(f"state of table '{self.name}' was loaded twice")
             for column in self.values:
-                self._write(column, slots, batch.column(column.name))
-            self.mark(slots)
+                self._write(column, found, batch.column(column.name))
+            self.mark(found)
         self.generation += 1
+        return found
 
     def rows_at(self, slots: IntArray) -> pa.RecordBatch:
         """Returns the rows at these slots in order of arrival, with the hidden columns."""

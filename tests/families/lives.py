@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -17,31 +17,95 @@ from sqlengine.engine import Engine
 from tests.engine.by_hand import die, step
 
 TABLES = """
-CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
+CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), come AS PROCTIME(), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
+CREATE TABLE owners (host STRING, owner BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'topic', 'topic' = 'owners', 'format' = 'json');
 CREATE TABLE outs (job STRING, host STRING, n BIGINT)
 WITH ('connector' = 'topic', 'topic' = 'out', 'format' = 'json');
 CREATE TABLE totals (job STRING, host STRING, n BIGINT)
 WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'debezium-json');
 """
-SHAPES = {
+TOPICS = ("events", "owners", "out", "totals")
+WINDOWS = {
     "tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
         FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
-    "hop": """INSERT INTO outs SELECT '{name}', host, MAX(id) - {least}
+    "hop": """INSERT INTO outs SELECT '{name}', host, MAX(id * {more}) - {least}
         FROM TABLE(HOP(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '2' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host""",
-    "fails": """INSERT INTO outs SELECT '{name}', host, SUM(10 / (id % 4))
+    "fails": """INSERT INTO outs SELECT '{name}', host, SUM({more} / (id % 4))
         FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '2' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host HAVING 100 / (COUNT(*) - 1) > {least}""",
+    "session": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least} FROM events
+        WHERE {where} GROUP BY SESSION(ts, INTERVAL '0.5' SECOND), host""",
+    "distinct": """INSERT INTO outs SELECT '{name}', host, COUNT(DISTINCT id)
+        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+        WHERE {where} GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
+}
+CHANGES = {
     "group": """INSERT INTO totals SELECT '{name}', host, n
         FROM (SELECT host, SUM(id) AS n FROM events WHERE {where} GROUP BY host) WHERE n > {least}""",
+    "values": """INSERT INTO totals SELECT '{name}', host, n FROM (
+        SELECT host, COUNT(DISTINCT id) AS n FROM events WHERE {where} GROUP BY host) WHERE n > {least}""",
     "over": """INSERT INTO outs SELECT '{name}', host, n FROM (
         SELECT host, SUM(id) OVER (PARTITION BY host ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS n
         FROM events WHERE {where}) WHERE n >= {least}""",
     "all": """INSERT INTO outs SELECT '{name}', host, SUM(n) OVER (PARTITION BY host ORDER BY ts) FROM (
         SELECT host, id AS n, ts FROM events WHERE {where})""",
 }
+RANKS = {
+    "first": """INSERT INTO outs SELECT '{name}', host, id + {least} FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY host, id ORDER BY ts) AS nth FROM events WHERE {where}) WHERE nth = 1""",
+    "last": """INSERT INTO totals SELECT '{name}', host, id + {least} FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY ts DESC) AS nth FROM events WHERE {where}) WHERE nth = 1""",
+    "top": """INSERT INTO totals SELECT '{name}', host, id * 10 + nth FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY id DESC) AS nth FROM events WHERE {where})
+        WHERE nth <= {more} AND id > {least}""",
+}
+EVERY = {
+    "every tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
+        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+        GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
+    "every group": """INSERT INTO totals SELECT '{name}', host, n
+        FROM (SELECT host, SUM(id) AS n FROM events GROUP BY host) WHERE n > {least}""",
+    "every session": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least}
+        FROM TABLE(SESSION(TABLE events PARTITION BY host, DESCRIPTOR(ts), INTERVAL '0.5' SECOND))
+        GROUP BY window_start, window_end, host""",
+}
+JOINS = {
+    "near": """INSERT INTO outs SELECT '{name}', a.host, a.id * 20 + b.id + {least}
+        FROM (SELECT * FROM events WHERE {where}) AS a JOIN events AS b
+        ON a.host = b.host AND b.ts BETWEEN a.ts - INTERVAL '0.5' SECOND AND a.ts AND a.id * {more} > b.id""",
+    "outer": """INSERT INTO outs SELECT '{name}', a.host, COALESCE(b.id, -1) + {least}
+        FROM (SELECT * FROM events WHERE {where}) AS a LEFT JOIN (SELECT * FROM events WHERE id > {least}) AS b
+        ON a.host = b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '0.5' SECOND AND a.id < b.id + {least}""",
+    "tables": """INSERT INTO outs SELECT '{name}', a.host, o.owner + {least}
+        FROM (SELECT * FROM events WHERE {where}) AS a JOIN owners AS o
+        ON a.host = o.host AND o.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND""",
+    "look up": """INSERT INTO outs SELECT '{name}', a.host, o.owner + {least}
+        FROM (SELECT * FROM events WHERE {where}) AS a
+        LEFT JOIN owners FOR SYSTEM_TIME AS OF a.come AS o ON a.host = o.host""",
+    "regular": """INSERT INTO totals SELECT '{name}', a.host, a.id * 10 + o.owner
+        FROM (SELECT * FROM events WHERE {where}) AS a LEFT JOIN owners AS o ON a.host = o.host""",
+}
+CHAINS = {
+    "best": """INSERT INTO outs SELECT '{name}', host, n + {least} FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC, host) AS nth FROM (
+            SELECT host, COUNT(*) AS n, window_start, window_end
+            FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+            WHERE {where} GROUP BY window_start, window_end, host)) WHERE nth <= 2""",
+    "ranked": """INSERT INTO totals SELECT '{name}', host, n * 10 + nth + {least} FROM (
+        SELECT *, ROW_NUMBER() OVER (ORDER BY n DESC) AS nth FROM (
+            SELECT host, SUM(id) AS n FROM events WHERE {where} GROUP BY host)) WHERE nth <= 2""",
+    "joined": """INSERT INTO totals SELECT '{name}', host, n + {least} FROM (
+        SELECT a.host, COUNT(*) AS n FROM (SELECT * FROM events WHERE {where}) AS a JOIN owners AS o
+        ON a.host = o.host GROUP BY a.host)""",
+    "pattern": """INSERT INTO outs SELECT '{name}', host, a * 20 + b + {least}
+        FROM (SELECT host, id, ts FROM events WHERE {where}) MATCH_RECOGNIZE (PARTITION BY host ORDER BY ts
+        MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.id * {more} > A.id + 1)""",
+}
+SHAPES = WINDOWS | CHANGES | RANKS | EVERY | JOINS | CHAINS
 WHERE = ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
 LATE = "SET 'job.late-rows' = 'dead-letter';"
 
@@ -71,7 +135,7 @@ class Life:
             isolation=False,
         )
         self.engine = Engine(config)
-        for topic in ("events", "out", "totals"):
+        for topic in TOPICS:
             self.engine.broker.create_topic(topic, if_not_exists=True)
 
     def kill(self) -> None:
@@ -91,8 +155,8 @@ class Life:
             return error.message
         return None
 
-    def append(self, lines: list[bytes]) -> None:
-        self.engine.broker.append("events", 0, lines, timestamp_ms=0)
+    def append(self, topic: str, lines: list[bytes]) -> None:
+        self.engine.broker.append(topic, 0, lines, timestamp_ms=0)
         step(self.engine)
 
     def checkpoint(self) -> None:
@@ -121,6 +185,20 @@ class Life:
         return sum(len(g.executor.run.member_of) for g in self.engine.graphs.by_name.values())
 
     @property
+    def state(self) -> dict[str, object]:
+        """The rows of each table of operations with state, and what waits in them, by operation.
+        Rows of interval joins of which nothing comes are removed at times that nobody sees."""
+        found: dict[str, object] = {}
+        for graph in self.engine.graphs.by_name.values():
+            executor = graph.executor
+            waiting = executor.waiting()
+            for node in graph.runner.graph.nodes:
+                sizes = executor.sizes_of(node) if executor.runs(node) else {}
+                rows = {n: number for n, (number, _) in sizes.items() if n not in ("left", "right")}
+                found[node] = rows, waiting.get(node)
+        return found
+
+    @property
     def late(self) -> Counter[str]:
         late: Counter[str] = Counter()
         for graph in self.engine.graphs.by_name.values():
@@ -129,11 +207,13 @@ class Life:
 
 
 class Script:
-    """What happens in a life, drawn by a seed: `made` has it in order, with a text for each."""
+    """What happens in a life whose jobs have some of these `shapes`, drawn by a seed: `made` has it
+    in order, with a text for each."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, shapes: Mapping[str, str]) -> None:
         self.made: list[tuple[str, Action]] = []
         self._chance = random.Random(seed)
+        self._shapes = shapes
         self._jobs: dict[str, str] = {}  # the shape of each
         self._clock = 1_000
 
@@ -149,7 +229,7 @@ class Script:
 
     def add(self) -> None:
         name = f"j{len(self.made)}"
-        self._jobs[name] = self._chance.choice(list(SHAPES))
+        self._jobs[name] = self._chance.choice(list(self._shapes))
         sql = self._text(name)
         self._do(f"add {name}: {sql}", lambda life: life.engine.submit(name, sql))
 
@@ -183,7 +263,11 @@ class Script:
             at = self._clock - chance.choice([0, 0, 0, 50, 1500])
             event = {"id": chance.randrange(20), "ms": at, "host": f"h{chance.randrange(3)}"}
             lines.append(json.dumps(event).encode())
-        self._do(f"{len(lines)} rows", lambda life: life.append(lines))
+        self._do(f"{len(lines)} rows", lambda life: life.append("events", lines))
+        if chance.random() < 0.3:
+            host, owner = f"h{chance.randrange(3)}", chance.randrange(9)
+            line = json.dumps({"host": host, "owner": owner, "ms": self._clock}).encode()
+            self._do(f"{host} has owner {owner}", lambda life: life.append("owners", [line]))
 
     def _do(self, text: str, action: Action) -> None:
         self.made.append((text, action))
@@ -194,13 +278,14 @@ class Script:
     def _text(self, name: str) -> str:
         where = self._chance.choice(WHERE).format(self._chance.randrange(3))
         late = LATE if self._chance.random() < 0.3 else ""
-        shape = SHAPES[self._jobs[name]]
-        return late + shape.format(name=name, where=where, least=self._chance.randrange(4))
+        shape = self._shapes[self._jobs[name]]
+        least = self._chance.randrange(4)
+        return late + shape.format(name=name, where=where, least=least, more=least + 2)
 
 
-def actions(seed: int, count: int) -> list[tuple[str, Action]]:
-    """Returns what happens in a life."""
-    script = Script(seed)
+def actions(seed: int, shapes: Mapping[str, str], count: int) -> list[tuple[str, Action]]:
+    """Returns what happens in a life whose jobs have these shapes."""
+    script = Script(seed, shapes)
     for _ in range(6):
         script.add()
     for _ in range(count):

@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
-from tests.families.lives import Life, actions
+from tests.families.lives import (
+    CHAINS,
+    CHANGES,
+    EVERY,
+    JOINS,
+    RANKS,
+    SHAPES,
+    WINDOWS,
+    Life,
+    actions,
+)
 
-# In each of them families come and go.
-SEEDS = [1, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))]
+KINDS = {
+    "windows": WINDOWS,
+    "changes": CHANGES,
+    "ranks": RANKS,
+    "every": EVERY,
+    "joins": JOINS,
+    "chains": CHAINS,
+}
+# The seeds of quick lives, in each of which families come and go.
+QUICK = {"windows": 1, "changes": 3, "ranks": 1, "every": 1, "joins": 1, "chains": 1}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_life_is_that_of_single_jobs(tmp_path: Path, seed: int) -> None:
+def lives() -> Iterator[ParameterSet]:
+    """Lives with jobs of one kind, and with jobs of all: the seed, and how much happens."""
+    for kind, shapes in KINDS.items():
+        yield pytest.param(shapes, QUICK[kind], 12, id=f"{kind}-{QUICK[kind]}")
+        for seed in range(4, 14):
+            yield pytest.param(shapes, seed, 40, marks=pytest.mark.slow, id=f"{kind}-{seed}")
+    for seed in range(20, 50):
+        yield pytest.param(SHAPES, seed, 40, marks=pytest.mark.slow, id=f"all-{seed}")
+
+
+@pytest.mark.parametrize(("shapes", "seed", "count"), list(lives()))
+def test_a_life_is_that_of_single_jobs(
+    tmp_path: Path, shapes: Mapping[str, str], seed: int, count: int
+) -> None:
     together, alone = Life(tmp_path / "together", True), Life(tmp_path / "alone", False)
-    for text, action in actions(seed, 40):
+    most = 0
+    for text, action in actions(seed, shapes, count):
         assert together.do(action) == alone.do(action), text
         assert together.written() == alone.written(), text
         assert together.late == alone.late, text
+        assert together.state == alone.state, text
+        most = max(most, together.together)
+    assert most > 1 or shapes is SHAPES
     assert not alone.together
     for life in (together, alone):
         life.engine.close()
 
 
-@pytest.mark.parametrize("seed", [100, pytest.param(101, marks=pytest.mark.slow)])
-def test_a_stopped_engine_goes_on_either_way(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    "kind", ["changes", *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS if k != "changes")]
+)
+def test_a_stopped_engine_goes_on_either_way(tmp_path: Path, kind: str) -> None:
     """State that single jobs have left is that of families, and the other way round."""
     changing, alone = Life(tmp_path / "changing", False), Life(tmp_path / "alone", False)
-    steps = actions(seed, 45)
+    steps = actions(100, KINDS[kind], 45)
     for number, (text, action) in enumerate(steps):
         assert changing.do(action) == alone.do(action), text
         if number % 9 == 8:

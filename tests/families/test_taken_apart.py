@@ -16,7 +16,7 @@ from sqlengine.engine import Engine
 from sqlengine.operators.base import Stream
 from sqlengine.operators.windows.aggregate import WindowAggregateOperator
 from tests.engine.by_hand import rows
-from tests.families.lives import SHAPES, TABLES
+from tests.families.lives import SHAPES, TABLES, TOPICS
 from tests.support import eventually
 
 JOBS = 4
@@ -43,12 +43,12 @@ def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 def engine(tmp_path: Path) -> Iterator[Engine]:
     settings = {"restart-strategy.type": "none"}
     engine = Engine(Config(data=tmp_path, step_timeout_s=1.0, isolation=False, settings=settings))
-    for topic in ("events", "out", "totals"):
+    for topic in TOPICS:
         engine.broker.create_topic(topic)
     engine.submit("tables", TABLES)
     for n in range(JOBS):
         where = f"host = 'h{n}'"
-        engine.submit(f"j{n}", SHAPES["tumble"].format(name=f"j{n}", where=where, least=0))
+        engine.submit(f"j{n}", SHAPES["tumble"].format(name=f"j{n}", where=where, least=0, more=2))
     engine.start()
     yield engine
     engine.close()

@@ -99,13 +99,13 @@ class RestingScript(Script):
     """Rows of either table, at times late or far ahead, for few jobs of many."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+        super().__init__(seed, SHAPES)
         self._now, self._reached = 1_000, 1_000
-        self._shapes = sorted(SHAPES)
+        self._kinds = sorted(SHAPES)
 
     def add(self) -> None:
         name = f"j{len(self.made)}"
-        self._jobs[name] = self._shapes[len(self._jobs) % len(self._shapes)]
+        self._jobs[name] = self._kinds[len(self._jobs) % len(self._kinds)]
         sql = self._text(name)
         self._do(f"add {name}: {sql}", lambda life: life.engine.submit(name, sql))
 

@@ -67,6 +67,7 @@ _JOB: Final = {
     "late_rows": WHOLE,
     "dead_letters": WHOLE,
     "cost_s": NUMBER,
+    "families": listed(record({"family": TEXT, "operation": TEXT, "members": WHOLE})),
     "defines": listed(TEXT),
     "uses": listed(TEXT),
     "tables": listed(by_name(ANY)),

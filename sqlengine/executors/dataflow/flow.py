@@ -114,7 +114,7 @@ class Flow:
                 current = self._running[name]
                 outer = self._guard.enter(current.node)
                 self._timers.ran(name)
-                self._run_node(current, work.inputs.pop(name), work)
+                self._run_node(current, current.in_turn(work.inputs.pop(name)), work)
                 self._guard.leave(outer)
         except OperatorFailed as error:
             self._guard.interrupts.permitted = False

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from planner.graph.families import ALONE, Family, FamilyPlan
+from planner.graph.families import ALONE, FamilyPlan
+from planner.graph.family_nodes import Family
 from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.rules import RulesOperator
 
@@ -55,11 +57,12 @@ class RowCounts:
         for counted, _, _ in self._late_of(node):
             del self._settled[counted]
 
-    def leave(self, family: Family, numbers: Collection[int]) -> None:
-        """Follows members that leave a family, whose late rows are settled."""
+    def leave(self, node: str, family: Family, numbers: Collection[int]) -> None:
+        """Follows members that leave a node of their family, where late rows are settled."""
+        nth = family.states.index(node)
         for number in numbers:
-            self._running[family.state].context.counters.pop(f"{LATE_ROWS}/{number}", None)
-            self._settled.pop(family.members[number].state, None)
+            self._running[node].context.counters.pop(f"{LATE_ROWS}/{number}", None)
+            self._settled.pop(family.members[number].states[nth], None)
 
     # ---- what was counted ------------------------------------------------------------------------
 
@@ -90,11 +93,13 @@ class RowCounts:
         """Returns the rows that a family has had so far, by job; where jobs share a member, for
         each of them."""
         rows: Counter[str] = Counter()
-        head = self._running.get(family.head)
-        if head is not None and isinstance(head.operator, RulesOperator):
-            passed = dict(head.operator.passed)
-            for member in family.members.values():
-                rows.update(dict.fromkeys(member.jobs, passed.get(member.rule, 0)))
+        for port, name in enumerate(family.heads):
+            head = self._running.get(name)
+            if head is not None and isinstance(head.operator, RulesOperator | FamilyRowsOperator):
+                passed = dict(head.operator.passed)
+                for member in family.members.values():
+                    number = passed.get(member.entries[port].rule, 0)
+                    rows.update(dict.fromkeys(member.jobs, number))
         return rows
 
     def _late_of(self, node: RunningNode) -> Iterator[tuple[str, frozenset[str], int]]:
@@ -104,6 +109,9 @@ class RowCounts:
         if family is None:
             counted = [(node.node.id, node.node.jobs, counters[LATE_ROWS])]
         else:
+            nth = family.states.index(node.node.id)
             names = ((m, f"{LATE_ROWS}/{number}") for number, m in family.members.items())
-            counted = [(m.state, m.jobs, counters[name]) for m, name in names if name in counters]
+            counted = [
+                (m.states[nth], m.jobs, counters[name]) for m, name in names if name in counters
+            ]
         yield from (entry for entry in counted if entry[2])

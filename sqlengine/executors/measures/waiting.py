@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType
-from planner.graph.family_members import MEMBER
+from planner.graph.family_members import number_columns
 from planner.graph.physical import PhysicalNode
 from planner.logical import (
     EmittingAggregate,
@@ -27,6 +27,7 @@ from planner.logical import (
     WindowRank,
     windows_below,
 )
+from sqlengine.state.columns import BoolArray, IntArray
 from sqlengine.state.table import KeyedTable
 
 # Rows that wait for nothing have a time far behind all real ones, or none.
@@ -68,12 +69,16 @@ def waiting_of_members(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> 
     found: dict[int, Waiting] = {}
     assert isinstance(node.plan, LogicalPlan)
     for table, column in _timers(node.plan, tables):
-        slots = table.live()
+        if column not in table.columns:
+            continue
+        slots = _waiting_slots(table, column)
         times = table.columns[column].astype(np.int64)[slots]
-        slots, times = slots[times < _NEVER], times[times < _NEVER]
-        numbers, which, counts = np.unique(
-            table.columns[MEMBER].view(np.int64)[slots], return_inverse=True, return_counts=True
+        (of_member, *_) = number_columns(table.keys.names)
+        numbers, which = np.unique(
+            table.columns[of_member].view(np.int64)[slots], return_inverse=True
         )
+        counts = np.zeros(len(numbers), np.int64)
+        np.add.at(counts, which, ~_met(node.plan, table, slots))
         first = np.full(len(numbers), _NEVER)
         np.minimum.at(first, which, times)
         windows = column == _FIRES
@@ -82,6 +87,24 @@ def waiting_of_members(node: PhysicalNode, tables: Mapping[str, KeyedTable]) -> 
             one = Waiting(time + windows, count, windows)
             found[number] = one.plus(found[number]) if number in found else one
     return found
+
+
+def _waiting_slots(table: KeyedTable, column: str) -> IntArray:
+    """Returns the slots of the rows of a table that wait."""
+    slots = table.live()
+    waits = table.columns[column].astype(np.int64)[slots] < _NEVER
+    if f"{column}?" in table.columns:
+        waits &= table.columns[f"{column}?"][slots].astype(np.bool_)
+    found: IntArray = slots[waits]
+    return found
+
+
+def _met(plan: LogicalPlan, table: KeyedTable, slots: IntArray) -> BoolArray:
+    """Returns which rows of a join have found a match, and wait for nothing."""
+    if not isinstance(plan, IntervalJoin):
+        return np.zeros(len(slots), np.bool_)
+    met: BoolArray = table.columns["#met"][slots].astype(np.bool_)
+    return met
 
 
 def _timers(
@@ -122,7 +145,7 @@ def _named(
 def _number(plan: LogicalPlan, table: KeyedTable, column: str) -> int:
     """Returns how many rows of the table wait."""
     if isinstance(plan, IntervalJoin):  # those that found a match wait for nothing
-        return int(np.count_nonzero(~table.columns["#met"][table.live()].astype(np.bool_)))
+        return int(np.count_nonzero(~_met(plan, table, table.live())))
     if not isinstance(plan, Rank | EmittingAggregate):
         return len(table)
     times = table.array(column, table.live())

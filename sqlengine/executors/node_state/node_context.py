@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import Schema
+from sqlengine.state.references import REFERENCE, REFERRED, attach_referring
 from sqlengine.state.table import SEQUENCE, KeyedTable
 
 
@@ -24,7 +25,7 @@ class NodeContext:
     A table's full name is `node@version/name`, with the graph version that created the node: a node
     that is removed and added again finds nothing of its former tables. `tables` are all tables of
     the graph by full name, `restored` rows to fill new ones from, `inherited` tables of another
-    node that this one takes over, by the operator's names."""
+    node that this one takes over, by the operator's names. `begun`: tables that began empty."""
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class NodeContext:
         self.check_step = check_step
         self.charge = charge
         self.stateful = False
+        self.begun: dict[str, KeyedTable] = {}
         self._owner = f"{node}@{created_at_version}"
         self._tables = tables
         self._names: list[str] = []
@@ -60,8 +62,20 @@ class NodeContext:
             self._tables[full] = table
             self._names.append(full)
             if full in self._restored:
-                _fill(table, self._restored[full])
+                self._fill(table, self._restored[full])
+            elif not len(table):
+                self.begun[name] = table
         return self._tables[full]
+
+    def _fill(self, table: KeyedTable, rows: pa.Table) -> None:
+        """Fills a table from a dump, or from rows that another table had."""
+        if SEQUENCE in rows.column_names:
+            table.load(rows)
+        elif REFERENCE in rows.column_names:
+            referred = self._tables[f"{self._owner}/{REFERRED}"]
+            attach_referring(table, rows, referred, referred.in_order(referred.live()))
+        else:
+            table.absorb(rows)
 
     def check_complete(self, *, may_lack_all: bool) -> None:
         """Raises ServiceError if the operator keeps other tables than were restored for it: rows
@@ -94,14 +108,6 @@ class NodeContext:
         """Removes the tables of a node that goes."""
         for name in self._names:
             self._tables.pop(name, None)
-
-
-def _fill(table: KeyedTable, rows: pa.Table) -> None:
-    """Fills a table from a dump, or from rows that another table had."""
-    if SEQUENCE in rows.column_names:
-        table.load(rows)
-    else:
-        table.absorb(rows)
 
 
 def local_name(name: str) -> str:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from planner.graph.families import family_of
-from planner.graph.family_members import FAMILY
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.graph.takeover import name_of
@@ -272,10 +270,10 @@ class StepGuard:
     def _slow_family(self, shortest: float, now: float) -> FamilyFailed | None:
         """Returns the failure of a family that took longer in this step than a job of it may."""
         for name, seconds in self._seconds_by_node(now).items():
-            if name.startswith(FAMILY) and seconds >= shortest:
-                operation = describe(self._nodes[name])
-                reason = f"{operation} of {len(self._nodes[name].jobs)} jobs took {seconds:.1f} s"
-                return FamilyFailed(family_of(name), f"{reason} in one step")
+            node = self._nodes.get(name)
+            if node is not None and node.family is not None and seconds >= shortest:
+                reason = f"{describe(node)} of {len(node.jobs)} jobs took {seconds:.1f} s"
+                return FamilyFailed(node.family, f"{reason} in one step")
         return None
 
     def _exceeded(self, limits: StepLimits, now: float) -> Iterator[tuple[str, float]]:
@@ -362,7 +360,7 @@ class StepGuard:
 def _is_shared_by_many(node: PhysicalNode) -> bool:
     """True for a set of rules of many jobs, whose time is that of all its conditions, and for a
     family, which is taken apart first."""
-    return node.id.startswith(FAMILY) or (
+    return node.family is not None or (
         isinstance(node.plan, RulesPlan) and len(node.jobs) > _MAX_SHARERS
     )
 

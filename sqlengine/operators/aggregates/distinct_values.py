@@ -12,9 +12,10 @@ from planner.logical import AggregateCall
 from sqlengine.batch import IntArray
 from sqlengine.operators.base import Context
 from sqlengine.state.columns import BoolArray
+from sqlengine.state.references import REFERENCE
 from sqlengine.state.table import KeyedTable
 
-_GROUP, _VALUE, _COUNT = "#group", "#value", "#count"
+_VALUE, _COUNT = "#value", "#count"
 _NUMBER = BIGINT.with_nullable(False)
 _SUFFIX = " DISTINCT"
 # Dictionary encoding of floats may unify the two zeros, which are distinct values here.
@@ -51,7 +52,7 @@ class DistinctValues:
         self, context: Context, name: str, groups: KeyedTable, argument: DataType, calls: int
     ) -> None:
         self._groups = groups
-        columns = Schema((Column(_GROUP, _NUMBER), Column(_VALUE, argument.plain)))
+        columns = Schema((Column(REFERENCE, _NUMBER), Column(_VALUE, argument.plain)))
         self._counts = [f"{_COUNT} {n}" if n else _COUNT for n in range(calls)]
         counts = Schema(tuple(Column(name, _NUMBER) for name in self._counts))
         self._table: KeyedTable = context.table(name, columns, counts, ())

@@ -31,6 +31,9 @@ class RankEnds:
 
     def of(self, batch: Batch) -> IntArray:
         """Returns the last wanted rank of each row's partition."""
+        if self._node.end_by is not None:
+            given: IntArray = batch.column(self._node.end_by).to_numpy()
+            return given
         if self._node.end_column is None:
             return np.full(batch.num_rows, self._node.end)
         slots, is_new = self._table.slots_for(

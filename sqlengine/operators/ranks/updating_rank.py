@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -42,6 +42,12 @@ class _Shown:
     def count(self) -> int:
         return sum(map(len, self.places.values()))
 
+    def renumbered(self, groups: IntArray, known: IntArray) -> _Shown:
+        """Returns the rows by the new numbers of their partitions, `groups`, where these had the
+        numbers `known`: one whose rows have all been put anew has another."""
+        pairs = dict(zip(groups.tolist(), known.tolist(), strict=True)).items()
+        return replace(self, places={g: self.places[k] for g, k in pairs if k >= 0})
+
 
 # A rank, its row before the change, and its row after it (numbers of rows; None: no row).
 _Transition: TypeAlias = tuple[int, int | None, int | None]
@@ -77,14 +83,13 @@ class UpdatingRankOperator(TopNOperator):
         known = self._rows.groups(partition, batch.num_rows)
         before = self._shown(distinct(known[known >= 0]))
         self._upsert(batch, partition)
-        touched = first_seen(self._rows.groups(partition, batch.num_rows))
+        groups = self._rows.groups(partition, batch.num_rows)
+        before = before.renumbered(groups, known)
+        touched = first_seen(groups)
         after = self._shown(touched)
-        single_key = (
-            self._encoded([batch.column(n) for n in self._key], 1)[0]
-            if batch.num_rows == 1
-            else None
+        changes = self._differences(
+            touched.tolist(), before, after, self._single_keys(batch, groups)
         )
-        changes = self._differences(touched.tolist(), before, after, single_key)
         result = self._emit(batch, before, after, changes) if changes else None
         # Sort keys only move up: a row that falls behind the last rank never returns by itself, and
         # a new version of it brings all its columns.
@@ -92,6 +97,14 @@ class UpdatingRankOperator(TopNOperator):
             beyond = [s for g in touched.tolist() for s in self._rows.beyond(g, self._node.end)]
             self._rows.drop(np.array(beyond, np.int64))
         return result
+
+    def _single_keys(self, batch: Batch, groups: IntArray) -> dict[int, bytes]:
+        """Returns the keys of rows that are the only ones of their partition in the batch."""
+        _, which, counts = np.unique(groups, return_index=True, return_counts=True)
+        rows = which[counts == 1]
+        index = pa.array(rows)
+        keys = self._encoded([batch.column(n).take(index) for n in self._key], len(rows))
+        return dict(zip(groups[rows].tolist(), keys, strict=True))
 
     def _last_of_each_key(self, batch: Batch) -> Batch:
         """Returns the last row of each key; -U rows are not needed."""
@@ -143,28 +156,28 @@ class UpdatingRankOperator(TopNOperator):
         return encode([c.type for c in self._rows.identity], key, count)
 
     def _differences(
-        self, groups: list[int], before: _Shown, after: _Shown, key: bytes | None
+        self, groups: list[int], before: _Shown, after: _Shown, single: dict[int, bytes]
     ) -> list[RankChange]:
         """Returns the changes of each partition; rows of `after` are numbered behind those of
         `before`.
 
-        `key`: the only key with a new row, or None.
+        `single`: by partition, the key with a new row, where it is the only one.
         """
         match = self._by_rank if self._node.by_rank else self._by_key
         sides = _sides(groups, before, after)
         transitions = [match(old, new) for old, new in sides]
         updated = _updated_pairs(transitions, before, after)
-        if key is None:
-            return [c for part in transitions for c in _changes(part, updated)]
-        # As in Flink a single row is emitted even if it equals the row that it replaces.
-        updated |= {(old[key], new[key]) for old, new in sides if key in old and key in new}
-        parts = [_changes(part, updated) for part in transitions]
-        if self._node.by_rank:
-            parts = [
-                _in_flink_order(part, old, new, key)
-                for part, (old, new) in zip(parts, sides, strict=True)
-            ]
-        return [c for part in parts for c in part]
+        changes: list[RankChange] = []
+        for group, part, (old, new) in zip(groups, transitions, sides, strict=True):
+            key = single.get(group)
+            # As in Flink a single row is emitted even if it equals the row that it replaces.
+            stays = key is not None and key in old and key in new
+            alone = {(old[key], new[key])} if key is not None and stays else set()
+            found = _changes(part, updated | alone)
+            if key is not None and self._node.by_rank:
+                found = _in_flink_order(found, old, new, key)
+            changes += found
+        return changes
 
     def _by_rank(self, old: dict[bytes, int], new: dict[bytes, int]) -> list[_Transition]:
         """Pairs the rows of each wanted rank."""

@@ -1,0 +1,224 @@
+"""The nodes of families, which run instead of those of their members."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from parser.types import Schema
+from planner.graph.chunked import Chunked
+from planner.graph.family_members import Member, member_columns, numbers_of, operation_of
+from planner.graph.family_parameters import (
+    WithParameters,
+    columns_for,
+    parameters_read,
+    without_parameters,
+)
+from planner.graph.family_search import EVERY_ROW
+from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
+from planner.graph.rule_sets import RulesPlan, Target
+from planner.logical import LogicalPlan
+
+
+@dataclass(frozen=True)
+class FamilyTail(RulesPlan):
+    """The conditions and projections behind a family: `of` has the names of each member's rules, by
+    number."""
+
+    of: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FamilyRows(RulesPlan):
+    """The rows of a node whose members take all of them: each row once for each of its `members`,
+    which are under the name EVERY_ROW."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Members that run as one, by number, the oldest first. `heads`: the nodes that number the rows
+    of each input; `states`: those in which the members' states are, in the order of these."""
+
+    id: str
+    heads: tuple[str, ...]
+    states: tuple[str, ...]
+    members: Mapping[int, Member]
+
+
+def state_node(family: str, nth: int) -> str:
+    """Returns the name of the node with the nth state of a family."""
+    return f"{family}:state{nth}"
+
+
+def nth_state(node: str) -> int:
+    """Returns which of its family's states a node has, by its name; others than these are names
+    of families with one."""
+    number = node.rpartition(":state")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def family_of(name: str, members: list[Member]) -> Family:
+    """Returns the family of these members."""
+    entries = enumerate(members[0].entries)
+    heads = tuple(rows_node(name, p) if e.rule == EVERY_ROW else e.head for p, e in entries)
+    states = tuple(state_node(name, n) for n in range(len(members[0].states)))
+    return Family(name, heads, states, {m.number: m for m in members})
+
+
+def rows_node(family: str, port: int) -> str:
+    """Returns the name of the node that numbers all rows of another for an input of a family."""
+    return f"{family}:rows{port}"
+
+
+def nodes_of(plan: PhysicalPlan, family: Family) -> list[PhysicalNode]:
+    """Returns the nodes of a family: those of the oldest member, over rows with numbers; in front
+    what numbers rows that no filter does, and what adds parameters to them; and the tail behind."""
+    return _Builder(plan, family).made
+
+
+class _Builder:
+    """Makes the nodes of one family, which are `made`."""
+
+    def __init__(self, plan: PhysicalPlan, family: Family) -> None:
+        self.made: list[PhysicalNode] = []
+        self._plan = plan
+        self._family = family
+        self._members = list(family.members.values())
+        self._oldest = self._members[0]
+        self._plans, _ = without_parameters(self._oldest.entries, self._oldest.chain[0])
+        self._jobs = frozenset[str]().union(*(m.jobs for m in self._members))
+        inputs = [self._add_input(port) for port in range(len(self._oldest.entries))]
+        self._add_chain(inputs)
+        self._add_tail()
+
+    def _add_input(self, port: int) -> LogicalPlan:
+        """Adds the nodes up to an input of the first state; returns the last operation."""
+        entry, oldest = self._oldest.entries[port], self._oldest
+        first = operation_of(oldest.chain[0])
+        source: LogicalPlan = entry.rows(port, first)
+        names = _entry_names(self._family.id, oldest, port)
+        targets = [
+            *(Edge(name) for name in names[1:]),
+            Edge(_chain_names(self._family.id, oldest)[0], port),
+        ]
+        if entry.rule == EVERY_ROW:
+            target = first_node(self._family.id, oldest, port)
+            self._add_rows(self._plan.nodes[entry.head], port, Edge(*target))
+        plans = [self._plans[node.id] for node in entry.nodes]
+        wanted = parameters_read(self._plans[oldest.chain[0].id])
+        if oldest.parameters[port]:
+            source = self._add_parameters(source, port, names.pop(0), targets.pop(0))
+        for place, node in enumerate(entry.nodes):
+            later = wanted.union(*map(parameters_read, plans[place + 1 :]))
+            passed = source.schema.select(tuple(n for n in source.schema.names if n in later))
+            columns = Schema((*numbers_of(port), *passed))
+            source = self._add(node, names[place], [source], [columns], targets[place])
+        return source
+
+    def _add_chain(self, sources: list[LogicalPlan]) -> None:
+        names = _chain_names(self._family.id, self._oldest)
+        following = (*names[1:], _tail_name(self._family.id))
+        for name, target, node in zip(names, following, self._oldest.chain, strict=True):
+            numbers = [numbers_of(port) for port in range(len(sources))]
+            sources = [self._add(node, name, sources, numbers, Edge(target))]
+
+    def _add(
+        self,
+        node: PhysicalNode,
+        name: str,
+        sources: Sequence[LogicalPlan],
+        columns: Sequence[Schema],
+        target: Edge,
+    ) -> LogicalPlan:
+        """Adds the operation of a member for all of them; `columns`: what rows of each input have
+        besides those that the operation knows, and that go on."""
+        single = self._plans.get(node.id, operation_of(node))
+        plan = single.with_inputs(sources).with_member(columns)
+        assert plan is not None, f"{name} cannot be that of several jobs"
+        wanted = {*node.columns, *member_columns(plan.schema.names)}
+        made = replace(
+            node,
+            id=name,
+            plan=plan,
+            columns=tuple(n for n in plan.schema.names if n in wanted),
+            edges={0: (target,)},
+            jobs=self._jobs,
+            family=self._family.id,
+        )
+        self.made.append(made)
+        return plan
+
+    def _add_rows(self, source: PhysicalNode, port: int, target: Edge) -> None:
+        """Adds the node that numbers all rows of another one for an input."""
+        numbers = tuple((0, m.number) for m in self._members)
+        (name,) = numbers_of(port).names
+        rows = FamilyRows(ports=1, members={EVERY_ROW: numbers}, numbers={0: name})
+        # Before the rules over the same node, as its members had these rows.
+        rank = source.rank + 1
+        self._append(rows_node(self._family.id, port), rows, source.columns, {0: (target,)}, rank)
+
+    def _add_parameters(
+        self, source: LogicalPlan, port: int, name: str, target: Edge
+    ) -> LogicalPlan:
+        """Adds the node that gives the rows of an input their parameters."""
+        (number,) = numbers_of(port).names
+        columns = columns_for(port, self._oldest.parameters[port])
+        values = {m.number: m.parameters[port] for m in self._members}
+        plan = WithParameters(source, number, columns, values)
+        # Before all that is behind the same node, as if the rows came from there.
+        head = self._plan.nodes[self._oldest.entries[port].head]
+        rank = head.rank + (2 if self._oldest.entries[port].rule == EVERY_ROW else 1)
+        self._append(name, plan, plan.schema.names, {0: (target,)}, rank)
+        return plan
+
+    def _add_tail(self) -> None:
+        rules = {name: rule for m in self._members for name, rule in m.tail.items()}
+        routes = [route.target for rule in rules.values() for route in rule.routes]
+        counts = Counter(routes)
+        targets = {name: Target(port, counts[name]) for port, name in enumerate(sorted(counts))}
+        tail = FamilyTail(
+            Chunked(rules),
+            Chunked(targets),
+            ports=len(targets),
+            of={m.number: tuple(m.tail) for m in self._members},
+        )
+        edges = {target.port: (Edge(name),) for name, target in targets.items()}
+        last = self.made[-1]
+        self._append(_tail_name(self._family.id), tail, last.columns, edges, last.rank + 1)
+
+    def _append(
+        self,
+        name: str,
+        plan: LogicalPlan | RulesPlan,
+        columns: tuple[str, ...],
+        edges: Mapping[int, tuple[Edge, ...]],
+        rank: int,
+    ) -> None:
+        node = PhysicalNode(name, plan, columns, edges, self._jobs, rank, family=self._family.id)
+        self.made.append(node)
+
+
+def first_node(family: str, oldest: Member, port: int) -> tuple[str, int]:
+    """Returns the node of a family to which the rows of an input go, and the port there."""
+    names = _entry_names(family, oldest, port)
+    return (names[0], 0) if names else (_chain_names(family, oldest)[0], port)
+
+
+def _entry_names(family: str, oldest: Member, port: int) -> list[str]:
+    """Returns the names of the nodes up to an input of the first state."""
+    parameters = [f"{family}:{port}.parameters"] if oldest.parameters[port] else []
+    count = len(oldest.entries[port].nodes)
+    return [*parameters, *(f"{family}:{port}.{place}" for place in range(count))]
+
+
+def _tail_name(family: str) -> str:
+    return f"{family}:tail"
+
+
+def _chain_names(family: str, member: Member) -> list[str]:
+    nth = {name: n for n, name in enumerate(member.states)}
+    return [
+        state_node(family, nth[node.id]) if node.id in nth else f"{family}:{place}"
+        for place, node in enumerate(member.chain)
+    ]

@@ -1,0 +1,158 @@
+"""Parameters of families: literals in which the operations of its members differ, as columns of
+their rows.
+
+    WHERE metric = 'm1' … SUM(v * 2)  \\
+    WHERE metric = 'm2' … SUM(v * 3)  > … SUM(v * "$member.0") over rows with 2, 3 … in that column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Final, TypeAlias
+
+from parser.types import BIGINT, Column, Schema
+from planner.graph.family_members import Entry, member_columns, operation_of, parameter_name
+from planner.graph.physical import PhysicalNode
+from planner.logical import BinaryJoin, LogicalPlan, MatchRecognize, Project, Rank
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity
+from planner.logical.node import (
+    Names,
+    OneInput,
+    after_only_of_inputs,
+    always,
+    changes_of_inputs,
+    same_columns,
+)
+from planner.logical.ranks import MAX_RANK
+from planner.rewrite import with_args
+from planner.scalar import COMPARISONS, Call, ColumnRef, Literal, Scalar, columns_of, conjuncts_of
+
+# Functions whose kernels take a column wherever they take a literal.
+_TAKE_COLUMNS: Final = COMPARISONS | {"+", "-", "*", "/", "AND", "OR", "NOT"}
+_EQUALITIES: Final = ("=", "IS NOT DISTINCT FROM")
+# The column of the nth parameter.
+Name: TypeAlias = Callable[[int], str]
+
+
+def without_literals(expression: Scalar, name: Name, found: list[Literal]) -> Scalar:
+    """Returns the expression with columns in the place of literals in comparisons and sums, and
+    adds these literals to `found`: the column of the nth is `name(n)`."""
+
+    def visit(node: Scalar) -> Scalar:
+        if not isinstance(node, Call):
+            return node
+        change = parameter if node.function in _TAKE_COLUMNS else visit
+        return with_args(node, tuple(map(change, node.args)))
+
+    def parameter(node: Scalar) -> Scalar:
+        if not isinstance(node, Literal) or node.value is None:
+            return visit(node)
+        found.append(node)
+        return ColumnRef(name(len(found) - 1), node.type, node.position)
+
+    return visit(expression)
+
+
+def without_parameters(
+    entries: Sequence[Entry], state: PhysicalNode
+) -> tuple[dict[str, LogicalPlan], tuple[tuple[Literal, ...], ...]]:
+    """Returns a member's operations up to the first one with `state`, by node, with columns in the
+    place of literals; and the literals of each input."""
+    plans: dict[str, LogicalPlan] = {}
+    found: list[list[Literal]] = [[] for _ in entries]
+    for port, entry in enumerate(entries):
+        for node in entry.nodes:
+            plans[node.id] = _parametrized(operation_of(node), port, found[port])
+    plans[state.id] = _parametrized(operation_of(state), 0, found[0])
+    return plans, tuple(map(tuple, found))
+
+
+def _parametrized(plan: LogicalPlan, port: int, found: list[Literal]) -> LogicalPlan:
+    """Returns an operation with columns of the rows of a member's input `port` in the place of
+    literals, which are added to `found`."""
+    name = partial(parameter_name, port)
+    match plan:
+        case Project() | MatchRecognize():
+            changed = [without_literals(e, name, found) for e in plan.expressions]
+            return plan.with_expressions(changed)
+        case BinaryJoin():
+            return replace(plan, condition=_of_pairs(plan, name, found))
+        case Rank() if type(plan) is Rank and plan.takes_ends:
+            found.append(Literal(plan.end, BIGINT.with_nullable(False)))
+            return replace(plan, end=MAX_RANK, end_by=name(len(found) - 1))
+    return plan
+
+
+def _of_pairs(join: BinaryJoin, name: Name, found: list[Literal]) -> Scalar:
+    """Returns the condition of a join. An equality of a column and a literal stays what it is, for
+    one of two columns is a key."""
+    condition = join.condition
+    parts = [
+        part
+        if isinstance(part, Call) and part.function in _EQUALITIES
+        else without_literals(part, name, found)
+        for part in conjuncts_of(condition)
+    ]
+    if not isinstance(condition, Call) or condition.function != "AND":
+        return parts[0] if parts else condition
+    return replace(condition, args=tuple(parts))
+
+
+def columns_for(port: int, found: Sequence[Literal]) -> Schema:
+    """Returns the columns of the parameters of an input."""
+    return Schema(tuple(Column(parameter_name(port, n), e.type) for n, e in enumerate(found)))
+
+
+def parameters_read(plan: LogicalPlan) -> Names:
+    """Returns the parameters that an operation reads."""
+    names = frozenset[str]().union(*map(columns_of, plan.expressions))
+    if isinstance(plan, Rank) and plan.end_by is not None:
+        names |= {plan.end_by}
+    return frozenset(names.intersection(member_columns(names)))
+
+
+@dataclass(frozen=True)
+class WithParameters(OneInput):
+    """Adds the parameters of its member to each row: `columns`, whose `values` are by number; the
+    number is in the column `number`."""
+
+    number: str
+    columns: Schema
+    values: Mapping[int, tuple[Literal, ...]]
+
+    forwards_row_time = True
+    selects_rows = False
+
+    forwards_window = always
+    column_sources = same_columns
+    changes = cached_property(changes_of_inputs)
+    after_only = cached_property(after_only_of_inputs)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema, *self.columns))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (self.number, *map(str, self.columns))
+
+    def reads(self, outputs: Names, port: int) -> Names:
+        return outputs - frozenset(self.columns.names) | {self.number}
+
+    @cached_property
+    def monotonicity(self) -> ModifiedMonotonicity | None:
+        below = self.input.monotonicity
+        if below is None:
+            return None
+        constant = dict.fromkeys(self.columns.names, Monotonicity.CONSTANT)
+        return replace(below, columns={**below.columns, **constant})
+
+    @property
+    def nonnegative(self) -> Names:
+        return self.input.nonnegative
+
+    @cached_property
+    def upsert_keys(self) -> tuple[Names, ...]:
+        return self.input.upsert_keys

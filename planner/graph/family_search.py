@@ -1,0 +1,177 @@
+"""Finds the members of families in a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from planner.graph.family_members import (
+    ALWAYS,
+    FAMILY,
+    MEMBER,
+    Entry,
+    Member,
+    has_state,
+    number_of,
+    numbers_of,
+    operation_of,
+)
+from planner.graph.family_parameters import without_parameters
+from planner.graph.physical import PhysicalNode, PhysicalPlan, route_to, rules_id
+from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
+from planner.logical import Filter, LogicalPlan, Project, Sink
+from planner.rewrite import nodes, references
+from planner.scalar import digest_of
+
+# Fewer members than these run as they are.
+LEAST: Final = 2
+# The rule of rows that no filter selects.
+EVERY_ROW: Final = ""
+
+
+class MemberSearch:
+    """Finds members in a plan. `known`: those of a plan before, by the node with their first
+    state."""
+
+    def __init__(self, plan: PhysicalPlan, known: Mapping[str, Member]) -> None:
+        self.plan = plan
+        self._known = known
+
+    def members(self) -> Iterator[Member]:
+        """Yields what can be a member of a family."""
+        for node in self.plan.nodes.values():
+            if has_state(node):
+                known = self._known.get(node.id)
+                found = known if known is not None and self._stays(known) else self._member(node)
+                if found is not None:
+                    yield found
+
+    def _stays(self, known: Member) -> bool:
+        """True if all nodes of a member are the same objects as before."""
+        in_front = (node for entry in known.entries for node in entry.nodes)
+        return all(self.plan.nodes.get(n.id) is n for n in (*in_front, *known.own))
+
+    def _member(self, state: PhysicalNode) -> Member | None:
+        """Returns the member whose first operation with state is this node."""
+        if not _may_join(state):
+            return None
+        inputs = range(len(self.plan.graph.nodes[state.id].inputs))
+        entries = tuple(e for port in inputs if (e := self._entry(state, port)) is not None)
+        if len(entries) < len(inputs):
+            return None
+        chain = [state]
+        while (tail := _tail(self.plan, chain[-1])) is None:
+            edges = chain[-1].edges[0]
+            node = self.plan.nodes.get(edges[0].target) if len(edges) == 1 else None
+            if node is None or not _may_follow(chain[-1], node):
+                return None
+            chain.append(node)
+        plans, parameters = without_parameters(entries, state)
+        shape = _shape(entries, chain, plans)
+        number = number_of(state.id)
+        return Member(number, shape, entries, tuple(chain), parameters, *tail)
+
+    def _entry(self, state: PhysicalNode, port: int) -> Entry | None:
+        """Returns how rows come to an input; None if other state is on their way."""
+        graph, found = self.plan.graph.nodes, list[PhysicalNode]()
+        first = name = graph[state.id].inputs[port]
+        if any(below.stateful for below in nodes(graph[first].plan)):
+            return None
+        while not isinstance(graph[name].plan, Filter):
+            node = self.plan.nodes.get(name)
+            if node is None or not _may_join(node) or len(graph[name].inputs) != 1:
+                return Entry(first, EVERY_ROW, ())
+            found.insert(0, node)
+            (name,) = graph[name].inputs
+        return Entry(rules_id(graph[name].inputs[0]), name, tuple(found))
+
+
+def alike(search: MemberSearch) -> Iterator[tuple[str, list[Member]]]:
+    """Yields the families of a plan: an id, and the members, the oldest first."""
+    by_shape: dict[str, list[Member]] = {}
+    for member in search.members():
+        by_shape.setdefault(member.shape, []).append(member)
+    for shape, members in sorted(by_shape.items()):
+        numbers = {m.number for m in members}
+        if len(members) >= LEAST and len(numbers) == len(members):
+            members.sort(key=lambda m: (m.chain[0].rank, m.chain[0].id))
+            yield FAMILY + shape, members
+
+
+def _shape(
+    entries: tuple[Entry, ...], chain: list[PhysicalNode], plans: Mapping[str, LogicalPlan]
+) -> str:
+    """Returns what is equal for members of one family."""
+    parts: list[str] = []
+    for entry in entries:
+        parts += (entry.head, "every row" if entry.rule == EVERY_ROW else "rows of a filter")
+        for node in entry.nodes:
+            parts += _operation(node, plans)
+    for node in chain:
+        parts += _operation(node, plans)
+    return digest_of(*parts)
+
+
+def _operation(node: PhysicalNode, plans: Mapping[str, LogicalPlan]) -> Iterator[str]:
+    """Yields what makes two operations equal, with what they know of their inputs."""
+    plan = operation_of(node)
+    without = plans.get(node.id, plan)
+    yield from (*without.identity, "|", *node.columns, str(node.buffers_epoch), "|")
+    for source in plan.inputs:
+        if source.changes:
+            keys = sorted(map(sorted, source.upsert_keys))
+            yield f"{source.changes} {keys} {source.after_only} {source.monotonicity}"
+            yield str(sorted(source.nonnegative))
+
+
+def _may_join(node: PhysicalNode) -> bool:
+    plan = node.plan
+    return (
+        isinstance(plan, LogicalPlan)
+        and set(node.edges) == {0}
+        and len(plan.inputs) > 0
+        and not any(MEMBER in source.schema for source in plan.inputs)
+        and not node.watermarks_only
+        and plan.with_member([numbers_of(port) for port in range(len(plan.inputs))]) is not None
+    )
+
+
+def _may_follow(last: PhysicalNode, node: PhysicalNode) -> bool:
+    """True if an operation may be behind another one in a chain. A row that an outer join makes of
+    its left side lacks the number of the right one, which state must not hold."""
+    is_join = len(operation_of(last).inputs) > 1
+    return (
+        _may_join(node)
+        and len(operation_of(node).inputs) == 1
+        and not (is_join and has_state(node))
+    )
+
+
+def _tail(
+    plan: PhysicalPlan, last: PhysicalNode
+) -> tuple[Mapping[str, PlannedRule], PhysicalNode | None] | None:
+    """Returns the rules behind the last node of a chain, with the node that has them; None where
+    something else is behind it."""
+    edges = last.edges[0]
+    only = plan.nodes.get(edges[0].target) if len(edges) == 1 else None
+    if only is not None and isinstance(only.plan, RulesPlan):
+        return None if only.plan.onward else (dict(only.plan.rules), only)
+    if only is not None and isinstance(only.plan, Project) and _leads_to_sinks(plan, only):
+        routes = _routes(plan, only.id, last.id, only.plan.items)
+        return {last.id: PlannedRule(ALWAYS, last.jobs, routes)}, only
+    if all(edge.target in plan.sinks for edge in edges) and isinstance(last.plan, LogicalPlan):
+        items: Items = references(last.plan.schema, last.plan.schema.names)
+        routes = _routes(plan, last.id, last.id, items)
+        return {last.id: PlannedRule(ALWAYS, last.jobs, routes)}, None
+    return None
+
+
+def _leads_to_sinks(plan: PhysicalPlan, node: PhysicalNode) -> bool:
+    return set(node.edges) == {0} and all(edge.target in plan.sinks for edge in node.edges[0])
+
+
+def _routes(plan: PhysicalPlan, writer: str, rule: str, items: Items) -> tuple[Route, ...]:
+    """Returns the routes from a node to the sinks that read it."""
+    readers = (plan.graph.nodes[r].plan for r in plan.graph.nodes[writer].readers)
+    routes = (route_to(rule, sink, items) for sink in readers if isinstance(sink, Sink))
+    return tuple(sorted(routes, key=lambda r: (r.job, r.place)))
