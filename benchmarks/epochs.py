@@ -102,7 +102,7 @@ def other_job(number: int) -> str:
         left, right = both
         return (
             f"INSERT INTO others SELECT e.v FROM {left} e JOIN {right} a ON e.id = a.id"
-            f" AND a.ts BETWEEN e.ts AND e.ts + INTERVAL '{number // 3 % 100 + 1}' HOUR"
+            f" AND a.ts BETWEEN e.ts AND e.ts + INTERVAL '{number // 3 % 99 + 1}' HOUR"
         )
     if number % 3:
         return f"INSERT INTO others SELECT {' + '.join(calls)} FROM events {rest}"

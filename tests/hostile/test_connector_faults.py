@@ -25,6 +25,8 @@ from sqlengine.connectors.boundary.source import WalledCache, WalledSource
 from sqlengine.engine import Engine
 from sqlengine.engine.views.job_progress import LookupTable
 from sqlengine.jobs.job import JobState
+from sqlengine.session.session import Session
+from sqlengine.session.spark import script_runner
 from sqlengine.system import lanes
 from tests.engine.by_hand import die
 from tests.hostile.injector import (
@@ -37,6 +39,8 @@ from tests.hostile.injector import (
     Fault,
     Injector,
 )
+from tests.spark.scripting import Collected
+from tests.spark.staged import Staged
 from tests.support import eventually
 
 TIMEOUT_S = 0.3
@@ -464,6 +468,24 @@ def test_a_recovery_that_waits_for_a_table_can_be_ended(house: House) -> None:
     house.witness_goes_on()  # a sink that could not be opened fails its job with the first rows
     eventually(lambda: house.state("victim") is JobState.FAILED)
     house.injector.switch_off("bad")
+
+
+def test_a_script_waits_for_a_table_that_opens_slowly(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "bad.json").write_text('{"n": 3}')
+    text = f"""CREATE TABLE bad (n INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/bad.json', 'format' = 'json');
+    SELECT n FROM bad;"""
+    fault = Fault("open", HANG)
+    with Injector() as injector, script_runner(tmp_path / "data", 100, Staged(2)) as runner:
+        injector.switch_on("bad", fault)
+        later = threading.Timer(2.0, fault.released.set)
+        later.start()
+        collected = Collected(text)
+        Session(runner, collected).run(text)
+        later.join()
+    found = collected.finish()
+    assert not found.errors
+    assert found.rows['statement 1: ["+I", [3]]'] == 1
 
 
 def test_many_calls_at_once_are_not_many_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from parser.types import BIGINT, BOOLEAN, DOUBLE, STRING, Schema
+from parser.types import BIGINT, BOOLEAN, DOUBLE, STRING, Schema, timestamp
 from sqlengine.batch import from_pydict
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.operators.rules import RulesOperator
@@ -56,3 +56,38 @@ def test_few_rules_are_plain() -> None:
     running = Running(TABLES.format("i < 3 AND s = 'a'"))
     operators = (node.operator for node in running.runner.executor.running.values())
     assert [len(o._plain) for o in operators if isinstance(o, RulesOperator)] == [1]
+
+
+NEAR = """
+CREATE TABLE {name} (id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'memory', 'name' = '{name}');
+"""
+NEAR_JOB = """
+CREATE TABLE o (e BIGINT, a BIGINT) WITH ('connector' = 'memory', 'name' = 'o');
+INSERT INTO o SELECT e.id, a.id FROM e JOIN a ON MOD(e.id, 3) = MOD(a.id, 3)
+AND a.ts BETWEEN e.ts AND e.ts + INTERVAL '2' SECOND
+"""
+
+
+def test_rows_of_an_inner_interval_join_go_together() -> None:
+    """They are kept a second longer, and match no longer."""
+    memory, tables = Memory(), ("e", "a")
+    for name in tables:
+        memory.table(name).open = True
+    texts = "".join(NEAR.format(name=name) for name in tables)
+    running, most = Running(texts + NEAR_JOB, memory), 0
+    for n in range(0, 100, 2):  # a row each of 100 ms
+        for name, number in zip(tables, (n, n + 1), strict=True):
+            row = from_pydict(
+                Schema.of(id=BIGINT, ts=timestamp(3)), {"id": [number], "ts": [number * 100]}
+            )
+            memory.table(name).append(row)
+            running.after(n)
+        kept = running.runner.executor.tables
+        most = max(most, *(len(t) for n, t in kept.items() if n.endswith(("left", "right"))))
+    found = running.after(100)
+    pairs = ((e, a) for e in range(0, 100, 2) for a in range(1, 100, 2))
+    assert [row[-2:] for row in found] == [
+        [e, a] for e, a in pairs if 0 <= a - e <= 20 and e % 3 == a % 3
+    ]
+    assert 10 <= most <= 17, "2 s, a second more, and half of a second for the clean-up"

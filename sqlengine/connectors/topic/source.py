@@ -13,6 +13,7 @@ from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.base import Broker
 from sqlengine.broker.open_topics import OpenTopics
+from sqlengine.broker.storage.reading import ReadBounds
 from sqlengine.connectors.base import Chunk, Place, Source, is_rehearsal
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.connectors.topic.upserts import is_upsert
@@ -21,6 +22,8 @@ from sqlengine.connectors.topic.upserts import is_upsert
 _BYTES_PER_READ: Final = 8 << 20
 # So many records tell how long those behind them are.
 _SAMPLE: Final = 256
+# Batches have so many rows on average, or they are read where the broker is.
+_LEAST_ROWS: Final = 16
 
 
 class TopicSource(Source):
@@ -95,18 +98,26 @@ class TopicSource(Source):
         stop = until
         if stop is None:
             stop = min(offset + max_rows, broker.end_offset(self._topic, number))
-            if stop - offset > step:
-                first = broker.read(self._topic, number, offset, max_records=_SAMPLE)
-                self._width = 0.0 if first is None else first.values.nbytes / first.num_rows
-                stop = min(stop, offset + int(size / max(self._width, 1.0)))
-        if stop - offset <= step:
+        if stop - offset <= step or not self._measured(broker, number, offset):
             return None
+        if until is None:
+            stop = min(stop, offset + max(int(size / max(self._width, 1.0)), step))
         stops = [*range(offset, stop, step), stop]
         found = broker.excerpts(self._topic, number, stops, folder)
         if found is None:
             return None
         places = [Place(e.start - offset, msgspec.msgpack.encode(e)) for e in found]
         return Chunk(shard, offset, stop, stop - offset, places=places)
+
+    def _measured(self, broker: OpenTopics, shard: int, offset: int) -> bool:
+        """Measures some records from `offset` on; True if their batches are worth being read apart:
+        of small ones `Broker.read` has a faster way."""
+        bounds = ReadBounds(_SAMPLE, _BYTES_PER_READ, None)
+        sample = broker.read_batches(self._topic, shard, offset, bounds)
+        headers = [] if sample is None else sample.run().headers
+        rows = sum(header.rows for header in headers)
+        self._width = sum(header.value_bytes for header in headers) / max(rows, 1)
+        return rows >= _LEAST_ROWS * len(headers) > 0
 
     def link(self, folder: Path, rows: int) -> None:
         """See `Source`. Links are made to the segments of the topic; what cannot be linked, and

@@ -1,4 +1,4 @@
-"""What is behind a set of rules, port by port, and which ticks it needs.
+"""Knows, port by port, which ticks the operators behind a set of rules need.
 
 A branch is what is behind one port: the readers of one filter, or a family. Branches that meet in a
 join or a union are a group: none of them gets a tick unless all may need it. The operators that the

@@ -49,7 +49,7 @@ class Running(Protocol):
 
 @dataclass
 class _Walk:
-    """What is found behind a port: the operators before the first joint, and from there on by node,
+    """The finds behind a port: the operators before the first joint, and from there on by node,
     with the least delay of watermarks (ms) on the way there; the inputs of joints that the branch
     leads to, and whether there is anything that needs every tick."""
 
