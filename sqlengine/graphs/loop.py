@@ -163,6 +163,7 @@ class GraphLoop:
         """Stops after the running epoch. Where that is being ended and its operator does not come
         back from a call, the thread is left to itself: it does nothing more when it comes back."""
         self._stopping.set()
+        self._calls.put(lambda: None)  # it may be waiting for one
         patience = 60.0
         while self._thread.is_alive() and patience > 0:
             self._thread.join(0.25)

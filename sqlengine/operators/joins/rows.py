@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
+from planner.graph.family_members import member_columns
 from planner.logical import BinaryJoin
 from planner.scalar import Scalar, columns_of, find_position
 from sqlengine.batch import Batch, IntArray
@@ -241,7 +242,9 @@ class PairCondition:
     def __init__(self, node: BinaryJoin, condition: Scalar) -> None:
         self._condition = condition
         self._evaluate = compile_expression(condition)
-        names = columns_of(condition)
+        # A letter of a family says by the member's number whose it is.
+        known = (name for side in node.inputs for name in side.schema.names)
+        names = {*columns_of(condition), *member_columns(known)}
         self._schemas = tuple(
             side.schema.select(tuple(n for n in side.schema.names if n in names))
             for side in node.inputs
