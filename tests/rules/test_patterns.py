@@ -120,9 +120,10 @@ def test_where_the_scan_is_exact_it_finds_what_the_pattern_does(
     assert answers[0] - failed == answers[1] - failed
 
 
-def test_the_scan_is_exact_for_many_patterns() -> None:
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 4])
+def test_the_scan_is_exact_for_many_patterns(every: int) -> None:
     """On all the recorded texts at once; what it decides alone is what is found there."""
-    patterns = sorted({p for p, _, answer in JAVA if answer != "error" and p})
+    patterns = sorted({p for p, _, answer in JAVA if answer != "error" and p})[::every]
     texts = sorted({text for _, text, _ in JAVA if _is_valid(text)})
     columns = Columns({"s": pa.array(texts)})
     found = {}
@@ -132,7 +133,7 @@ def test_the_scan_is_exact_for_many_patterns() -> None:
         )
         matches = rules.match(columns, len(texts))
         found[exact] = (matches.rows.tolist(), matches.rules.tolist())
-        assert (rules.counters.exact_hits > 10_000) == exact
+        assert (rules.counters.exact_hits > 10_000 // every) == exact
     assert found[True] == found[False]
 
 
