@@ -18,7 +18,7 @@ from benchmarks.paced import Feeder, Pace, serving
 from benchmarks.page import Section, Table
 
 JOBS: Final = (100, 500, 1_000, 2_000, 4_000, 8_000)
-PACE: Final = Pace(1_000, 20, 30)
+PACE: Final = Pace(1_000, 20, 15)
 LIMIT_MB: Final = 1_024
 # A server carries what it takes in as it comes, with a tenth of its core to spare, within the
 # memory, and with alerts that come within 100 ms.
