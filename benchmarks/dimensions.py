@@ -2,12 +2,10 @@
 memory.
 
 A version is built of a CSV file as a server builds it; probes are batches of keys that get the
-value beside each. `python -m benchmarks dimensions_others` measures a dict of Python, a HashMap of
-Java, and Flink's look-up join with a full cache over the same file."""
+value beside each. See `dimensions_others` for others over the same file."""
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import resource
@@ -15,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,12 +21,21 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
-from benchmarks.measure import cpu_of, own_mb, percentile
+from benchmarks.dimensions_data import (
+    BATCH,
+    ENTRIES,
+    KEY_BYTES,
+    PROBES,
+    QUERY,
+    VALUE_BYTES,
+    asked,
+    keys,
+    write_csv,
+)
+from benchmarks.measure import cpu_of, in_a_process, percentile
 from benchmarks.page import Section, Table
-from benchmarks.rules_gen import ORACLE
 from parser import parse
 from parser.statements import CreateTable, Query
 from parser.types import Schema
@@ -50,22 +57,12 @@ from sqlengine.operators.joins.lookup import LookupJoinOperator
 from sqlengine.operators.joins.mapped import StoredColumns, VersionRecord
 from sqlengine.operators.scan import raw_schema
 
-ENTRIES: Final = (1_000_000, 10_000_000)
-KEY_BYTES, VALUE_BYTES = 50, 20
-PROBES: Final = 1 << 21
-BATCH: Final = 8_192
 PROCESSES: Final = 4
-_PIECE: Final = 1 << 19
-# Numbers follow each other in no order of the table's.
-_SCATTER: Final = 2_654_435_761
 TABLES: Final = """
 CREATE TABLE asked (k STRING, p AS PROCTIME()) WITH ('connector' = 'topic', 'topic' = 'asked', 'format' = 'json');
 CREATE TABLE dim (k STRING, v STRING, PRIMARY KEY (k) NOT ENFORCED)
 WITH ('connector' = 'filesystem', 'path' = '{folder}/dim.csv', 'format' = 'csv', 'lookup.cache' = 'FULL'{reload});
 """
-QUERY: Final = (
-    "SELECT a.k, d.v FROM asked AS a LEFT JOIN dim FOR SYSTEM_TIME AS OF a.p AS d ON a.k = d.k"
-)
 # The load while the table is read again: rows an append, appends a second, seconds.
 ROWS_AT_ONCE, APPENDS_S, LOAD_S = 20, 50, 20
 
@@ -87,7 +84,7 @@ def run() -> Section:
         with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
             folder = Path(name)
             write_csv(folder / "dim.csv", entries)
-            made = Built(*_child("build", folder, entries))
+            made = Built(*_measured("build", folder, entries))
             plain = entries * (KEY_BYTES + VALUE_BYTES)
             beside = (made.index + made.columns - plain) / entries
             built.append(
@@ -95,13 +92,13 @@ def run() -> Section:
                  f"{made.cpu_s:.1f}", f"{made.peak_mb:,.0f}",
                  f"{(made.index + made.columns) / 1e6:,.0f}"]
             )  # fmt: skip
-            rates = _child("probe", folder, entries)
+            rates = _measured("probe", folder, entries)
             probed.append([f"{entries:,}", *(f"{r:.2f}" for r in rates)])
             one, four = (_shared(folder, entries, n) for n in (1, PROCESSES))
             shared.append([f"{entries:,}", f"{one:,.0f}", f"{four:,.0f}"])
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         write_csv(Path(name) / "dim.csv", ENTRIES[0])
-        load = _child("load", Path(name), ENTRIES[0])
+        load = _measured("load", Path(name), ENTRIES[0])
     return Section(
         "dimensions",
         "Tables that rows are looked up in",
@@ -132,79 +129,11 @@ def run() -> Section:
     )  # fmt: skip
 
 
-def run_others() -> Section:
-    rows = []
-    for entries in ENTRIES:
-        with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
-            folder = Path(name)
-            write_csv(folder / "dim.csv", entries)
-            if entries == ENTRIES[0]:
-                rows.append(
-                    [f"{entries:,}", "dict of Python", *_others(_child("dict", folder, entries))]
-                )
-            rows.append([f"{entries:,}", "HashMap of Java", *_others(_java(folder, entries))])
-            if entries == ENTRIES[0]:
-                rows.append(
-                    [f"{entries:,}", "Flink, full cache", *_others(_flink(folder, entries))]
-                )
-    return Section(
-        "dimensions_others",
-        "Look-ups beside others",
-        "The same file and keys as in `dimensions`, hits. Of Flink it is the whole job, which reads the"
-        " keys as JSON and loads the table, and the memory of the whole process.",
-        [
-            Table(
-                "Bytes and probes",
-                ["entries", "", "bytes an entry", "million probes per CPU second"],
-                rows,
-            )
-        ],
-    )
-
-
-def _others(found: list[float]) -> list[str]:
-    size, rate = found
-    return [f"{size:.0f}", f"{rate:.2f}"]
-
-
-# ---- data ----------------------------------------------------------------------------------------
-
-
-def keys(numbers: np.ndarray) -> pa.Array:
-    """Keys of 50 bytes, in no order."""
-    scattered = (numbers.astype(np.uint64) * np.uint64(_SCATTER)) & np.uint64(0xFFFFFFFF)
-    parts = (pc.utf8_lpad(pa.array(n).cast(pa.string()), 10, "0") for n in (scattered, numbers))
-    return pc.binary_join_element_wise(*parts, "customer.of.some.kind.or.other", "")
-
-
-def values(numbers: np.ndarray) -> pa.Array:
-    return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), VALUE_BYTES, "v")
-
-
-def write_csv(path: Path, entries: int) -> None:
-    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
-    schema = pa.schema([("k", pa.string()), ("v", pa.string())])
-    with pyarrow.csv.CSVWriter(path, schema, write_options=options) as writer:
-        for start in range(0, entries, _PIECE):
-            numbers = np.arange(start, min(start + _PIECE, entries))
-            writer.write(pa.table([keys(numbers), values(numbers)], schema=schema))
-
-
-def asked(entries: int) -> Iterator[pa.Array]:
-    """Keys that are there, that are not, and of which few are most."""
-    chance = np.random.default_rng(1)
-    yield keys(chance.integers(0, entries, PROBES))
-    yield keys(chance.integers(entries, 2 * entries, PROBES))
-    yield keys(np.minimum(chance.zipf(1.2, PROBES), entries).astype(np.int64) - 1)
-
-
 # ---- children ------------------------------------------------------------------------------------
 
 
-def _child(what: str, folder: Path, entries: int) -> list[float]:
-    command = [sys.executable, "-m", "benchmarks.dimensions", what, str(folder), str(entries)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(done.stdout.splitlines()[-1])
+def _measured(what: str, folder: Path, entries: int) -> list[float]:
+    found: list[float] = in_a_process("benchmarks.dimensions", what, folder, entries)
     return found
 
 
@@ -333,24 +262,6 @@ def _mapped_mb() -> float:
     return total / 1024
 
 
-def in_dict(folder: Path, entries: int) -> list[float]:
-    gc.disable()
-    before = own_mb()
-    table: dict[str, str] = {}
-    for start in range(0, entries, _PIECE):
-        numbers = np.arange(start, min(start + _PIECE, entries))
-        table.update(zip(keys(numbers).to_pylist(), values(numbers).to_pylist(), strict=True))
-    size = (own_mb() - before) * (1 << 20) / entries
-    some = next(asked(entries))
-
-    def get() -> None:
-        for start in range(0, PROBES, BATCH):
-            pa.array(list(map(table.get, some.slice(start, BATCH).to_pylist())))
-
-    get()
-    return [size, PROBES / cpu_of(get)[1] / 1e6]
-
-
 def under_load(folder: Path, entries: int) -> list[float]:
     """p50 and p99 (ms) of rows from their append to their result: at rest, and while the table is
     read again all the time; and how many versions came meanwhile."""
@@ -408,45 +319,6 @@ def _latencies(
     return found
 
 
-# ---- others --------------------------------------------------------------------------------------
-
-
-def _java(folder: Path, entries: int) -> list[float]:
-    source = Path(__file__).with_name("HashMapLookups.java")
-    command = ["java", "-Xmx8g", str(source), str(folder / "dim.csv"), str(entries), str(PROBES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def _flink(folder: Path, entries: int) -> list[float]:
-    """Flink's look-up join with a full cache in the second run of a script; bytes of the whole
-    process."""
-    with (folder / "asked.json").open("w") as file:
-        for key in next(asked(entries)).to_pylist():
-            file.write(json.dumps({"k": key}) + "\n")
-    script = folder / "join.sql"
-    script.write_text(f"""
-CREATE TABLE asked (k STRING, p AS PROCTIME()) WITH ('connector' = 'lines', 'path' = '{folder}/asked.json', 'format' = 'json');
-CREATE TABLE dim (k STRING, v STRING) WITH ('connector' = 'file-lookup', 'path' = '{folder}/dim.csv');
-CREATE TABLE told (k STRING, v STRING) WITH ('connector' = 'blackhole');
-INSERT INTO told {QUERY};
-""")
-    command = [
-        sys.executable,
-        str(ORACLE / "flink_oracle.py"),
-        "--heap",
-        "8g",
-        "--time",
-        "--rows",
-        str(PROBES),
-    ]
-    done = subprocess.run([*command, str(script)], capture_output=True, text=True, check=True)
-    timing = [json.loads(line) for line in done.stdout.splitlines() if '"timing"' in line]
-    print(timing[-1], file=sys.stderr)
-    return [timing[-1]["peak_rss_mb"] * (1 << 20) / entries, PROBES / timing[-1]["cpu_s"] / 1e6]
-
-
 if __name__ == "__main__":
     what, where, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     if what == "share":
@@ -455,7 +327,6 @@ if __name__ == "__main__":
         measures = {
             "build": lambda: build(where),
             "probe": lambda: probe(where, number),
-            "dict": lambda: in_dict(where, number),
             "load": lambda: under_load(where, number),
         }
         print(json.dumps(measures[what]()))

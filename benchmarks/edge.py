@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from typing import Final
 
 from benchmarks.families import KINDS, TABLES
 from benchmarks.families_live import records_of
+from benchmarks.measure import in_a_process
 from benchmarks.paced import Feeder, Pace, serving
 from benchmarks.page import Section, Table
 
@@ -83,9 +83,7 @@ def run() -> Section:
 
 def _until_full() -> Iterator[Carried]:
     for jobs in JOBS:
-        command = [sys.executable, "-m", "benchmarks.edge", str(jobs)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        carried = Carried(**json.loads(done.stdout.splitlines()[-1]))
+        carried = Carried(**in_a_process("benchmarks.edge", jobs))
         yield carried
         if not carried.fits:
             return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.measure import own_mb
+from benchmarks.measure import in_a_process, own_mb
 from benchmarks.page import Section, Table
 from sqlengine.config import Config
 from sqlengine.engine import Engine
@@ -73,9 +72,9 @@ def run() -> Section:
     rows = []
     for kind in KINDS:
         for jobs in JOBS:
-            together = {read: _child(kind, jobs, read, families=True) for read in READS}
+            together = {read: cost_of(kind, jobs, read, families=True) for read in READS}
             alone = jobs <= _ALONE_AT_MOST
-            apart = {r: _child(kind, jobs, r, families=False) for r in READS if alone}
+            apart = {r: cost_of(kind, jobs, r, families=False) for r in READS if alone}
             memory = [f"{costs[20].memory_mb:,.0f}" if costs else "" for costs in (together, apart)]
             rows.append([kind, f"{jobs:,}", *_texts(together), *_texts(apart), *memory])
     columns = ["", "jobs", *(f"{what} {read:,}" for what in ("family", "alone") for read in READS)]
@@ -93,19 +92,15 @@ def _texts(costs: dict[int, Cost]) -> list[str]:
     return [f"{costs[r].cpu_us:,.0f}" if r in costs else "" for r in READS]
 
 
-def _child(kind: str, jobs: int, read: int, *, families: bool) -> Cost:
-    command = [sys.executable, "-m", "benchmarks.families", kind, str(jobs), str(read)]
-    done = subprocess.run(
-        [*command, str(int(families))], capture_output=True, text=True, check=True
-    )
-    return Cost(*json.loads(done.stdout.splitlines()[-1]))
+def cost_of(kind: str, jobs: int, read: int, *, families: bool) -> Cost:
+    return Cost(*in_a_process("benchmarks.families", kind, jobs, read, int(families)))
 
 
 def _measure(kind: str, jobs: int, read: int, families: bool) -> Cost:
     texts = {"tables": JobText("tables", TABLES)}
     for i in range(jobs):
         texts[f"r{i}"] = JobText(f"r{i}", KINDS[kind].format(i=i, least=30 + i % 40))
-    lines = _lines(jobs, READS[read] // (1 if families else _ALONE_ROWS))
+    lines = lines_of(jobs, READS[read] // (1 if families else _ALONE_ROWS))
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         engine = Engine(Config(data=Path(name), rows_per_read=read, families=families))
         try:
@@ -121,7 +116,7 @@ def _measure(kind: str, jobs: int, read: int, families: bool) -> Cost:
             engine.close()
 
 
-def _lines(jobs: int, count: int) -> list[bytes]:
+def lines_of(jobs: int, count: int) -> list[bytes]:
     """Readings, 100 a second of event time."""
     chance = random.Random(1)
     return [

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.families import KINDS, TABLES, _child, _lines
-from benchmarks.measure import own_mb
+from benchmarks.families import KINDS, TABLES, cost_of, lines_of
+from benchmarks.measure import in_a_process, own_mb
 from benchmarks.paced import Feeder, Pace, serving
 from benchmarks.page import Section, Table
 from benchmarks.rules_gen import ORACLE
@@ -52,7 +52,10 @@ def run() -> Section:
     kinds, rows = (*KINDS, MIXED), []
     for kind in kinds:
         for jobs in JOBS:
-            found = [_child_of(kind, jobs, place) for place in range(len(PACES))]
+            found = [
+                Live(**in_a_process("benchmarks.families_live", kind, jobs, place))
+                for place in range(len(PACES))
+            ]
             cells = [cell for live in found for cell in live.cells]
             rows.append([kind, f"{jobs:,}", *cells, f"{found[0].kb_a_job:.0f}"])
     rates = [f"{p.rate:,}/s: {what}" for p in PACES for what in ("cores", "p50 ms", "p99 ms")]
@@ -71,7 +74,7 @@ def run_flink() -> Section:
     """Both sides in one go: minutes, and 8 GB of memory for Flink."""
     rows = []
     for kind in KINDS:
-        ours = _child(kind, _FLINK_JOBS, 4096, families=True)
+        ours = cost_of(kind, _FLINK_JOBS, 4096, families=True)
         cpu, memory = _flink(kind)
         rows.append(
             [
@@ -98,7 +101,7 @@ def _flink(kind: str) -> tuple[float, float]:
     """CPU µs a row of the second run, and the peak of the JVM's memory in MB."""
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         data, script = Path(name) / "metrics.json", Path(name) / "jobs.sql"
-        data.write_bytes(b"\n".join(_lines(_FLINK_JOBS, _FLINK_ROWS)) + b"\n")
+        data.write_bytes(b"\n".join(lines_of(_FLINK_JOBS, _FLINK_ROWS)) + b"\n")
         inserts = ";\n".join(_text(kind, i) for i in range(_FLINK_JOBS))
         script.write_text(
             f"{_FLINK_SOURCE.format(path=data)}EXECUTE STATEMENT SET BEGIN\n{inserts};\nEND;\n"
@@ -116,12 +119,6 @@ def _text(kind: str, i: int) -> str:
     kinds = list(KINDS.values())
     text = KINDS[kind] if kind in KINDS else kinds[i % len(kinds)]
     return text.format(i=i, least=30 + i % 40)
-
-
-def _child_of(kind: str, jobs: int, place: int) -> Live:
-    command = [sys.executable, "-m", "benchmarks.families_live", kind, str(jobs), str(place)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return Live(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def records_of(jobs: int) -> Callable[[int, int], list[bytes]]:

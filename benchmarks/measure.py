@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +23,14 @@ def cpu_of(work: Callable[[], T]) -> tuple[T, float]:
     start = time.process_time()
     result = work()
     return result, time.process_time() - start
+
+
+def in_a_process(module: str, *arguments: object) -> Any:
+    """Runs `python -m MODULE ARGUMENTS…`, which is warm with nothing else and has its memory for
+    itself; returns the JSON of its last line. CalledProcessError where it fails."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def tree_cpu_s(pid: int) -> float:

@@ -80,7 +80,7 @@ class Config:
         that a job without a limit may put out in one step (None: an eighth of the memory).
         `step_timeout_s`: seconds that the operators of a job may take in one step (None: any).
         `rows_per_read`: rows that a source reads at once. `latency_target_s`: an epoch begins so
-        long after the one before, unless there is more to read: rows that come meanwhile share it.
+        long after the one before, unless much is left to read: rows that come meanwhile share it.
         `connector_timeout_s`: seconds that a call of a connector may take that waits for a host or
         a disk.
     Placement:

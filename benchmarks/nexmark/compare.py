@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.measure import in_a_process
 from benchmarks.nexmark.events import write
 from benchmarks.nexmark.run import names, rows_read, script
 from benchmarks.page import Section, Table
@@ -107,9 +108,7 @@ def _row(query: str, rows: int, ours: Figure, flink: Figure | None) -> list[str]
 
 
 def _ours(query: str, data: Path) -> Figure:
-    command = [sys.executable, "-m", "benchmarks.nexmark.run", str(data), query]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
+    found = in_a_process("benchmarks.nexmark.run", data, query)
     return Figure(found["cpu_us"], found["rows_per_s"], found["peak_mb"])
 
 

@@ -227,14 +227,17 @@ class Inputs:
             chunks += [(name, chunk) for chunk in new]
         return chunks, opened
 
-    def all_read(self, chunks: Iterable[tuple[str, Chunk]]) -> bool:
-        """True if there are no more rows behind these chunks, as far as their sources know."""
+    def all_read(self, chunks: Iterable[tuple[str, Chunk]], most: int) -> bool:
+        """True if there is little behind these chunks, as far as their sources know: each has fewer
+        than `most` rows, and no more have come meanwhile than it has."""
         for name, chunk in chunks:
+            if chunk.num_rows >= most:
+                return False
             try:
                 end = self.running[name].source.end(chunk.shard)
             except SqlError:
                 return False
-            if end is None or chunk.end < end:
+            if end is None or end - chunk.end > chunk.num_rows:
                 return False
         return True
 

@@ -165,7 +165,7 @@ class GraphRunner:
         chunks, opened = self.inputs.poll(
             self._options.rows_per_read, shuffle_only=bool(self.backpressured_by)
         )
-        self.caught_up = bool(chunks) and self.inputs.all_read(chunks)
+        self.caught_up = bool(chunks) and self.inputs.all_read(chunks, self._options.rows_per_read)
         ended = self.inputs.ended(chunks)
         # Sources that are not read are not idle, so no tick says that they are.
         tick = not self.backpressured_by and self._timer_is_due()

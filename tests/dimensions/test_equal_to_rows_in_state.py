@@ -190,8 +190,10 @@ def test_look_ups_give_the_same_rows(
 ) -> None:
     real = hashing.hash_keys
 
-    def worse(*given: object) -> hashing.HashArray:
-        found = real(*given)  # type: ignore[arg-type]
+    def worse(
+        types: Sequence[DataType], columns: Sequence[pa.Array], num_rows: int, seed: int
+    ) -> hashing.HashArray:
+        found = real(types, columns, num_rows, seed)
         return found & np.uint64(0 if hashes == "equal" else 3 << 62)
 
     if hashes != "good":
