@@ -107,6 +107,7 @@ def test_a_job_leaves_its_parts_and_comes_back_with_its_state(tmp_path: Path) ->
         eventually(lambda: len(harness.found()) == len(harness.numbers))
 
 
+@pytest.mark.slow
 def test_jobs_that_ran_before_there_were_instances_go_into_parts_and_back(tmp_path: Path) -> None:
     numbers: list[int] = []
     given = 0

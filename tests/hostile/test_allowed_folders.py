@@ -60,6 +60,7 @@ def test_what_a_server_allows(tmp_path: Path) -> None:
         eventually(lambda: rows(out) == [1, 2, 3, 4, 5] and rows(out / "below"))
 
 
+@pytest.mark.slow
 def test_jobs_of_an_older_version(tmp_path: Path) -> None:
     """They fail at the start, and name the option; with it they go on, and others are as ever."""
     data, out = tmp_path / "data", tmp_path / "out"

@@ -101,9 +101,7 @@ def _translatable(pattern: str) -> bool:
     patterns=st.lists(PATTERNS, min_size=1, max_size=6),
     texts=st.lists(SUBJECTS, min_size=1, max_size=12),
 )
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=75, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_where_the_scan_is_exact_it_finds_what_the_pattern_does(
     patterns: list[str], texts: list[str | None]
 ) -> None:

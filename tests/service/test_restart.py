@@ -7,6 +7,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.service.harness import WINDOW, Process, User, rule, running
 from tests.support import PATIENCE_S, eventually
 
@@ -86,6 +88,7 @@ def overridden(user: User) -> dict[str, str]:
     return {Path(f["file"]).name: f["message"] for f in listed}
 
 
+@pytest.mark.slow
 def test_overridden_files_outlive_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     names = ("changed", "ended", "gone", "refused")
