@@ -46,7 +46,7 @@ from planner.plan import plan
 from planner.rewrite import nodes
 from sqlengine.batch import Batch
 from sqlengine.config import Config
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import capabilities_of, declared
 from sqlengine.dimensions.table import MappedTable
 from sqlengine.dimensions.versions import INDEX, VersionFiles

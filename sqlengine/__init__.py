@@ -8,6 +8,7 @@ loaded on first use, so that `import sqlengine` costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,26 +20,23 @@ if TYPE_CHECKING:
         ServiceError,
         SqlError,
     )
+    from planner.capabilities import (
+        Capabilities,
+        DeliveryGuarantee,
+        SinkCapabilities,
+        SourceCapabilities,
+    )
+    from planner.catalog import Table
+    from planner.logical.change_kinds import ChangelogMode
+    from sqlengine.batch import Batch, RowKind
     from sqlengine.broker.consumer import Consumer
     from sqlengine.broker.errors import Fenced, Unreachable
     from sqlengine.client import Refused
     from sqlengine.config import Config
     from sqlengine.connection import Connection, JobInfo, JobResult, TopicRecord, connect
-    from sqlengine.connectors.base import (
-        Batch,
-        Capabilities,
-        ChangelogMode,
-        Chunk,
-        Connector,
-        DeliveryGuarantee,
-        Environment,
-        RowKind,
-        Sink,
-        SinkCapabilities,
-        Source,
-        SourceCapabilities,
-        Table,
-    )
+    from sqlengine.connectors.base import Connector, Sink, Source
+    from sqlengine.connectors.chunks import Chunk
+    from sqlengine.connectors.environment import Environment
     from sqlengine.engine import Engine
     from sqlengine.formats.base import (
         BadRecord,
@@ -101,13 +99,11 @@ __all__ = [
     "udtf",
 ]
 
-# Name -> the module that has it; the others are errors.
+# Name -> the module that has it; the others come from `_inner_module`.
 _MODULES = {
     "BadRecord": "sqlengine.formats.base",
-    "Batch": "sqlengine.connectors.base",
-    "Capabilities": "sqlengine.connectors.base",
-    "ChangelogMode": "sqlengine.connectors.base",
-    "Chunk": "sqlengine.connectors.base",
+    "Batch": "sqlengine.batch",
+    "Chunk": "sqlengine.connectors.chunks",
     "Config": "sqlengine.config",
     "Connection": "sqlengine.connection",
     "Connector": "sqlengine.connectors.base",
@@ -115,10 +111,9 @@ _MODULES = {
     "DataType": "sqlengine.formats.base",
     "Decoded": "sqlengine.formats.base",
     "Decoder": "sqlengine.formats.base",
-    "DeliveryGuarantee": "sqlengine.connectors.base",
     "Encoder": "sqlengine.formats.base",
     "Engine": "sqlengine.engine",
-    "Environment": "sqlengine.connectors.base",
+    "Environment": "sqlengine.connectors.environment",
     "Fenced": "sqlengine.broker.errors",
     "Format": "sqlengine.formats.base",
     "FormatCapabilities": "sqlengine.formats.base",
@@ -126,13 +121,10 @@ _MODULES = {
     "JobResult": "sqlengine.connection",
     "Option": "sqlengine.formats.base",
     "Refused": "sqlengine.client",
-    "RowKind": "sqlengine.connectors.base",
+    "RowKind": "sqlengine.batch",
     "Schema": "sqlengine.formats.base",
     "Sink": "sqlengine.connectors.base",
-    "SinkCapabilities": "sqlengine.connectors.base",
     "Source": "sqlengine.connectors.base",
-    "SourceCapabilities": "sqlengine.connectors.base",
-    "Table": "sqlengine.connectors.base",
     "TopicRecord": "sqlengine.connection",
     "Unreachable": "sqlengine.broker.errors",
     "connect": "sqlengine.connection",
@@ -141,6 +133,18 @@ _MODULES = {
     "udf": "sqlengine.functions.sdk",
     "udtf": "sqlengine.functions.sdk",
 }
+
+
+def _inner_module(name: str) -> ModuleType:
+    """Returns the module of the inner packages that has an exported name. They have other names in
+    the wheel, which import statements know and strings do not."""
+    from parser import errors
+    from planner import capabilities, catalog
+    from planner.logical import change_kinds
+
+    inner = (errors, capabilities, catalog, change_kinds)
+    return next(module for module in inner if name in vars(module))
+
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and refuses any other
 
@@ -151,7 +155,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and refuses any o
         if name in _MODULES:
             module = import_module(_MODULES[name])
         else:
-            from parser import errors as module
+            module = _inner_module(name)
         globals()[name] = value = getattr(module, name)
         return value
 

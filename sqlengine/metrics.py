@@ -19,7 +19,7 @@ from prometheus_client.core import (
 from rules.counters import Counters as RuleCounters
 from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DistributedGraph
-from sqlengine.connectors.base import CacheStatus
+from sqlengine.connectors.full_cache import CacheStatus
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs

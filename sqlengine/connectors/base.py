@@ -4,147 +4,23 @@ commit an epoch at a time."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import ClassVar, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-from xxhash import xxh64_hexdigest
+from typing import ClassVar
 
 from parser.errors import TryAgain
 from parser.types import DataType
-from planner.capabilities import Boundedness as Boundedness
-from planner.capabilities import Capabilities as Capabilities
-from planner.capabilities import DeliveryGuarantee as DeliveryGuarantee
-from planner.capabilities import SinkCapabilities as SinkCapabilities
-from planner.capabilities import SourceCapabilities as SourceCapabilities
-from planner.catalog import Table as Table
-from planner.graph.distribution import WHOLE, SubtaskAssignment
-from planner.logical.change_kinds import ChangelogMode as ChangelogMode
+from planner.capabilities import Capabilities
+from planner.catalog import Table
 from planner.scalar import Scalar
-from sqlengine.batch import Batch as Batch
-from sqlengine.batch import RowKind as RowKind
-from sqlengine.broker.auto_create import AutoCreate, NewTopic
-from sqlengine.broker.base import Broker
-from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.batch import Batch
+from sqlengine.broker.auto_create import NewTopic
+from sqlengine.connectors.chunks import Chunk, Part
 from sqlengine.connectors.encoded import RowEncoder
-from sqlengine.connectors.memory.tables import Memory
-from sqlengine.formats.base import Option as Option
-from sqlengine.system.disk import MACHINE, Disk
-from sqlengine.system.file_access import ANY_FILES, FileAccess
-from sqlengine.system.secrets import Secrets
-
-
-class Place(NamedTuple):
-    """The place of rows of a chunk, from its row `row` on: `at` tells the connector where they
-    are."""
-
-    row: int
-    at: bytes
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Consecutive records of one shard, from offset `start` (included) to `end` (excluded; the next
-    read's start).
-
-    Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows
-    made by the connector itself, such as datagen's, by column name). `kinds`: a RowKind per row,
-    None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
-    'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
-    same. `lengths`: the bytes of each record, where only the first ones of some are in
-    `records`. `pruned`: how many parts of the shard (groups of rows of Parquet) were left out, see
-    `Source.apply_filter`. `places`: where its rows are, in order, in the place of the rows
-    themselves (see `Source.link`); `num_rows` then is the most that these can be."""
-
-    shard: str
-    start: int
-    end: int
-    num_rows: int
-    records: pa.Array | None = None
-    columns: Mapping[str, pa.Array] | None = None
-    offsets: npt.NDArray[np.int64] | None = None
-    metadata: Mapping[str, pa.Array] = field(default_factory=dict)
-    kinds: npt.NDArray[np.int8] | None = None
-    digest: str = ""
-    lengths: npt.NDArray[np.int64] | None = None
-    pruned: int = 0
-    places: Sequence[Place] = ()
-
-
-class Part(NamedTuple):
-    """A part of a shard up to the offset `end`, of which so many bytes have to be read."""
-
-    end: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class CacheStatus:
-    """The content of a full cache: how many `versions` there have been, and the rows of the last
-    one. `failures` to make one; `error`: why the last attempt failed, '' where it did not."""
-
-    rows: int = 0
-    versions: int = 0
-    failures: int = 0
-    error: str = ""
-
-
-class FullCache(ABC):
-    """Rows of a lookup table kept as a whole and reloaded when they change.
-
-    It is Flink's `FullCachingLookupProvider`. Each version is an offset of `topic`, which several
-    sources of a graph may share. `quick`: `reload` returns at once, since the work is done
-    elsewhere. Graph thread only."""
-
-    topic: str
-    quick: ClassVar[bool] = False
-
-    @property
-    def loaded(self) -> bool:
-        """True if there is a version; until then no row may be looked up."""
-        return True
-
-    @property
-    def status(self) -> CacheStatus:
-        """The content of the cache. Any thread."""
-        return CacheStatus()
-
-    @abstractmethod
-    def reload(self) -> bool:
-        """Looks for a new version now and then; True if there is one to read."""
-
-    def request(self) -> bool:
-        """Asks for a look at the table at the next `reload`, whenever that was due; returns False
-        where there is none. Any thread."""
-        return False
-
-    def wait(self, seconds: float) -> bool:
-        """Waits for the end of the work on a version, at most so long; returns False where there is
-        none."""
-        return False
-
-    @abstractmethod
-    def lines_at(self, offset: int) -> pa.Array:
-        """Returns the lines of a reader that has read up to `offset`: binary, each line as often
-        as it occurs, in any order."""
-
-    @abstractmethod
-    def restore(self, lines: pa.Array, *, exclusive: bool) -> int | None:
-        """Returns the offset at which a reader goes on that has these lines from another topic.
-
-        None where the last version differs and other sources read this topic. A reader that has
-        the topic to itself (`exclusive`) gets its lines as a new version instead."""
-
-    @abstractmethod
-    def discard_before(self, offset: int) -> None:
-        """Removes versions that end before `offset`: no source and no recovery reads them."""
+from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.full_cache import FullCache
+from sqlengine.formats.base import Option
+from sqlengine.system.file_access import FileAccess
 
 
 class Source(ABC):
@@ -320,69 +196,6 @@ class Busy(TryAgain):
 class Unanswered(Busy):
     """Raised while a call of a sink has not come back: what it writes may yet appear, so nobody
     else may write for it."""
-
-
-# What an embedding program takes rows with, by name.
-Callables: TypeAlias = Mapping[str, Callable[[pa.RecordBatch], object]]
-NO_CALLABLES: Callables = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Environment:
-    """The services that connectors may use.
-
-    `broker`: None in a script without a data folder; `clock`: ms; `writer`: the graph's id;
-    `print_line`: the output stream of `print`; `memory`: tables in memory, None where a process may
-    not keep any; `disk`: where files are written; `share`: the shards that are read here, where a
-    graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
-    `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
-    tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
-    others waiting; `files`: which of them tables may read and write; `secrets`: what options refer
-    to; `dimensions`: the folder of versions of tables that are looked up (None: there can be none);
-    `any_times`: times in records may be of any standard, where a table names none."""
-
-    broker: Broker | None
-    clock: Callable[[], int]
-    writer: str
-    print_line: Callable[[str], None] = print
-    memory: Memory | None = None
-    disk: Disk = MACHINE
-    callables: Callables = field(default_factory=lambda: NO_CALLABLES)
-    assignment: SubtaskAssignment = WHOLE
-    once: bool = True
-    auto_create: AutoCreate = field(default_factory=AutoCreate)
-    openings: Openings = field(default_factory=Openings)
-    files: FileAccess = ANY_FILES
-    secrets: Secrets = field(default_factory=Secrets)
-    dimensions: Path | None = None
-    any_times: bool = False
-
-
-# Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.
-_rehearsal: ContextVar[bool] = ContextVar("rehearsal", default=False)
-
-
-@contextmanager
-def rehearsing() -> Iterator[None]:
-    """Opens tables in this thread without creating what they need and is missing; nothing may be
-    read or written."""
-    token = _rehearsal.set(True)
-    try:
-        yield
-    finally:
-        _rehearsal.reset(token)
-
-
-def is_rehearsal() -> bool:
-    """True within `rehearsing`."""
-    return _rehearsal.get()
-
-
-def writer_of(graph: str, table: Table, *definition: str) -> str:
-    """Returns the writer id of a graph's rows to one table, so that two tables of a graph that go
-    to the same place have epochs of their own."""
-    text = "\0".join([*table.name, str(table.physical), *definition])
-    return f"{graph}/{xxh64_hexdigest(text.encode())}"
 
 
 class Connector(ABC):

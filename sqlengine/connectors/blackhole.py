@@ -8,7 +8,8 @@ from planner.capabilities import Capabilities, SinkCapabilities
 from planner.catalog import Table
 from planner.logical.change_kinds import UPSERT
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Connector, Environment, Sink
+from sqlengine.connectors.base import Connector, Sink
+from sqlengine.connectors.environment import Environment
 
 
 class BlackholeConnector(Connector):

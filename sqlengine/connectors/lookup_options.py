@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.settings import CACHE_OPTION, RELOAD_OPTION
-from sqlengine.connectors.base import Option
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration
 
 LOOKUP_OPTIONS: Final[Mapping[str, Option]] = {

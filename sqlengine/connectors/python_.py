@@ -28,7 +28,9 @@ from planner.capabilities import Capabilities, DeliveryGuarantee, SinkCapabiliti
 from planner.catalog import Catalog, Function, Table
 from planner.logical.change_kinds import ALL_CHANGES, INSERT_ONLY, UPSERT
 from sqlengine.batch import Batch, RowKind, concat
-from sqlengine.connectors.base import Connector, Environment, Option, Sink
+from sqlengine.connectors.base import Connector, Sink
+from sqlengine.connectors.environment import Environment
+from sqlengine.formats.base import Option
 from sqlengine.functions.sinks import SinkFunction
 from udf.user import Kind, coerce, is_user, takes_changes
 

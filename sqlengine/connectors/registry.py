@@ -19,9 +19,10 @@ from planner.logical import Scan
 from sqlengine.batch import Batch
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
-from sqlengine.connectors.base import Connector, Environment, Sink, Source
+from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.boundary.answers import text_or_none
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean

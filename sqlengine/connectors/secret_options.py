@@ -11,7 +11,8 @@ import msgspec
 
 from parser.errors import ExecutionError, OptionError, SqlError
 from planner.catalog import Table
-from sqlengine.connectors.base import Connector, Environment
+from sqlengine.connectors.base import Connector
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.secret_names import place_options, remedy
 from sqlengine.formats.base import Option
 from sqlengine.system.hidden import without

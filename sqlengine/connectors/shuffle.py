@@ -19,7 +19,8 @@ from sqlengine.batch import Batch
 from sqlengine.broker.base import Addition, Broker, Records, system_topic
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import Compression
-from sqlengine.connectors.base import Chunk, Sink, Source
+from sqlengine.connectors.base import Sink, Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.formats.shuffle_records import SenderHeader, decode_header, encode_header
 
 # The bytes that a subtask may have sent to another one which has not read them.

@@ -9,8 +9,9 @@ from parser.errors import OptionError, SqlError
 from planner.capabilities import FormatUse
 from planner.catalog import Table
 from planner.settings import IDLE_OPTION, MAX_FUTURE_OPTION, UNKNOWN_OPTIONS
-from sqlengine.connectors.base import Connector, Option
+from sqlengine.connectors.base import Connector
 from sqlengine.connectors.column_paths import part_names
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration, known_options, parse_options, probably_meant
 from sqlengine.formats.registry import format_of
 

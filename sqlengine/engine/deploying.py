@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from parser.errors import JobError, SqlError
 from sqlengine.config import Target
-from sqlengine.connectors.base import rehearsing
+from sqlengine.connectors.environment import rehearsing
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.work import Work

@@ -28,8 +28,8 @@ from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
-from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
+from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager

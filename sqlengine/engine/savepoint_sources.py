@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from planner.logical import Scan
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.executors.dimensions.opening import open_scan
 from sqlengine.snapshots.savepoints import Restoration
 

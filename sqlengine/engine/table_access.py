@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from planner.logical import LogicalPlan, Scan, Sink
 from sqlengine.broker.auto_create import NewTopic
-from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import missing_topic
 from sqlengine.engine.savepoint_sources import why_unreadable
 from sqlengine.executors.dimensions.opening import open_scan

@@ -16,7 +16,8 @@ from planner.graph.scan_filters import scan_filters
 from planner.logical import LogicalPlan, Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dataflow.births import begin_with_watermarks
 from sqlengine.executors.dataflow.firing import Firing

@@ -10,7 +10,8 @@ from typing import ClassVar, NoReturn, Protocol
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalNode, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk, Sink, Source
+from sqlengine.connectors.base import Sink, Source
+from sqlengine.connectors.chunks import Chunk
 
 
 class JobsFailed(ExecutionError):

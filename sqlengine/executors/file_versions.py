@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from sqlengine.connectors.base import FullCache
+from sqlengine.connectors.full_cache import FullCache
 from sqlengine.executors.sources import RunningSource
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
 

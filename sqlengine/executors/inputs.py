@@ -11,8 +11,10 @@ from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from planner.scalar import Scalar
-from sqlengine.connectors.base import Busy, Chunk, Environment, Source
+from sqlengine.connectors.base import Busy, Source
 from sqlengine.connectors.boundary.source import WalledSource
+from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.dimensions.opening import open_scan
 from sqlengine.executors.epochs import OffsetRange

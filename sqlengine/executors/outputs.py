@@ -15,7 +15,8 @@ from planner.graph.chunked import Chunked
 from planner.graph.distribution import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Busy, Environment, Sink, Unanswered
+from sqlengine.connectors.base import Busy, Sink, Unanswered
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import SinkFailed, UnavailableSink

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from planner.graph.distribution import with_exchange_times
 from planner.graph.merge import Graph
 from planner.graph.physical import lower
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.graph_change import GraphChange, RestoredJob

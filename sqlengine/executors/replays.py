@@ -15,7 +15,8 @@ from planner.graph.merge import Graph, merge
 from planner.graph.physical import lower
 from planner.logical import Sink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord, ReplayedRecord

@@ -14,7 +14,8 @@ from typing import Final
 from parser.errors import ServiceError, TryAgain
 from planner.graph.merge import Graph
 from planner.graph.physical import PhysicalPlan
-from sqlengine.connectors.base import Chunk, Environment
+from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.environment import Environment
 from sqlengine.executors.checkpointing import CheckpointTrigger
 from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
 from sqlengine.executors.epoch_writer import EpochWriter

@@ -13,8 +13,9 @@ from parser.errors import PlanError
 from parser.types import Column, Schema
 from planner.logical import MappedScan, Scan
 from sqlengine.batch import Batch, empty, log_of
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.source import WalledSource
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.scan import raw_schema, with_lengths
 

@@ -12,8 +12,8 @@ from parser.errors import ServiceError, SqlError
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag, one_of
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config, Target
-from sqlengine.connectors.base import NO_CALLABLES, Callables
 from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import FailureHandler

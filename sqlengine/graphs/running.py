@@ -13,7 +13,8 @@ from planner.graph.distribution import WHOLE
 from planner.graph.merge import Graph, merge, stateful_nodes
 from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
-from sqlengine.connectors.base import Busy, Environment, Source
+from sqlengine.connectors.base import Busy, Source
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.dead_letters import DeadLetterSink
 from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog

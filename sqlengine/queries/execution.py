@@ -11,7 +11,7 @@ from parser.statements import Describe, Explain, Show, ShowCreate, Statement, St
 from parser.statements import Query as Select
 from parser.types import STRING, Column, Schema
 from sqlengine.batch import from_pydict
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import Answer, list_jobs, stop_job
 from sqlengine.executors.build import OperatorFactory

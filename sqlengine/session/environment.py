@@ -10,8 +10,8 @@ from shutil import rmtree
 
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.config import LOCAL, Cluster
-from sqlengine.connectors.base import Environment
 from sqlengine.connectors.boundary.openings import Openings
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside

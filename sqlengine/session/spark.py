@@ -17,9 +17,9 @@ from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag,
 from rules.options import Options
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.config import LOCAL, Cluster
-from sqlengine.connectors.base import Environment
 from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.graph_change import GraphChange

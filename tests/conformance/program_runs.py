@@ -17,7 +17,7 @@ from planner.graph.merge import Graph, merge
 from planner.logical import LogicalPlan
 from planner.settings import MINI_BATCH, RUNTIME_MODE
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from parser.types import BIGINT, STRING, Column, DataType, Schema
 from planner.catalog import MetadataColumn, Table
-from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.environment import Environment
 
 SCHEMA = Schema.of(id=BIGINT, name=STRING)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.session.session import EmbeddedRunner, Session
 from tests.connectors.test_memory import Collected

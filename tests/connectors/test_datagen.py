@@ -34,7 +34,8 @@ from parser.types import (
     timestamp_ltz,
     varchar,
 )
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.registry import open_source
 from tests.connectors.tables import Clock, environment, table
 

@@ -18,7 +18,7 @@ from planner.catalog import Catalog, Table
 from planner.logical import Filter, LogicalPlan, Scan
 from sqlengine.batch import from_pydict
 from sqlengine.catalog.partitions import show_partitions
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.filesystem.connector import FilesystemConnector
 from sqlengine.connectors.filesystem.partitioned_sink import PartitionedFileSink
 from sqlengine.connectors.filesystem.partitions import folder_of, partitions

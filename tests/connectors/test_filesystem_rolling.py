@@ -14,7 +14,8 @@ from parser.errors import SqlError
 from planner.catalog import Table
 from sqlengine.batch import from_pydict
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.base import Sink
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.filesystem.rolling import Policy, RollingFileSink
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.system.disk import MACHINE, Disk

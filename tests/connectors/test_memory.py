@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.formats.results import Row, rows_of

@@ -28,9 +28,10 @@ from planner.graph.scan_filters import scan_filters
 from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.boundary.source import WalledSource
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.registry import capabilities_of, declared, open_source
 from sqlengine.expressions import compile_expression, truth
 from sqlengine.system.lanes import Call

@@ -18,7 +18,7 @@ from planner.rewrite import references, rewrite, transform
 from planner.scalar import COMPARISONS, Call, Literal, Scalar
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.formats.results import rows_of

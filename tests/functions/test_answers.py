@@ -10,7 +10,7 @@ import pytest
 
 from parser.errors import ServiceError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.connectors.base import Callables
+from sqlengine.connectors.environment import Callables
 from sqlengine.executors.nondeterministic_calls import ANSWERS, NondeterministicCallLog
 from sqlengine.functions.answers import run
 from sqlengine.functions.host import Binding

@@ -12,7 +12,7 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine.config import Config, Target
-from sqlengine.connectors.base import Callables
+from sqlengine.connectors.environment import Callables
 from sqlengine.engine import Engine
 from sqlengine.jobs.job import JobState
 from sqlengine.machine import THIS, Machine

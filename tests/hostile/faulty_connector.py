@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sqlengine.connectors.base import Environment, Option, Sink, Source, Table
+from planner.catalog import Table
+from sqlengine.connectors.base import Sink, Source
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.filesystem.connector import FilesystemConnector
+from sqlengine.formats.base import Option
 from tests.hostile.injector import RAISES, Fault, Faulty
 
 NAME = "faulty"

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.registry import get_connector
 
 HANG = "hang"

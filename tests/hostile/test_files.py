@@ -22,7 +22,7 @@ from parser.errors import ExecutionError, OptionError, PlanError, SqlError
 from parser.types import BIGINT, Schema
 from planner.catalog import Table
 from sqlengine.batch import from_pydict
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.filesystem.files import unreadable
 from sqlengine.connectors.registry import open_sink, open_source, validate
 from sqlengine.system.file_access import FileAccess

@@ -9,7 +9,7 @@ from typing import ClassVar
 from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
 from planner.settings import MINI_BATCH
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor

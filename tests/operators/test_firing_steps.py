@@ -18,7 +18,7 @@ from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
 from planner.logical import IntervalJoin, JoinKind, LogicalPlan, Over, TemporalSort
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray, empty, from_pydict
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor

@@ -12,7 +12,7 @@ from parser.types import INT, STRING, Schema, timestamp
 from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
 from sqlengine.batch import Batch, from_pydict
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor

@@ -10,7 +10,7 @@ from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
 from planner.settings import MINI_BATCH
 from sqlengine.batch import RowKind, from_pydict
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor

@@ -21,7 +21,7 @@ from planner.catalog import Catalog, Table, View
 from planner.graph.merge import Graph, merge
 from planner.logical import Sink
 from rules.options import Options
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.runner import GraphRunner

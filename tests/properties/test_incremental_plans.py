@@ -20,7 +20,7 @@ from planner.graph.rule_sets import RulesPlan
 from planner.logical import Sink
 from rules.options import Options
 from rules.ruleset import RuleSet
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.runner import GraphRunner

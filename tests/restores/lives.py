@@ -23,7 +23,7 @@ from planner.rewrite import transform
 from sqlengine.batch import Batch
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors import base
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dead_letters import DeadLetterSink

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from planner.logical import Scan
-from sqlengine.connectors.base import Chunk, Part, Place
+from sqlengine.connectors.chunks import Chunk, Part, Place
 from sqlengine.formats.registry import value_metadata
 
 # Offsets and counts are written with 64 bits.

@@ -8,11 +8,12 @@ from typing import TypeVar, cast
 
 from planner.catalog import Table
 from planner.logical import Scan
-from sqlengine.connectors.base import Connector, Environment, Sink, Source, is_rehearsal
+from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.boundary.calls import Calls, Opened
 from sqlengine.connectors.boundary.openings import Opening, StillOpening
 from sqlengine.connectors.boundary.sink import WalledSink
 from sqlengine.connectors.boundary.source import walled
+from sqlengine.connectors.environment import Environment, is_rehearsal
 
 T = TypeVar("T", Source, Sink)
 

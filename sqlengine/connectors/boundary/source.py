@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from planner.logical import Scan
 from planner.scalar import Scalar
-from sqlengine.connectors.base import CacheStatus, Chunk, FullCache, Part, Source
+from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
+from sqlengine.connectors.chunks import Chunk, Part
+from sqlengine.connectors.full_cache import CacheStatus, FullCache
 from sqlengine.system.lanes import Call
 
 T = TypeVar("T")

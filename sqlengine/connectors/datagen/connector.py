@@ -17,9 +17,12 @@ from parser.limits import present
 from parser.types import Root
 from planner.capabilities import Boundedness, Capabilities, SourceCapabilities
 from planner.catalog import Table
-from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Source
+from sqlengine.connectors.base import Connector, Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.datagen.values import Field, Maker, Rows, maker
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import options_of
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration, integer, number
 from sqlengine.formats.times import SQL, parse_timestamp
 

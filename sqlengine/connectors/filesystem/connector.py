@@ -33,9 +33,10 @@ from planner.capabilities import (
 )
 from planner.catalog import PARTITION, Table
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
+from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.boundary.rows import unwritable
 from sqlengine.connectors.encoded import RowEncoder
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.filesystem.commits import CommitPolicy, PartitionCommits
 from sqlengine.connectors.filesystem.files import Files
 from sqlengine.connectors.filesystem.followed import FollowedSource
@@ -55,6 +56,7 @@ from sqlengine.connectors.filesystem.tree import files_below
 from sqlengine.connectors.filesystem.whole import WholeFileSource
 from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
 from sqlengine.connectors.registry import options_of
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration
 from sqlengine.formats.registry import bulk_format_of, format_of
 from sqlengine.system.disk import Disk

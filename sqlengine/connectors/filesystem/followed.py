@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from planner.catalog import MetadataColumn, Table
 from sqlengine.batch import log_of
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.filesystem.files import Files, changed
 from sqlengine.connectors.filesystem.generations import Generation
 from sqlengine.connectors.filesystem.long_records import (

@@ -7,7 +7,7 @@ from functools import partial
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.filesystem.files import Files, FileShards, changed, unreadable
 from sqlengine.connectors.filesystem.long_records import (
     is_too_long,

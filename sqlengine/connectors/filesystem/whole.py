@@ -14,7 +14,7 @@ import pyarrow as pa
 from parser.errors import ExecutionError
 from planner.catalog import Table
 from planner.scalar import Scalar
-from sqlengine.connectors.base import Chunk, Part
+from sqlengine.connectors.chunks import Chunk, Part
 from sqlengine.connectors.filesystem.files import Files, FileShards, changed
 from sqlengine.formats.base import FilePart, FileReader, Format, PartedReader
 

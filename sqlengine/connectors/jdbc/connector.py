@@ -23,7 +23,8 @@ from planner.capabilities import (
 )
 from planner.catalog import Table
 from planner.logical.change_kinds import INSERT_ONLY, UPSERT
-from sqlengine.connectors.base import Connector, Environment, Option, Sink, Source
+from sqlengine.connectors.base import Connector, Sink, Source
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.jdbc.dialects import Account
 from sqlengine.connectors.jdbc.partitioned import PartitionedSource
 from sqlengine.connectors.jdbc.partitions import PARTITION, partitions_of
@@ -33,6 +34,7 @@ from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
 from sqlengine.connectors.registry import options_of
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least
 from sqlengine.system.file_access import PathRefused
 

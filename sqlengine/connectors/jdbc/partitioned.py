@@ -15,7 +15,8 @@ import pyarrow as pa
 from xxhash import xxh64_hexdigest
 
 from planner.catalog import Table
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.jdbc.partitions import Partition
 from sqlengine.connectors.jdbc.reading import Rows, TableReader
 from sqlengine.connectors.jdbc.values import columns_of

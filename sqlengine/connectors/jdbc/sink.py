@@ -14,7 +14,8 @@ from xxhash import xxh64_hexdigest
 from parser.errors import ExecutionError, SqlError, TryAgain
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.base import Sink, writer_of
+from sqlengine.connectors.base import Sink
+from sqlengine.connectors.environment import writer_of
 from sqlengine.connectors.jdbc.dialects import (
     Account,
     Connection,

@@ -26,9 +26,12 @@ from planner.catalog import Table
 from planner.logical.change_kinds import ALL_CHANGES, INSERT_ONLY, UPSERT, ChangelogMode
 from planner.settings import PUSH_DOWN
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk, Connector, Environment, Option, Sink, Source
+from sqlengine.connectors.base import Connector, Sink, Source
+from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory, MemoryTable
 from sqlengine.connectors.registry import options_of
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, kinds
 
 _SHARD = "0"

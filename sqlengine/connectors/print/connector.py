@@ -10,9 +10,11 @@ from planner.capabilities import Capabilities, DeliveryGuarantee, SinkCapabiliti
 from planner.catalog import Table
 from planner.logical.change_kinds import AS_REQUESTED
 from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.base import Connector, Environment, Option, Sink
+from sqlengine.connectors.base import Connector, Sink
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.print.values import printer
 from sqlengine.connectors.registry import options_of
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean
 
 

@@ -37,22 +37,17 @@ from sqlengine.broker.coordinator import check_name
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS
 from sqlengine.broker.storage.excerpts import Excerpt
-from sqlengine.connectors.base import (
-    Chunk,
-    Connector,
-    Environment,
-    Option,
-    Sink,
-    Source,
-    writer_of,
-)
+from sqlengine.connectors.base import Connector, Sink, Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import RowEncoder
+from sqlengine.connectors.environment import Environment, writer_of
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.creation import missing_topic, shards_of
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.connectors.topic.sink import TopicRecords, TopicSink
 from sqlengine.connectors.topic.source import TopicSource
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert
+from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration
 from sqlengine.formats.registry import encoder_for
 

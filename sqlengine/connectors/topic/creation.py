@@ -10,7 +10,7 @@ from planner.catalog import Table
 from sqlengine.broker.auto_create import AutoCreate, NewTopic
 from sqlengine.broker.base import Broker, check_topic_name, is_system
 from sqlengine.broker.errors import BrokerError, TopicNotFound
-from sqlengine.connectors.base import is_rehearsal
+from sqlengine.connectors.environment import is_rehearsal
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.upserts import is_upsert
 from sqlengine.formats.options import did_you_mean

@@ -11,7 +11,7 @@ import pyarrow as pa
 from parser.types import DataType
 from planner.catalog import Table
 from sqlengine.broker.base import Records
-from sqlengine.connectors.base import Chunk
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.topic.upserts import is_upsert, read_upserts
 from sqlengine.formats.registry import value_metadata
 

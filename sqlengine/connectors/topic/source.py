@@ -14,7 +14,9 @@ from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.base import Broker
 from sqlengine.broker.open_topics import OpenTopics
 from sqlengine.broker.storage.reading import ReadBounds
-from sqlengine.connectors.base import Chunk, Place, Source, is_rehearsal
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.chunks import Chunk, Place
+from sqlengine.connectors.environment import is_rehearsal
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.connectors.topic.upserts import is_upsert
 

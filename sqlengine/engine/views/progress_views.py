@@ -17,7 +17,7 @@ from planner.logical import AssignWatermark
 from planner.scalar import UTC
 from planner.settings import IDLE_OPTION, TIME_ZONE, duration_text
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, log_of
-from sqlengine.connectors.base import FullCache
+from sqlengine.connectors.full_cache import FullCache
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.views.job_progress import (

@@ -15,9 +15,9 @@ from planner.catalog import Table
 from planner.logical import LogicalPlan, Scan
 from planner.rewrite import transform
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Environment
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.boundary.source import WalledSource
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import open_scan
 from sqlengine.dimensions.columns import ColumnWriter
 from sqlengine.dimensions.versions import Letter, VersionInfo

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from planner.logical import MappedScan, Scan
 from sqlengine.connectors import registry
-from sqlengine.connectors.base import Environment, Source
+from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.opening import opened_source
+from sqlengine.connectors.environment import Environment
 from sqlengine.executors.dimensions.source import MappedSource
 
 

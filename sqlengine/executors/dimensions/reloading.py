@@ -12,7 +12,7 @@ import msgspec
 
 from planner.logical import MappedScan
 from planner.scalar import digest_of
-from sqlengine.connectors.base import Environment
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import content_stamp
 from sqlengine.dimensions.columns import MappedColumns
 from sqlengine.dimensions.table import build_index

@@ -15,14 +15,10 @@ from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.logical import MappedScan
 from planner.scalar import digest_of
 from planner.settings import RELOAD_OPTION
-from sqlengine.connectors.base import (
-    CacheStatus,
-    Chunk,
-    Environment,
-    FullCache,
-    Source,
-    is_rehearsal,
-)
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.environment import Environment, is_rehearsal
+from sqlengine.connectors.full_cache import CacheStatus, FullCache
 from sqlengine.connectors.registry import options_of
 from sqlengine.dimensions.versions import SourceVersions, read_info
 from sqlengine.executors.dimensions.reloading import Stopped, VersionBuilder

@@ -12,7 +12,8 @@ from parser.errors import SqlError, TryAgain
 from planner.catalog import Table
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Sink as LogicalSink
-from sqlengine.connectors.base import Environment, Sink
+from sqlengine.connectors.base import Sink
+from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import open_sink
 from sqlengine.executors.failures import UnavailableSink
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit

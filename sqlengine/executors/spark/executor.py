@@ -22,7 +22,8 @@ from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Chunk, Source
+from sqlengine.connectors.base import Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import encoded_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dataflow.flow import SinkWrite

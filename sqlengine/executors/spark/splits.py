@@ -20,8 +20,9 @@ from planner.graph.physical import PhysicalNode
 from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch, log_of
-from sqlengine.connectors.base import Chunk, Part, Place, Source
+from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.source import WalledSource
+from sqlengine.connectors.chunks import Chunk, Part, Place
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from parser.limits import Limits, present, use
-from sqlengine.connectors.base import Environment
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
+from sqlengine.connectors.environment import Environment
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
 from sqlengine.system.memory import usable_bytes
