@@ -8,7 +8,7 @@ from typing import Final
 from parser.errors import OptionError, PlanError
 from planner.catalog import Table
 from sqlengine.formats.base import Option
-from sqlengine.formats.keyed import (
+from sqlengine.formats.keyed.fields import (
     ALL,
     EXCEPT_KEY,
     KEY_FIELDS,

@@ -10,7 +10,8 @@ from parser.errors import OptionError
 from parser.types import BIGINT, INT, STRING, Schema
 from planner.catalog import Table
 from sqlengine.formats.base import Decoded
-from sqlengine.formats.keyed import KeyedDecoder, key_part
+from sqlengine.formats.keyed.decoder import KeyedDecoder
+from sqlengine.formats.keyed.fields import key_part
 from sqlengine.formats.registry import decoder_for, decodes_keys, with_any_times
 
 COLUMNS = Schema.of(k_id=BIGINT, k_at=STRING, n=INT)

@@ -1,4 +1,4 @@
-"""What a consumer has fetched, by partition: records are taken from here by offset."""
+"""The records that a consumer has fetched, by partition: they are taken from here by offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where reading a partition begins and ends, by Flink's options."""
+"""The offsets at which reading a partition begins and ends, by Flink's options."""
 
 from __future__ import annotations
 

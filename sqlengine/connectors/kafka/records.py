@@ -18,7 +18,7 @@ from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.kafka.properties import largest_record
 from sqlengine.connectors.kafka.rows import WRITABLE
 from sqlengine.formats.base import Encoder
-from sqlengine.formats.keyed import key_part
+from sqlengine.formats.keyed.fields import key_part
 from sqlengine.formats.registry import encoder_for, key_encoder_of
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from planner.catalog import Table
 from sqlengine.batch import RowKind
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.kafka.fetching import Offsets, Taken
-from sqlengine.formats.keyed import key_part
+from sqlengine.formats.keyed.fields import key_part
 from sqlengine.formats.registry import decodes_keys, value_metadata
 
 if TYPE_CHECKING:
