@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from sqlengine.formats.guarded import GuardedDecoder, GuardedEncoder
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.times import ANY
+from sqlengine.system.file_access import FileAccess
 from sqlengine.system.plugins import FORMATS, Plugins
 
 _formats: Plugins[Format] = Plugins(FORMATS)
@@ -92,11 +94,13 @@ def decoder_for(
     """Returns a decoder of the table's records.
 
     It gives all physical columns or `columns`, in the table's order, and `metadata` of the format.
-    A table without a format, or with one of whole files, whose connector makes the rows, has
+    A table without a format, or with one of whole files only, whose connector makes the rows, has
     nothing to decode."""
-    if "format" not in table.options or bulk_format_of(table) is not None:
+    if "format" not in table.options:
         return _NothingToDecode()
     format_, options = format_of(table)
+    if not format_.capabilities.has_records:
+        return _NothingToDecode()
     names = None if columns is None else tuple(c.name for c in columns)
     keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
     decoder = format_.decoder(table.physical, options, names, keys)
@@ -112,6 +116,28 @@ def encoder_of(table: Table, columns: Schema) -> Encoder:
     """Writes batches of these columns in the table's format."""
     format_, options = format_of(table)
     return GuardedEncoder(table.options["format"], format_.encoder(columns, options))
+
+
+def connect(table: Table, filled: Table, files: FileAccess) -> None:
+    """Tells the format of a table that is opened its secrets (`filled` has their values), and lets
+    it read its files. PlanError for a file that is wrong, or does not fit the table."""
+    if "format" not in table.options:
+        return
+    format_, options = format_of(table)
+    if type(format_).connect is not Format.connect:
+        format_.connect(options, format_of(filled)[1], files)
+        format_.decoder(table.physical, options)
+
+
+def preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
+    """Returns what is to be done with records of the table where they are read, so that decoders
+    need not wait (`Format.prepare`); None where that is nothing."""
+    if "format" not in table.options:
+        return None
+    format_, options = format_of(table)
+    if type(format_).prepare is Format.prepare:
+        return None
+    return partial(format_.prepare, options=options)
 
 
 def framing_of(table: Table) -> Framing:
