@@ -237,8 +237,10 @@ def _with_old(
     """Returns the fields of all lines: those of RFC 3164 in these rows."""
     found = _extracted(texts.take(pa.array(rows)), _OLD)
     now = datetime.fromtimestamp(time.time(), UTC)
-    times = [None if t is None else rules.text(t, now) for t in found["timestamp"].to_pylist()]
-    found["timestamp"] = pa.array(times, pa.string())
+    # Many lines are of one second.
+    times = pc.dictionary_encode(found["timestamp"])
+    known = pa.array([rules.text(t, now) for t in times.dictionary.to_pylist()], pa.string())
+    found["timestamp"] = known.take(times.indices)
     at = np.arange(len(texts))
     at[rows] = len(texts) + np.arange(len(rows))
     index = pa.array(at)
