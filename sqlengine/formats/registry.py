@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from sqlengine.formats.keyed.fields import KEY_FORMAT, VALUE_FORMAT, KeyPart, ke
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.times import ANY
+from sqlengine.system.file_access import FileAccess
 from sqlengine.system.plugins import FORMATS, Plugins
 
 _formats: Plugins[Format] = Plugins(FORMATS)
@@ -63,10 +64,12 @@ def _named(table: Table) -> tuple[str, str] | None:
 
 def _with_options(table: Table, name: str, before: str) -> tuple[Format, Mapping[str, str]]:
     format_ = get_format(name)
-    prefix = f"{before}{format_.name}."
-    return format_, {
-        k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)
-    }
+    return format_, _under(f"{before}{format_.name}.", table.options)
+
+
+def _under(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Returns the options whose names begin with `prefix`, without it."""
+    return {k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)}
 
 
 def key_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
@@ -126,9 +129,9 @@ def decoder_for(
     """Returns a decoder of the table's records.
 
     It gives all physical columns or `columns`, in the table's order, and `metadata` of the format.
-    A table without a format, or with one of whole files, whose connector makes the rows, has
+    A table without a format, or with one of whole files only, whose connector makes the rows, has
     nothing to decode."""
-    if _named(table) is None or bulk_format_of(table) is not None:
+    if _named(table) is None or not format_of(table)[0].capabilities.has_records:
         return _NothingToDecode()
     keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
 
@@ -177,6 +180,37 @@ def encoder_of(table: Table, columns: Schema) -> Encoder:
     """Writes batches of these columns in the table's format."""
     format_, options = format_of(table)
     return GuardedEncoder(format_.name, format_.encoder(columns, options))
+
+
+def connect(table: Table, filled: Table, files: FileAccess) -> None:
+    """Tells the formats of a table that is opened their secrets (`filled` has their values), and
+    lets them read their files. PlanError for a file that is wrong, or does not fit the table."""
+    connects = False
+    for format_, prefix in format_prefixes(table):
+        if type(format_).connect is not Format.connect:
+            known, secret = _under(prefix, table.options), _under(prefix, filled.options)
+            format_.connect(known, secret, files)
+            connects = True
+    if connects:
+        decoder_for(table)
+
+
+def preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
+    """Returns what is to be done with records of the table where they are read, so that decoders
+    need not wait (`Format.prepare`); None where that is nothing."""
+    return None if _named(table) is None else _preparation(*format_of(table))
+
+
+def key_preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
+    """Returns the same of the keys of the records."""
+    found = key_format_of(table) if decodes_keys(table) else None
+    return None if found is None else _preparation(*found)
+
+
+def _preparation(format_: Format, options: Mapping[str, str]) -> Callable[[pa.Array], None] | None:
+    if type(format_).prepare is Format.prepare:
+        return None
+    return partial(format_.prepare, options=options)
 
 
 def framing_of(table: Table) -> Framing:
