@@ -16,7 +16,7 @@ from planner.graph.family_members import (
     numbers_of,
     operation_of,
 )
-from planner.graph.family_parameters import without_parameters
+from planner.graph.family_parameters import has_parameters, without_parameters
 from planner.graph.physical import PhysicalNode, PhysicalPlan, route_to, rules_id
 from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.logical import Filter, LogicalPlan, Project, Sink
@@ -74,13 +74,13 @@ class MemberSearch:
     def _entry(self, state: PhysicalNode, port: int) -> Entry | None:
         """Returns how rows come to an input; None if other state is on their way."""
         graph, found = self.plan.graph.nodes, list[PhysicalNode]()
-        first = name = graph[state.id].inputs[port]
-        if any(below.stateful for below in nodes(graph[first].plan)):
+        name = graph[state.id].inputs[port]
+        if any(below.stateful for below in nodes(graph[name].plan)):
             return None
         while not isinstance(graph[name].plan, Filter):
             node = self.plan.nodes.get(name)
             if node is None or not _may_join(node) or len(graph[name].inputs) != 1:
-                return Entry(first, EVERY_ROW, ())
+                return _of_every_row(name, found)
             found.insert(0, node)
             (name,) = graph[name].inputs
         return Entry(rules_id(graph[name].inputs[0]), name, tuple(found))
@@ -96,6 +96,14 @@ def alike(search: MemberSearch) -> Iterator[tuple[str, list[Member]]]:
         if len(members) >= LEAST and len(numbers) == len(members):
             members.sort(key=lambda m: (m.chain[0].rank, m.chain[0].id))
             yield FAMILY + shape, members
+
+
+def _of_every_row(name: str, nodes: list[PhysicalNode]) -> Entry:
+    """Returns the entry for all rows of the node `name`, which come through `nodes`. What these do
+    up to the first one with parameters is done once for all members."""
+    while nodes and not has_parameters(operation_of(nodes[0])):
+        name = nodes.pop(0).id
+    return Entry(name, EVERY_ROW, tuple(nodes))
 
 
 def _shape(

@@ -29,19 +29,32 @@ WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'debezium-json');
 TOPICS = ("events", "owners", "out", "totals")
 WINDOWS = {
     "tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND, INTERVAL '{offset}' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
-    "hop": """INSERT INTO outs SELECT '{name}', host, MAX(id * {more}) - {least}
-        FROM TABLE(HOP(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '2' SECOND))
-        WHERE {where} GROUP BY window_start, window_end, host""",
     "fails": """INSERT INTO outs SELECT '{name}', host, SUM({more} / (id % 4))
         FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '2' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host HAVING 100 / (COUNT(*) - 1) > {least}""",
     "session": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least} FROM events
-        WHERE {where} GROUP BY SESSION(ts, INTERVAL '0.5' SECOND), host""",
+        WHERE {where} GROUP BY SESSION(ts, INTERVAL '{size}' SECOND), host""",
+    "listed session": """INSERT INTO outs SELECT '{name}', host, CHAR_LENGTH(LISTAGG(CAST(id AS STRING))) FROM events
+        WHERE {where} GROUP BY SESSION(ts, INTERVAL '{size}' SECOND), host""",
     "distinct": """INSERT INTO outs SELECT '{name}', host, COUNT(DISTINCT id)
         FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
         WHERE {where} GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
+}
+SLICES = {
+    "hop": """INSERT INTO outs SELECT '{name}', host, MAX(id * {more}) - {least}
+        FROM TABLE(HOP(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND, INTERVAL '{double}' SECOND))
+        WHERE {where} GROUP BY window_start, window_end, host""",
+    "uneven hop": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least} FROM events
+        WHERE {where} GROUP BY HOP(ts, INTERVAL '{size}' SECOND, INTERVAL '1.5' SECOND), host""",
+    "cumulate": """INSERT INTO outs SELECT '{name}', host, SUM(id) + {least}
+        FROM TABLE(CUMULATE(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND, INTERVAL '{double}' SECOND))
+        WHERE {where} GROUP BY window_start, window_end, host""",
+    "rows in window": """INSERT INTO outs SELECT '{name}', host, id * 10 + nth + {least} FROM (
+        SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, host ORDER BY id DESC) AS nth
+        FROM TABLE(HOP(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND, INTERVAL '{double}' SECOND))
+        WHERE {where}) WHERE nth <= 2""",
 }
 CHANGES = {
     "group": """INSERT INTO totals SELECT '{name}', host, n
@@ -65,15 +78,19 @@ RANKS = {
 }
 EVERY = {
     "every tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND))
         GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
     "every group": """INSERT INTO totals SELECT '{name}', host, n
         FROM (SELECT host, SUM(id) AS n FROM events GROUP BY host) WHERE n > {least}""",
     "every session": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least}
-        FROM TABLE(SESSION(TABLE events PARTITION BY host, DESCRIPTOR(ts), INTERVAL '0.5' SECOND))
+        FROM TABLE(SESSION(TABLE events PARTITION BY host, DESCRIPTOR(ts), INTERVAL '{size}' SECOND))
         GROUP BY window_start, window_end, host""",
 }
 JOINS = {
+    "in window": """INSERT INTO outs SELECT '{name}', a.host, a.id * 20 + b.id + {least} FROM (
+        SELECT * FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND)) WHERE {where}) AS a JOIN (
+        SELECT * FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND)) WHERE id > {more}) AS b
+        ON a.host = b.host AND a.window_start = b.window_start AND a.window_end = b.window_end""",
     "near": """INSERT INTO outs SELECT '{name}', a.host, a.id * 20 + b.id + {least}
         FROM (SELECT * FROM events WHERE {where}) AS a JOIN events AS b
         ON a.host = b.host AND b.ts BETWEEN a.ts - INTERVAL '0.5' SECOND AND a.ts AND a.id * {more} > b.id""",
@@ -93,7 +110,7 @@ CHAINS = {
     "best": """INSERT INTO outs SELECT '{name}', host, n + {least} FROM (
         SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC, host) AS nth FROM (
             SELECT host, COUNT(*) AS n, window_start, window_end
-            FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
+            FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '{size}' SECOND))
             WHERE {where} GROUP BY window_start, window_end, host)) WHERE nth <= 2""",
     "ranked": """INSERT INTO totals SELECT '{name}', host, n * 10 + nth + {least} FROM (
         SELECT *, ROW_NUMBER() OVER (ORDER BY n DESC) AS nth FROM (
@@ -105,8 +122,10 @@ CHAINS = {
         FROM (SELECT host, id, ts FROM events WHERE {where}) MATCH_RECOGNIZE (PARTITION BY host ORDER BY ts
         MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.id * {more} > A.id + 1)""",
 }
-SHAPES = WINDOWS | CHANGES | RANKS | EVERY | JOINS | CHAINS
+SHAPES = WINDOWS | SLICES | CHANGES | RANKS | EVERY | JOINS | CHAINS
 WHERE = ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
+# Sizes of windows in seconds, and their offsets.
+SIZES = {"0.5": "0", "1": "0.25", "1.2": "-0.4", "3": "1"}
 LATE = "SET 'job.late-rows' = 'dead-letter';"
 
 
@@ -259,7 +278,7 @@ class Script:
     def rows(self) -> None:
         chance, lines = self._chance, []
         for _ in range(chance.choice([1, 3, 40])):
-            self._clock += chance.choice([0, 10, 100, 700])
+            self._clock += chance.choice([0, 10, 100, 700] if chance.random() < 0.97 else [9_000])
             at = self._clock - chance.choice([0, 0, 0, 50, 1500])
             event = {"id": chance.randrange(20), "ms": at, "host": f"h{chance.randrange(3)}"}
             lines.append(json.dumps(event).encode())
@@ -280,7 +299,15 @@ class Script:
         late = LATE if self._chance.random() < 0.3 else ""
         shape = self._shapes[self._jobs[name]]
         least = self._chance.randrange(4)
-        return late + shape.format(name=name, where=where, least=least, more=least + 2)
+        size = self._chance.choice(list(SIZES))
+        return late + shape.format(
+            name=name, where=where, least=least, more=least + 2, **lengths(size)
+        )
+
+
+def lengths(size: str) -> dict[str, str]:
+    """Returns the lengths of windows in a text, in seconds."""
+    return {"size": size, "double": str(2 * float(size)), "offset": SIZES[size]}
 
 
 def actions(seed: int, shapes: Mapping[str, str], count: int) -> list[tuple[str, Action]]:

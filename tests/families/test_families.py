@@ -15,6 +15,7 @@ from tests.families.lives import (
     JOINS,
     RANKS,
     SHAPES,
+    SLICES,
     WINDOWS,
     Life,
     actions,
@@ -22,6 +23,7 @@ from tests.families.lives import (
 
 KINDS = {
     "windows": WINDOWS,
+    "slices": SLICES,
     "changes": CHANGES,
     "ranks": RANKS,
     "every": EVERY,
@@ -29,7 +31,7 @@ KINDS = {
     "chains": CHAINS,
 }
 # The seeds of quick lives, in each of which families come and go.
-QUICK = {"windows": 1, "changes": 3, "ranks": 1, "every": 1, "joins": 1, "chains": 1}
+QUICK = {"windows": 1, "slices": 1, "changes": 3, "ranks": 1, "every": 1, "joins": 1, "chains": 1}
 
 
 def lives() -> Iterator[ParameterSet]:
