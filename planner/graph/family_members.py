@@ -108,13 +108,15 @@ class Member:
     begins with an operation with state, to the rules of the `tail`, those of the node `behind` if
     there is one. `states`: the nodes with state among the chain; `number`: the same wherever the
     first of them is; `shape`: of all members of one family. `parameters`: the literals of each
-    input that are columns of its rows in a family."""
+    input that are columns of its rows in a family; those of the chain are among the first one's,
+    `counts` how many these are up to each operation of it."""
 
     number: int
     shape: str
     entries: tuple[Entry, ...]
     chain: tuple[PhysicalNode, ...]
     parameters: tuple[tuple[Literal, ...], ...]
+    counts: tuple[int, ...]
     tail: Mapping[str, PlannedRule]
     behind: PhysicalNode | None = None
 
@@ -131,6 +133,16 @@ class Member:
         if number is None:
             return Literal(self.number, _NUMBER)
         return self.parameters[int(port or 0)][int(number)]
+
+    def in_front(self, port: int) -> range:
+        """Returns which parameters of an input are columns of its rows already in front of the
+        first state."""
+        return range(len(self.parameters[port]) if port else self.counts[0])
+
+    def before(self, place: int) -> range:
+        """Returns which parameters of the first input come to the rows right before an operation of
+        the chain behind the first one."""
+        return range(self.counts[place - 1], self.counts[place])
 
     @property
     def jobs(self) -> frozenset[str]:

@@ -68,17 +68,31 @@ def without_literals(expression: Scalar, name: Name, found: list[Literal]) -> Sc
     return visit(expression)
 
 
-def without_parameters(
-    entries: Sequence[Entry], state: PhysicalNode
-) -> tuple[dict[str, LogicalPlan], tuple[tuple[Literal, ...], ...]]:
-    """Returns a member's operations up to the first one with `state`, by node, with columns in the
-    place of literals; and the literals of each input."""
-    plans: dict[str, LogicalPlan] = {}
+@dataclass(frozen=True)
+class WithoutLiterals:
+    """The operations of a member with columns in the place of literals: those in front of each
+    input, and its chain. `literals`: the values of the columns of each input; those of the chain
+    are among the first one's, `counts` how many these are up to each operation of the chain."""
+
+    inputs: tuple[tuple[LogicalPlan, ...], ...]
+    chain: tuple[LogicalPlan, ...]
+    literals: tuple[tuple[Literal, ...], ...]
+    counts: tuple[int, ...]
+
+
+def without_parameters(entries: Sequence[Entry], chain: Sequence[PhysicalNode]) -> WithoutLiterals:
+    """Returns a member's operations with columns in the place of literals."""
     inputs = [_Input(port) for port in range(len(entries))]
-    for found, entry in zip(inputs, entries, strict=True):
-        plans |= {node.id: found.without(operation_of(node)) for node in entry.nodes}
-    plans[state.id] = inputs[0].without(operation_of(state))
-    return plans, tuple(tuple(found.literals) for found in inputs)
+    in_front = tuple(
+        tuple(found.without(operation_of(node)) for node in entry.nodes)
+        for found, entry in zip(inputs, entries, strict=True)
+    )
+    plans, counts = [], []
+    for node in chain:
+        plans.append(inputs[0].without(operation_of(node)))
+        counts.append(len(inputs[0].literals))
+    literals = tuple(tuple(found.literals) for found in inputs)
+    return WithoutLiterals(in_front, tuple(plans), literals, tuple(counts))
 
 
 def has_parameters(plan: LogicalPlan) -> bool:
@@ -100,13 +114,19 @@ class _Input:
     def without(self, plan: LogicalPlan) -> LogicalPlan:
         """Returns an operation with columns in the place of literals, which are added to those of
         the input."""
+        changed = self._without(plan)
+        if plan.stateful:
+            self._lengths = ()  # its rows have its own columns
+        return changed
+
+    def _without(self, plan: LogicalPlan) -> LogicalPlan:
         match plan:
             case Project() | MatchRecognize():
                 changed = [without_literals(e, self._name, self.literals) for e in plan.expressions]
                 return plan.with_expressions(changed)
             case BinaryJoin():
                 return replace(plan, condition=_of_pairs(plan, self._name, self.literals))
-            case Rank() if type(plan) is Rank and plan.takes_ends:
+            case Rank() if plan.takes_ends:
                 return replace(plan, end=MAX_RANK, end_by=self._add(plan.end))
             case WindowAssign():
                 return replace(plan, window=self._without_lengths(plan.window))
@@ -142,9 +162,9 @@ def _of_pairs(join: BinaryJoin, name: Name, found: list[Literal]) -> Scalar:
     return replace(condition, args=tuple(parts))
 
 
-def columns_for(port: int, found: Sequence[Literal]) -> Schema:
-    """Returns the columns of the parameters of an input."""
-    return Schema(tuple(Column(parameter_name(port, n), e.type) for n, e in enumerate(found)))
+def columns_for(port: int, found: Sequence[Literal], among: range) -> Schema:
+    """Returns the columns of some of the parameters of an input, by their numbers."""
+    return Schema(tuple(Column(parameter_name(port, n), found[n].type) for n in among))
 
 
 def parameters_read(plan: LogicalPlan) -> Names:

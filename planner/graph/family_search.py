@@ -16,7 +16,11 @@ from planner.graph.family_members import (
     numbers_of,
     operation_of,
 )
-from planner.graph.family_parameters import has_parameters, without_parameters
+from planner.graph.family_parameters import (
+    WithoutLiterals,
+    has_parameters,
+    without_parameters,
+)
 from planner.graph.physical import PhysicalNode, PhysicalPlan, route_to, rules_id
 from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.logical import Filter, LogicalPlan, Project, Sink
@@ -66,10 +70,10 @@ class MemberSearch:
             if node is None or not _may_follow(chain[-1], node):
                 return None
             chain.append(node)
-        plans, parameters = without_parameters(entries, state)
-        shape = _shape(entries, chain, plans)
-        number = number_of(state.id)
-        return Member(number, shape, entries, tuple(chain), parameters, *tail)
+        plans = without_parameters(entries, chain)
+        shape, number = _shape(entries, chain, plans), number_of(state.id)
+        parameters = plans.literals, plans.counts
+        return Member(number, shape, entries, tuple(chain), *parameters, *tail)
 
     def _entry(self, state: PhysicalNode, port: int) -> Entry | None:
         """Returns how rows come to an input; None if other state is on their way."""
@@ -106,24 +110,22 @@ def _of_every_row(name: str, nodes: list[PhysicalNode]) -> Entry:
     return Entry(name, EVERY_ROW, tuple(nodes))
 
 
-def _shape(
-    entries: tuple[Entry, ...], chain: list[PhysicalNode], plans: Mapping[str, LogicalPlan]
-) -> str:
+def _shape(entries: tuple[Entry, ...], chain: list[PhysicalNode], plans: WithoutLiterals) -> str:
     """Returns what is equal for members of one family."""
     parts: list[str] = []
-    for entry in entries:
+    for entry, without in zip(entries, plans.inputs, strict=True):
         parts += (entry.head, "every row" if entry.rule == EVERY_ROW else "rows of a filter")
-        for node in entry.nodes:
-            parts += _operation(node, plans)
-    for node in chain:
-        parts += _operation(node, plans)
+        for node, plan in zip(entry.nodes, without, strict=True):
+            parts += _operation(node, plan)
+    for node, plan in zip(chain, plans.chain, strict=True):
+        parts += _operation(node, plan)
     return digest_of(*parts)
 
 
-def _operation(node: PhysicalNode, plans: Mapping[str, LogicalPlan]) -> Iterator[str]:
-    """Yields what makes two operations equal, with what they know of their inputs."""
+def _operation(node: PhysicalNode, without: LogicalPlan) -> Iterator[str]:
+    """Yields what makes two operations equal, with what they know of their inputs; `without` is the
+    operation without parameters."""
     plan = operation_of(node)
-    without = plans.get(node.id, plan)
     yield from (*without.identity, "|", *node.columns, str(node.buffers_epoch), "|")
     for source in plan.inputs:
         if source.changes:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.families.lives import (
+from tests.families.lives import Life, actions
+from tests.families.shapes import (
     CHAINS,
     CHANGES,
     EVERY,
@@ -17,8 +18,6 @@ from tests.families.lives import (
     SHAPES,
     SLICES,
     WINDOWS,
-    Life,
-    actions,
 )
 
 KINDS = {

@@ -11,7 +11,7 @@ from planner.catalog import Catalog, Table
 from planner.graph.families import with_families
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import lower
-from tests.families.lives import SHAPES, SIZES, TABLES, lengths
+from tests.families.shapes import SHAPES, SIZES, TABLES, lengths
 from tests.planning import optimized
 
 TUMBLE = SHAPES["tumble"]

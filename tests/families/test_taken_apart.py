@@ -16,7 +16,7 @@ from sqlengine.engine import Engine
 from sqlengine.operators.base import Stream
 from sqlengine.operators.windows.aggregate import WindowAggregateOperator
 from tests.engine.by_hand import rows
-from tests.families.lives import SHAPES, TABLES, TOPICS, lengths
+from tests.families.shapes import SHAPES, TABLES, TOPICS, lengths
 from tests.support import eventually
 
 JOBS = 4
