@@ -28,7 +28,7 @@ from planner.logical import (
     WindowAggregate,
     WindowAssign,
 )
-from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity, is_nonnegative
 from planner.logical.node import (
     Names,
     OneInput,
@@ -121,7 +121,10 @@ class _Input:
 
     def _without(self, plan: LogicalPlan) -> LogicalPlan:
         match plan:
-            case Project() | MatchRecognize():
+            case Project():
+                items = (self._item(e) for e in plan.expressions)
+                return plan.with_expressions(tuple(items))
+            case MatchRecognize():
                 changed = [without_literals(e, self._name, self.literals) for e in plan.expressions]
                 return plan.with_expressions(changed)
             case BinaryJoin():
@@ -137,6 +140,12 @@ class _Input:
             case WindowAggregate(shared=AlignedWindow() as shared) if self._lengths:
                 return replace(plan, shared=shared.with_lengths_in(self._lengths))
         return plan
+
+    def _item(self, expression: Scalar) -> Scalar:
+        if not isinstance(expression, Literal) or expression.value is None:
+            return without_literals(expression, self._name, self.literals)
+        self.literals.append(expression)
+        return ColumnRef(self._name(len(self.literals) - 1), expression.type, expression.position)
 
     def _without_lengths(self, window: W) -> W:
         self._lengths = tuple(map(self._add, window.lengths))
@@ -217,9 +226,15 @@ class WithParameters(OneInput):
         constant = dict.fromkeys(self.columns.names, Monotonicity.CONSTANT)
         return replace(below, columns={**below.columns, **constant})
 
-    @property
+    @cached_property
     def nonnegative(self) -> Names:
-        return self.input.nonnegative
+        by_column = zip(*self.values.values(), strict=True)
+        found = (
+            column.name
+            for column, values in zip(self.columns, by_column, strict=True)
+            if all(is_nonnegative(value, frozenset()) for value in values)
+        )
+        return self.input.nonnegative.union(found)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

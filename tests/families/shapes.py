@@ -55,6 +55,8 @@ CHANGES = {
         SELECT host, id AS n, ts FROM events WHERE {where})""",
 }
 RANKS = {
+    "limit": """INSERT INTO totals SELECT '{name}', host, id FROM events WHERE {where} ORDER BY id DESC LIMIT {more}""",
+    "few": """INSERT INTO outs SELECT '{name}', host, id + {least} FROM (SELECT * FROM events WHERE {where} LIMIT {more})""",
     "first": """INSERT INTO outs SELECT '{name}', host, id + {least} FROM (
         SELECT *, ROW_NUMBER() OVER (PARTITION BY host, id ORDER BY ts) AS nth FROM events WHERE {where}) WHERE nth = 1""",
     "last": """INSERT INTO totals SELECT '{name}', host, id + {least} FROM (
