@@ -18,8 +18,10 @@ from planner.graph.physical import PhysicalNode
 from planner.logical import (
     AlignedWindow,
     BinaryJoin,
+    Frame,
     LogicalPlan,
     MatchRecognize,
+    Over,
     Project,
     Rank,
     Session,
@@ -131,6 +133,8 @@ class _Input:
                 return replace(plan, condition=_of_pairs(plan, self._name, self.literals))
             case Rank() if plan.takes_ends:
                 return replace(plan, end=MAX_RANK, end_by=self._add(plan.end))
+            case Over(frame=Frame(preceding=int() as rows) as frame) if plan.in_time:
+                return replace(plan, frame=replace(frame, preceding_in=self._add(rows)))
             case WindowAssign():
                 return replace(plan, window=self._without_lengths(plan.window))
             case SessionAssign():
@@ -182,6 +186,8 @@ def parameters_read(plan: LogicalPlan) -> Names:
     match plan:
         case Rank(end_by=str() as end):
             names |= {end}
+        case Over(frame=Frame(preceding_in=str() as bound)):
+            names |= {bound}
         case WindowAssign() | SessionAssign():
             names |= {*plan.window.lengths_in}
         case WindowAggregate():

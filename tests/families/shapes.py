@@ -48,8 +48,14 @@ CHANGES = {
         FROM (SELECT host, SUM(id) AS n FROM events WHERE {where} GROUP BY host) WHERE n > {least}""",
     "values": """INSERT INTO totals SELECT '{name}', host, n FROM (
         SELECT host, COUNT(DISTINCT id) AS n FROM events WHERE {where} GROUP BY host) WHERE n > {least}""",
+    "over time": """INSERT INTO outs SELECT '{name}', host, n FROM (
+        SELECT host, MAX(id) OVER w + COUNT(*) OVER w * 100 AS n FROM events WHERE {where}
+        WINDOW w AS (PARTITION BY host ORDER BY ts RANGE BETWEEN INTERVAL '{size}' SECOND PRECEDING AND CURRENT ROW)) WHERE n >= {least}""",
+    "over arrival": """INSERT INTO outs SELECT '{name}', host, n FROM (
+        SELECT host, COUNT(*) OVER (PARTITION BY host ORDER BY come ROWS BETWEEN {more} PRECEDING AND CURRENT ROW) AS n
+        FROM events WHERE {where}) WHERE n >= {least}""",
     "over": """INSERT INTO outs SELECT '{name}', host, n FROM (
-        SELECT host, SUM(id) OVER (PARTITION BY host ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS n
+        SELECT host, SUM(id) OVER (PARTITION BY host ORDER BY ts ROWS BETWEEN {more} PRECEDING AND CURRENT ROW) AS n
         FROM events WHERE {where}) WHERE n >= {least}""",
     "all": """INSERT INTO outs SELECT '{name}', host, SUM(n) OVER (PARTITION BY host ORDER BY ts) FROM (
         SELECT host, id AS n, ts FROM events WHERE {where})""",
