@@ -27,6 +27,9 @@ MEMBER: Final = "$member"
 FAMILY: Final = "family:"
 _NUMBER: Final = BIGINT.with_nullable(False)
 ALWAYS: Final = Literal(True, BOOLEAN.with_nullable(False))
+# The rule of rows that no filter selects, and of those that members do not tell apart.
+EVERY_ROW: Final = ""
+COMMON: Final = "common"
 _CONSTANT: Final = re.compile(re.escape(MEMBER) + r"(\d*)(?:\.(\d+))?")
 
 
@@ -86,15 +89,17 @@ class MemberRows(Project):
 class Entry:
     """Rows on their way to one input of a member's first operation with state: those of the filter
     `rule` of the set of rules `head`, or all that come out of the node `head`, through `nodes`,
-    which may be shared with other operations."""
+    which may be shared with other operations. With the rule COMMON they have no numbers."""
 
     head: str
     rule: str
     nodes: tuple[PhysicalNode, ...]
 
-    def rows(self, port: int, first: LogicalPlan) -> MemberRows:
+    def rows(self, port: int, first: LogicalPlan) -> LogicalPlan:
         """Returns the rows with a number as operations see them; `first` is the first operation
         with state."""
+        if self.rule == COMMON:
+            return first.inputs[port]
         plan = operation_of(self.nodes[0]) if self.nodes else first
         below = plan.inputs[0 if self.nodes else port]
         (number,) = numbers_of(port)

@@ -10,6 +10,8 @@ from typing import Final
 from parser.types import Schema
 from planner.graph.chunked import Chunked
 from planner.graph.family_members import (
+    COMMON,
+    EVERY_ROW,
     Member,
     has_state,
     member_columns,
@@ -23,7 +25,6 @@ from planner.graph.family_parameters import (
     parameters_read,
     without_parameters,
 )
-from planner.graph.family_search import EVERY_ROW
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import RulesPlan, Target
 from planner.logical import LogicalPlan
@@ -113,6 +114,8 @@ class _Builder:
             *(Edge(name) for name in names[1:]),
             Edge(_chain_names(self._family.id, oldest)[0], port),
         ]
+        if entry.rule == COMMON:
+            return source
         if entry.rule == EVERY_ROW:
             target = first_node(self._family.id, oldest, port)
             self._add_rows(self._plan.nodes[entry.head], port, Edge(*target))

@@ -7,6 +7,8 @@ from typing import Final
 
 from planner.graph.family_members import (
     ALWAYS,
+    COMMON,
+    EVERY_ROW,
     FAMILY,
     MEMBER,
     Entry,
@@ -29,8 +31,7 @@ from planner.scalar import digest_of
 
 # Fewer members than these run as they are.
 LEAST: Final = 2
-# The rule of rows that no filter selects.
-EVERY_ROW: Final = ""
+_KINDS: Final = {EVERY_ROW: "every row", COMMON: "common rows"}
 
 
 class MemberSearch:
@@ -81,6 +82,8 @@ class MemberSearch:
         name = graph[state.id].inputs[port]
         if any(below.stateful for below in nodes(graph[name].plan)):
             return None
+        if operation_of(state).is_common(port):
+            return Entry(name, COMMON, ())
         while not isinstance(graph[name].plan, Filter):
             node = self.plan.nodes.get(name)
             if node is None or not _may_join(node) or len(graph[name].inputs) != 1:
@@ -114,7 +117,7 @@ def _shape(entries: tuple[Entry, ...], chain: list[PhysicalNode], plans: Without
     """Returns what is equal for members of one family."""
     parts: list[str] = []
     for entry, without in zip(entries, plans.inputs, strict=True):
-        parts += (entry.head, "every row" if entry.rule == EVERY_ROW else "rows of a filter")
+        parts += (entry.head, _KINDS.get(entry.rule, "rows of a filter"))
         for node, plan in zip(entry.nodes, without, strict=True):
             parts += _operation(node, plan)
     for node, plan in zip(chain, plans.chain, strict=True):
@@ -149,12 +152,17 @@ def _may_join(node: PhysicalNode) -> bool:
 def _may_follow(last: PhysicalNode, node: PhysicalNode) -> bool:
     """True if an operation may be behind another one in a chain. A row that an outer join makes of
     its left side lacks the number of the right one, which state must not hold."""
-    is_join = len(operation_of(last).inputs) > 1
+    is_join = len(_numbered(operation_of(last))) > 1
     return (
         _may_join(node)
         and len(operation_of(node).inputs) == 1
         and not (is_join and has_state(node))
     )
+
+
+def _numbered(plan: LogicalPlan) -> list[int]:
+    """Returns the inputs whose rows have numbers."""
+    return [port for port in range(len(plan.inputs)) if not plan.is_common(port)]
 
 
 def _tail(

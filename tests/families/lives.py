@@ -6,16 +6,18 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from parser.errors import SqlError
 from sqlengine.config import Config
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.engine import Engine
+from sqlengine.machine import Machine
 from tests.engine.by_hand import die, step
-from tests.families.shapes import LATE, SIZES, TABLES, TOPICS, WHERE, lengths
+from tests.families.shapes import LATE, MAPPED, SIZES, TABLES, TOPICS, WHERE, lengths
 
 # What is compared of a dead letter.
 LETTER = ("reason", "place", "subject", "payload", "offset")
@@ -31,11 +33,13 @@ class Life:
     folder: Path
     families: bool
     engine: Engine = field(init=False)
+    now: int = 1_000
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.open()
-        self.engine.submit("tables", TABLES)
+        self.name([("h0", 1, 0)])
+        self.engine.submit("tables", TABLES.format(folder=self.folder.parent))
 
     def open(self) -> None:
         config = Config(
@@ -45,7 +49,8 @@ class Life:
             families=self.families,
             isolation=False,
         )
-        self.engine = Engine(config)
+        # Without threads for files: when a version is there depends on nothing.
+        self.engine = Engine(config, Machine(clock=lambda: self.now), openings=Openings())
         for topic in TOPICS:
             self.engine.broker.create_topic(topic, if_not_exists=True)
 
@@ -67,7 +72,19 @@ class Life:
         return None
 
     def append(self, topic: str, lines: list[bytes]) -> None:
+        self.now += 10
         self.engine.broker.append(topic, 0, lines, timestamp_ms=0)
+        step(self.engine)
+
+    def name(self, rows: Sequence[tuple[str, int, int]]) -> None:
+        """Puts other rows into the table that is a file, and has them read. It is that of all
+        lives, so that their operations have equal names."""
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        file, fresh = (self.folder.parent / name for name in ("names.csv", "fresh.csv"))
+        if not file.exists() or file.read_text() != text:
+            fresh.write_text(text)
+            fresh.replace(file)
+        self.now += 10
         step(self.engine)
 
     def checkpoint(self) -> None:
@@ -173,11 +190,19 @@ class Script:
             at = self._clock - chance.choice([0, 0, 0, 50, 1500])
             event = {"id": chance.randrange(20), "ms": at, "host": f"h{chance.randrange(3)}"}
             lines.append(json.dumps(event).encode())
+        if not MAPPED.keys().isdisjoint(self._shapes) and chance.random() < 0.3:
+            self.name()
         self._do(f"{len(lines)} rows", lambda life: life.append("events", lines))
         if chance.random() < 0.3:
             host, owner = f"h{chance.randrange(3)}", chance.randrange(9)
             line = json.dumps({"host": host, "owner": owner, "ms": self._clock}).encode()
             self._do(f"{host} has owner {owner}", lambda life: life.append("owners", [line]))
+
+    def name(self) -> None:
+        chance = self._chance
+        rows = [(f"h{chance.randrange(3)}", chance.randrange(9), chance.randrange(9))] * 2
+        rows += [(f"h{chance.randrange(3)}", n, chance.randrange(9)) for n in range(6)]
+        self._do(f"names are {rows}", lambda life: life.name(rows))
 
     def _do(self, text: str, action: Action) -> None:
         self.made.append((text, action))

@@ -8,6 +8,9 @@ CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(m
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
 CREATE TABLE owners (host STRING, owner BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'topic', 'topic' = 'owners', 'format' = 'json');
+CREATE TABLE names (host STRING, id BIGINT, name BIGINT)
+WITH ('connector' = 'filesystem', 'path' = '{folder}/names.csv', 'format' = 'csv',
+  'lookup.cache' = 'FULL', 'lookup.full-cache.periodic-reload.interval' = '1 ms');
 CREATE TABLE outs (job STRING, host STRING, n BIGINT)
 WITH ('connector' = 'topic', 'topic' = 'out', 'format' = 'json');
 CREATE TABLE totals (job STRING, host STRING, n BIGINT)
@@ -101,6 +104,18 @@ JOINS = {
     "regular": """INSERT INTO totals SELECT '{name}', a.host, a.id * 10 + o.owner
         FROM (SELECT * FROM events WHERE {where}) AS a LEFT JOIN owners AS o ON a.host = o.host""",
 }
+MAPPED = {
+    "named": """INSERT INTO outs SELECT '{name}', a.host, a.id * 100 + n.name + {least} FROM (SELECT * FROM events WHERE {where}) AS a
+        LEFT JOIN names FOR SYSTEM_TIME AS OF a.come AS n ON a.host = n.host AND n.id < a.id + {least}""",
+    "two keys": """INSERT INTO outs SELECT '{name}', a.host, n.name FROM (SELECT * FROM events WHERE {where}) AS a
+        JOIN names FOR SYSTEM_TIME AS OF a.come AS n ON a.host = n.host AND a.id = n.id WHERE n.name > {least}""",
+    "every name": """INSERT INTO outs SELECT '{name}', a.host, n.name + {least} FROM events AS a
+        LEFT JOIN names FOR SYSTEM_TIME AS OF a.come AS n ON a.id = n.id""",
+    "counted names": """INSERT INTO outs SELECT '{name}', host, COUNT(name) + {least} FROM TABLE(TUMBLE((
+        SELECT a.host, a.ts, n.name FROM (SELECT * FROM events WHERE {where}) AS a
+        LEFT JOIN names FOR SYSTEM_TIME AS OF a.come AS n ON a.id = n.id),
+        DESCRIPTOR(ts), INTERVAL '{size}' SECOND)) GROUP BY window_start, window_end, host""",
+}
 CHAINS = {
     "best": """INSERT INTO outs SELECT '{name}', host, n + {least} FROM (
         SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC, host) AS nth FROM (
@@ -123,7 +138,7 @@ CHAINS = {
         FROM (SELECT host, id, ts FROM events WHERE {where}) MATCH_RECOGNIZE (PARTITION BY host ORDER BY ts
         MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.id * {more} > A.id + 1)""",
 }
-SHAPES = WINDOWS | SLICES | CHANGES | RANKS | EVERY | JOINS | CHAINS
+SHAPES = WINDOWS | SLICES | CHANGES | RANKS | EVERY | JOINS | MAPPED | CHAINS
 WHERE = ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
 # Sizes of windows in seconds, and their offsets.
 SIZES = {"0.5": "0", "1": "0.25", "1.2": "-0.4", "3": "1"}

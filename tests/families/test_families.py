@@ -14,6 +14,7 @@ from tests.families.shapes import (
     CHANGES,
     EVERY,
     JOINS,
+    MAPPED,
     RANKS,
     SHAPES,
     SLICES,
@@ -27,10 +28,20 @@ KINDS = {
     "ranks": RANKS,
     "every": EVERY,
     "joins": JOINS,
+    "mapped": MAPPED,
     "chains": CHAINS,
 }
 # The seeds of quick lives, in each of which families come and go.
-QUICK = {"windows": 1, "slices": 1, "changes": 3, "ranks": 1, "every": 1, "joins": 1, "chains": 1}
+QUICK = {
+    "windows": 1,
+    "slices": 1,
+    "changes": 3,
+    "ranks": 1,
+    "every": 1,
+    "joins": 1,
+    "mapped": 1,
+    "chains": 1,
+}
 
 
 def lives() -> Iterator[ParameterSet]:
