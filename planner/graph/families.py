@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from planner.graph.family_members import Member, numbers_of, operation_of
+from planner.graph.family_members import COMMON, Member, numbers_of, operation_of
 from planner.graph.family_nodes import (
     Family,
     family_of,
@@ -171,7 +171,12 @@ def _with_member_ports(head: PhysicalNode, found: Found, gone: Collection[str]) 
     plan = head.plan
     if not isinstance(plan, RulesPlan):
         left = [e for e in head.edges[0] if e.target not in gone]
-        rows = (Edge(rows_node(name, port)) for name, port, _ in of_head)
+        rows = (
+            Edge(*first_node(name, members[0], port))
+            if members[0].entries[port].rule == COMMON
+            else Edge(rows_node(name, port))
+            for name, port, members in of_head
+        )
         return replace(head, edges={**head.edges, 0: (*left, *rows)})
     onward, edges = dict(plan.onward), dict(head.edges)
     places: dict[str, tuple[tuple[int, int], ...]] = {}

@@ -13,13 +13,13 @@ from planner.graph.families import FamilyPlan, with_families
 from planner.graph.family_members import FAMILY
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.graph.scan_filters import scan_filters
-from planner.logical import LogicalPlan, Scan
+from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.dataflow.births import begin_with_watermarks
+from sqlengine.executors.dataflow.births import Births
 from sqlengine.executors.dataflow.firing import Firing
 from sqlengine.executors.dataflow.flow import Flow, SinkWrite
 from sqlengine.executors.dataflow.running_node import RunningNode
@@ -39,7 +39,6 @@ from sqlengine.operators.base import (
     Output,
     StateSuccessor,
 )
-from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import KeyedTable
 
 # The counter of parts of files that were not read.
@@ -67,11 +66,13 @@ class InitialState:
     """The state with which new nodes of a plan start.
 
     `tables`: rows by full table name, and `created_at_version`: the graph version that created each
-    node which they belong to. `inherited`: new nodes that take over the tables of an old one."""
+    node which they belong to. `inherited`: new nodes that take over the tables of an old one;
+    `births`: what others begin with."""
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     created_at_version: Mapping[str, int] = field(default_factory=dict)
     inherited: Mapping[str, str] = field(default_factory=dict)
+    births: Births = field(default_factory=Births)
 
 
 _EMPTY = InitialState()
@@ -133,7 +134,8 @@ class EmbeddedExecutor:
 
         ServiceError where an operator keeps other tables than were restored for it."""
         plan, come = prepared.run.plan, self._arrivals(prepared, state)
-        state = replace(state, tables=come.tables)
+        births = Births.before(self.running.values(), self.tables)
+        state = replace(state, tables=come.tables, births=births)
         # Before the old nodes go: their tables would be dropped with them.
         taken_over = {**self._take_over_tables(plan, state.inherited), **come.single}
         self._leave_families(prepared.run)
@@ -238,10 +240,9 @@ class EmbeddedExecutor:
         self._open(operator, node.id, context)
         if node.id in state.created_at_version:
             context.check_complete(may_lack_all=split)
-        ports = context.begun.get(WATERMARKS)
-        if ports is not None and isinstance(node.plan, LogicalPlan):
-            begin_with_watermarks(node.plan, ports, self.running.values())
-        return RunningNode(node, operator, context)
+        new = RunningNode(node, operator, context)
+        state.births.begin(new, self.running.values())
+        return new
 
     def _replace(self, current: RunningNode, new: Operator) -> Operator:
         """Opens another operator over the tables of the current one."""

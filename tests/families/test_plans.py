@@ -11,7 +11,7 @@ from planner.catalog import Catalog, Table
 from planner.graph.families import with_families
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import lower
-from tests.families.lives import SHAPES, TABLES
+from tests.families.shapes import SHAPES, SIZES, TABLES, lengths
 from tests.planning import optimized
 
 TUMBLE = SHAPES["tumble"]
@@ -27,7 +27,7 @@ TOGETHER = [
     (TOP, TOP.replace("{more}", "9")),
 ]
 APART = [
-    (TUMBLE, TUMBLE.replace("'1' SECOND", "'2' SECOND")),
+    (TUMBLE, TUMBLE.replace("DESCRIPTOR(ts)", "DESCRIPTOR(come)")),
     (TUMBLE, TUMBLE.replace("MAX", "MIN").replace("window_end, host", "window_end, host, id")),
     (TUMBLE, TUMBLE.replace("WHERE {where}", "")),
     (SUM, SUM.replace("ELSE 0", "ELSE 1")),
@@ -63,7 +63,11 @@ def together(*texts: str) -> int:
     graph, known = Graph(), catalog()
     for number, text in enumerate(texts):
         sql = text.format(
-            name=f"j{number}", where=f"id % 3 = {number}", least=number, more=number + 2
+            name=f"j{number}",
+            where=f"host <> 'h{number}'",
+            least=number,
+            more=number + 2,
+            **lengths(list(SIZES)[number]),
         )
         (statement,) = parse(sql)
         assert isinstance(statement, Insert)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import chain
@@ -91,7 +91,9 @@ class OverOperator:
         self._cleans_up = (
             self._by_event and self._bounded and not node.frame.is_rows and not self._lags
         )
-        self._cleanup = KeyCleanup(node.frame.preceding or 0, time, _LEFT)
+        self._cleanup = KeyCleanup(time, _LEFT)
+        # What the rows of a key have in common.
+        self._of_key = tuple(n for n in (*node.partition, node.frame.preceding_in) if n is not None)
         self.steps = FiringSteps(proctime=not self._by_event)
 
     def open(self, context: Context) -> None:
@@ -254,7 +256,8 @@ class OverOperator:
             if good[i]:
                 heappush(rows, (max(time, watermark + 1), time))
         if self._cleans_up:
-            self._cleanup.extend(slots[good], times[good], batch.watermarks()[good])
+            reach = self._reach(batch.column, batch.num_rows)
+            self._cleanup.extend(slots[good], times[good], batch.watermarks()[good], reach[good])
         return good
 
     # ---- what they have --------------------------------------------------------------------------
@@ -312,13 +315,13 @@ class OverOperator:
         }
         all_columns |= {
             n: columns[n].take(pa.array(np.concatenate([firsts[of], np.arange(count)])[at]))
-            for n in self._node.partition
+            for n in self._of_key
         }
         rows = in_order(all_keys[at], [all_times] if self._peers else [np.arange(len(at))])
         new = np.flatnonzero(at >= len(stored))
         values_of = self._framed_values(keys, rows, all_times, all_columns, new)
         lasts = np.flatnonzero(np.append(np.diff(rows.partition) != 0, True))
-        reach = np.zeros(len(lasts), np.int64)
+        looks_back = np.zeros(len(lasts), np.int64)
         for call in self._lags:
             values = [all_columns[a] for a in call.arguments]
             reachable = None if call.constants else lag_reach(offsets(values), rows)
@@ -326,11 +329,19 @@ class OverOperator:
             values_of[call.name] = lag_or_lead(call, rows, values, rows.last_peer, reachable).take(
                 pa.array(new)
             )
-            reach = np.maximum(reach, call.constants[0] if reachable is None else reachable[lasts])
+            needed = call.constants[0] if reachable is None else reachable[lasts]
+            looks_back = np.maximum(looks_back, needed)
         # Stored after the values are computed: the new rows were in `all_columns` already.
         frame.put(key, [], [pa.array(times), *(columns[n] for n in names)], count)
-        self._trim(key, firsts, reach)
+        self._trim(key, firsts, looks_back, self._reach(columns.__getitem__, count)[firsts])
         return values_of
+
+    def _reach(self, column: Callable[[str], pa.Array], count: int) -> IntArray:
+        """Returns how far back the frame of each row begins: rows, or ms."""
+        if self._node.frame.preceding_in is None:
+            return np.broadcast_to(np.int64(self._node.frame.preceding or 0), count)
+        reach: IntArray = column(self._node.frame.preceding_in).to_numpy()
+        return reach
 
     def _framed_values(
         self,
@@ -342,7 +353,7 @@ class OverOperator:
     ) -> dict[str, pa.Array]:
         if not self._framed:
             return {}
-        reach = self._node.frame.preceding or 0
+        reach = self._reach(columns.__getitem__, len(rows))
         at = np.arange(len(rows))
         if self._node.frame.is_rows:
             low, high = np.maximum(at - reach, rows.partition), at
@@ -353,34 +364,37 @@ class OverOperator:
         values_of = {c.name: aggregate(c, v, low[new], high[new], moves=True) for c, v in values}
         return values_of | self._sums.after(keys, rows, (low, high), new, columns)
 
-    def _trim(self, key: Sequence[pa.Array], firsts: IntArray, reach: IntArray) -> None:
-        """Removes the rows that no frame needs any more; `reach`: how far LAG looks back from the
-        last row of each key."""
-        frame = self._frame
-        framed = self._framed and self._node.frame.is_rows
-        # A running sum subtracts the row that leaves the frame, so that it needs one row more.
-        least = (self._node.frame.preceding or 0) + bool(self._sums.calls) if framed else 0
+    def _trim(
+        self, key: Sequence[pa.Array], firsts: IntArray, looks_back: IntArray, reach: IntArray
+    ) -> None:
+        """Removes the rows that no frame needs any more; `looks_back`: how far LAG does from the
+        last row of each key, `reach`: how far its frames do."""
+        frame, is_rows = self._frame, self._node.frame.is_rows
+        if self._framed and is_rows:
+            # A running sum subtracts the row that leaves the frame, so that it needs one row more.
+            looks_back = np.maximum(looks_back, reach + bool(self._sums.calls))
         at = pa.array(firsts)
         unneeded = []
         groups = frame.groups([c.take(at) for c in key], len(firsts)).tolist()
-        for group, rows in zip(groups, np.maximum(reach, least).tolist(), strict=True):
+        of_groups = zip(groups, looks_back.tolist(), reach.tolist(), strict=True)
+        for group, rows, reached in of_groups:
             slots = frame.slots(group)
             old = slots[: max(len(slots) - rows, 0)]
             # A RANGE frame needs rows by time, LAG by number: the row goes when neither needs it.
-            if self._framed and not self._node.frame.is_rows:
+            if self._framed and not is_rows:
                 times = frame.table.columns[_TIME][old].astype(np.int64)
                 last = int(frame.table.columns[_TIME][slots[-1]])
-                old = old[times < last - (self._node.frame.preceding or 0)]
+                old = old[times < last - reached]
             unneeded.append(old)
         frame.drop(np.concatenate(unneeded))
 
 
-def _since(rows: Ordered, times: IntArray, reach: int) -> IntArray:
-    """Returns for each row the first row of its partition that is at most `reach` ms older; times
-    ascend in a partition."""
+def _since(rows: Ordered, times: IntArray, reach: IntArray) -> IntArray:
+    """Returns for each row the first row of its partition that is at most `reach` ms older, which
+    is equal in a partition; times ascend there."""
     low = np.empty(len(rows), np.int64)
     starts = distinct(rows.partition)
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
         part = times[start:end]
-        low[start:end] = start + np.searchsorted(part, part - reach, "left")
+        low[start:end] = start + np.searchsorted(part, part - reach[start], "left")
     return low

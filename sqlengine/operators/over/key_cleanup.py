@@ -33,8 +33,8 @@ class KeyCleanup:
 
     columns: Sequence[Column] = (Column(_REMOVED_AT, BIGINT),)
 
-    def __init__(self, reach: int, time: str, left: str) -> None:
-        self._reach, self._time, self._left = reach, time, left
+    def __init__(self, time: str, left: str) -> None:
+        self._time, self._left = time, left
 
     def open(self, context: Context, key: Schema) -> None:
         rings = Schema((Column(_TIMER, _MS), Column(_FIRES, _MS)))
@@ -57,22 +57,23 @@ class KeyCleanup:
         """Returns the instant (ms) of the next timer; None without any."""
         return self._timers.table.earliest(_FIRES)
 
-    def extend(self, slots: IntArray, times: IntArray, watermarks: IntArray) -> None:
+    def extend(
+        self, slots: IntArray, times: IntArray, watermarks: IntArray, reach: IntArray
+    ) -> None:
         """Moves the removal of keys with rows of these times, but only if they would be removed too
-        early."""
+        early; `reach`: the interval of each (ms)."""
         removed_at, is_set = self._keys.columns[_REMOVED_AT], self._keys.columns[_REMOVED_AT + "?"]
         new_removed_at: dict[int, int] = {}
         timers: list[tuple[int, int, int]] = []
-        for slot, time, watermark in zip(
-            slots.tolist(), times.tolist(), watermarks.tolist(), strict=True
-        ):
+        columns = (slots, times, watermarks, reach)
+        for slot, time, watermark, ms in zip(*(c.tolist() for c in columns), strict=True):
             until = new_removed_at.get(
                 slot, int(removed_at[slot]) if is_set[slot] else MIN_WATERMARK
             )
-            if until < time + self._reach + 1:
+            if until < time + ms + 1:
                 # Half an interval more than needed: a key with a steady flow of rows sets few
                 # timers.
-                until = time + self._reach * 3 // 2 + 1
+                until = time + ms * 3 // 2 + 1
                 timers.append((slot, until, max(until, watermark + 1)))
             new_removed_at[slot] = until
         if timers:
