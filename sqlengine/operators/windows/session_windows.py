@@ -21,6 +21,7 @@ from sqlengine.operators.windows.assign import timed, timestamps
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
 from sqlengine.operators.windows.times import WindowClock
+from sqlengine.state.keys import KeyColumn, batch_keys
 from sqlengine.state.rows import RowsTable
 
 _ROWS, _KIND = "#rows", "#kind"
@@ -85,7 +86,7 @@ class SessionAggregateOperator:
 
     def _add(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._window.time_column, self._clock, self._counters)
-        keys = [batch.column(k) for k in self._node.keys]
+        keys = batch_keys(batch, self._node.keys)
         whole = [(0, batch.num_rows)]
         pieces = (
             self._sessions.pieces(keys, times) if self._ordered and batch.num_rows > 1 else whole
@@ -95,7 +96,7 @@ class SessionAggregateOperator:
             self._add_timed(rows, times[start:stop], output)
 
     def _add_timed(self, batch: Batch, times: IntArray, output: Output) -> None:
-        keys = [batch.column(k) for k in self._node.keys]
+        keys = batch_keys(batch, self._node.keys)
         assigned = self._sessions.assign(keys, times, self._clock.before(batch))
         # The rows are accumulated after the merges, into the session that remains.
         for slots, others in assigned.merges:
@@ -187,7 +188,7 @@ class SessionAssignOperator:
 
     def _buffer(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
-        keys = [batch.column(k) for k in self._node.window.keys]
+        keys = batch_keys(batch, self._node.window.keys)
         assigned = self._sessions.assign(keys, times, self._clock.before(batch))
         self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), assigned.rows), output)
         self._move_rows(assigned)
@@ -198,8 +199,8 @@ class SessionAssignOperator:
         values = [rows.column(n) for n in self._node.input.schema.names]
         self._rows.put(self._keys(assigned.slots), [], [*values, pa.array(kinds)], rows.num_rows)
 
-    def _keys(self, slots: IntArray) -> list[pa.Array]:
-        return [self._sessions.table.array(n, slots) for n in (*self._node.window.keys, NUMBER)]
+    def _keys(self, slots: IntArray) -> list[KeyColumn]:
+        return self._sessions.table.key_columns(slots, (*self._node.window.keys, NUMBER))
 
     def _move_rows(self, assigned: Assigned) -> None:
         """Moves the rows of merged sessions to the session that they were merged into."""
