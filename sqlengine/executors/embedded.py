@@ -118,7 +118,8 @@ class EmbeddedExecutor:
         patterns, so it may take seconds."""
         enabled = self.has_families and self.factory.families
         run = with_families(plan, self.run, self.factory.apart, enabled=enabled)
-        prepared = PreparedPlan(plan, run, [name for name in run.member_of if not self.runs(name)])
+        joined = run.member_of.keys() - self.run.member_of.keys() - self.running.keys()
+        prepared = PreparedPlan(plan, run, sorted(joined))
         for node in self._changed_nodes(prepared.run.plan):
             current = self.running.get(node.id)
             if current is None or not self.factory.reusable(current.node, node):
