@@ -5,6 +5,7 @@ literals as columns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -17,11 +18,12 @@ from planner.graph.chunked import Chunked
 from planner.graph.family_members import MEMBER
 from planner.graph.family_nodes import FamilyTail
 from planner.graph.family_parameters import without_literals
+from planner.graph.rule_sets import PlannedRule
 from planner.scalar import Literal, Scalar, columns_of
 from rules.ruleset import RuleSet
 from sqlengine.batch import Batch, IntArray
 from sqlengine.expressions import compile_expression, truth
-from sqlengine.operators.base import Output
+from sqlengine.operators.base import Operator, Output
 from sqlengine.operators.routes import RouteTable
 from sqlengine.operators.rules import CompiledRule, CompiledRules, RulesOperator
 from sqlengine.operators.templates import literal_column, place
@@ -49,23 +51,31 @@ def shape_of(condition: Scalar) -> Shape:
     return Shape(shape, columns, tuple(e.value for e in found))
 
 
-def compile_tail(plan: FamilyTail) -> CompiledRules:
-    """Compiles the routes of a tail. Its conditions are compiled by shape, when rows come."""
-    rules = {n: CompiledRule(None, tuple(map(place, r.routes))) for n, r in plan.rules.items()}
-    return CompiledRules(plan, RuleSet.empty(), Chunked(rules), len(rules))
+def compile_tail(plan: FamilyTail, before: CompiledRules | None = None) -> CompiledRules:
+    """Compiles the routes of a tail, those that it does not share with one `before`. Its conditions
+    are compiled by shape, when rows come."""
+    known: Chunked[PlannedRule] = before.plan.rules if before else Chunked()
+    compiled: Chunked[CompiledRule] = before.rules if before else Chunked()
+    changed = plan.rules.difference(known)
+    routes = {n: plan.rules[n].routes for n in changed if n in plan.rules}
+    rules = {n: CompiledRule(None, tuple(map(place, r))) for n, r in routes.items()}
+    gone = [n for n in changed if n not in plan.rules]
+    return CompiledRules(plan, RuleSet.empty(), compiled.changed(rules, gone), len(rules))
 
 
 class FamilyTailOperator(RulesOperator):
     """See `RulesOperator`: a rule of a member matches rows of that member. Counters:
     `conditions_together`, how often conditions of several rules were evaluated as one."""
 
-    def __init__(self, plan: FamilyTail) -> None:
-        super().__init__(compile_tail(plan))
+    def __init__(self, plan: FamilyTail, previous: Operator | None = None) -> None:
+        before = previous if isinstance(previous, FamilyTailOperator) else None
+        super().__init__(compile_tail(plan, before.compiled if before else None))
         names = self._names = list(plan.rules)
         self._numbers = np.array(sorted(plan.of), np.int64)
         places = {name: i for i, name in enumerate(names)}
         self._rules_of = _Lists([[places[n] for n in plan.of[int(m)]] for m in self._numbers])
-        self._shapes = [shape_of(plan.rules[name].predicate) for name in names]
+        self._by_rule = self._shapes_by_rule(before)
+        self._shapes = [self._by_rule[name] for name in names]
         by_digest: dict[str, int] = {}
         digests = (s.condition.digest for s in self._shapes)
         of = [by_digest.setdefault(d, len(by_digest)) for d in digests]
@@ -81,6 +91,17 @@ class FamilyTailOperator(RulesOperator):
         for number, (_, rule) in enumerate(routes):
             routes_of[rule].append(number)
         self._routes_of = _Lists(routes_of)
+
+    def _shapes_by_rule(self, before: FamilyTailOperator | None) -> dict[str, Shape]:
+        """Returns the shape of each rule's condition; those of an operator before are the same
+        where the condition is."""
+        rules = self.compiled.plan.rules
+        known: Mapping[str, Shape] = before._by_rule if before else {}
+        old: Chunked[PlannedRule] = before.compiled.plan.rules if before else Chunked()
+        return {
+            name: known[name] if old.get(name) is rule else shape_of(rule.predicate)
+            for name, rule in rules.items()
+        }
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []
