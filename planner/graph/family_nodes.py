@@ -70,7 +70,7 @@ def nth_state(node: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def family_of(name: str, members: list[Member]) -> Family:
+def family_of(name: str, members: Sequence[Member]) -> Family:
     """Returns the family of these members."""
     entries = enumerate(members[0].entries)
     heads = tuple(rows_node(name, p) if e.rule == EVERY_ROW else e.head for p, e in entries)

@@ -9,7 +9,6 @@ from planner.graph.family_members import (
     ALWAYS,
     COMMON,
     EVERY_ROW,
-    FAMILY,
     MEMBER,
     Entry,
     Member,
@@ -35,28 +34,19 @@ _KINDS: Final = {EVERY_ROW: "every row", COMMON: "common rows"}
 
 
 class MemberSearch:
-    """Finds members in a plan. `known`: those of a plan before, by the node with their first
-    state."""
+    """Finds members in a plan."""
 
-    def __init__(self, plan: PhysicalPlan, known: Mapping[str, Member]) -> None:
+    def __init__(self, plan: PhysicalPlan) -> None:
         self.plan = plan
-        self._known = known
 
     def members(self) -> Iterator[Member]:
         """Yields what can be a member of a family."""
         for node in self.plan.nodes.values():
-            if has_state(node):
-                known = self._known.get(node.id)
-                found = known if known is not None and self._stays(known) else self._member(node)
-                if found is not None:
-                    yield found
+            found = self.member(node) if has_state(node) else None
+            if found is not None:
+                yield found
 
-    def _stays(self, known: Member) -> bool:
-        """True if all nodes of a member are the same objects as before."""
-        in_front = (node for entry in known.entries for node in entry.nodes)
-        return all(self.plan.nodes.get(n.id) is n for n in (*in_front, *known.own))
-
-    def _member(self, state: PhysicalNode) -> Member | None:
+    def member(self, state: PhysicalNode) -> Member | None:
         """Returns the member whose first operation with state is this node."""
         if not _may_join(state):
             return None
@@ -91,18 +81,6 @@ class MemberSearch:
             found.insert(0, node)
             (name,) = graph[name].inputs
         return Entry(rules_id(graph[name].inputs[0]), name, tuple(found))
-
-
-def alike(search: MemberSearch) -> Iterator[tuple[str, list[Member]]]:
-    """Yields the families of a plan: an id, and the members, the oldest first."""
-    by_shape: dict[str, list[Member]] = {}
-    for member in search.members():
-        by_shape.setdefault(member.shape, []).append(member)
-    for shape, members in sorted(by_shape.items()):
-        numbers = {m.number for m in members}
-        if len(members) >= LEAST and len(numbers) == len(members):
-            members.sort(key=lambda m: (m.chain[0].rank, m.chain[0].id))
-            yield FAMILY + shape, members
 
 
 def _of_every_row(name: str, nodes: list[PhysicalNode]) -> Entry:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import MIN_WATERMARK, Batch
@@ -83,26 +82,25 @@ class KeyCleanup:
         self, removed_at: dict[int, int], timers: Sequence[tuple[int, int, int]]
     ) -> None:
         touched = np.fromiter(removed_at, np.int64, len(removed_at))
-        self._keys.write(touched, {_REMOVED_AT: pa.array(list(removed_at.values()), pa.int64())})
+        self._keys.write(touched, {_REMOVED_AT: np.fromiter(removed_at.values(), np.int64)})
         self._keys.mark(touched)
         slots, at, fires = (np.array(x) for x in zip(*timers, strict=True))
-        self._timers.put(
-            self._keys.key_arrays(slots), [], [pa.array(at), pa.array(fires)], len(timers)
-        )
+        key = self._keys.key_columns(slots, self._keys.keys.names)
+        self._timers.put(key, [], [at, fires], len(timers))
 
     def _fire(self, watermark: int) -> None:
         fired = self._timers.table.due(_FIRES, watermark)
         if not len(fired):
             return
         fired = self._timers.table.in_order(fired, _TIMER)
-        key = [self._timers.table.array(k, fired) for k in self._timers.key.names]
+        key = self._timers.table.key_columns(fired, self._timers.key.names)
         slots, _ = self._keys.slots_for(key, len(fired))
         emitted, is_set = self._keys.columns[self._left], self._keys.columns[self._left + "?"]
         # Flink's behaviour, see the class: a timer counts as an emitted row of its time.
         left = np.maximum(
             self._timers.table.columns[_TIMER][fired], np.where(is_set, emitted, 0)[slots]
         )
-        self._keys.write(slots, {self._left: pa.array(left.astype(np.int64))})
+        self._keys.write(slots, {self._left: left.astype(np.int64)})
         self._keys.mark(slots)
         self._timers.drop(fired)
         # After the timers: a key whose timer fires and which is due is removed, with the mark just
@@ -113,7 +111,8 @@ class KeyCleanup:
         slots = self._keys.due(_REMOVED_AT, watermark)
         if not len(slots):
             return
-        groups = self._frame.groups(self._keys.key_arrays(slots), len(slots))
+        key = self._keys.key_columns(slots, self._frame.key.names)
+        groups = self._frame.groups(key, len(slots))
         stored = [self._frame.slots(g) for g in groups[groups >= 0].tolist()]
         if stored:
             self._frame.drop(np.concatenate(stored))

@@ -21,6 +21,7 @@ from sqlengine.operators.windows.assign import timed, timestamps
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
 from sqlengine.operators.windows.times import WindowClock, windows_of
+from sqlengine.state.keys import KeyColumn, batch_keys
 from sqlengine.state.rows import RowsTable
 
 _ROWS, _KIND = "#rows", "#kind"
@@ -85,7 +86,7 @@ class SessionAggregateOperator:
 
     def _add(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._window.time_column, self._clock, self._counters)
-        keys = [batch.column(k) for k in self._node.keys]
+        keys = batch_keys(batch, self._node.keys)
         pieces = whole = [(0, batch.num_rows)]
         if self._ordered and batch.num_rows > 1:
             pieces = self._sessions.pieces(keys, times, _gaps(self._window, batch))
@@ -94,7 +95,7 @@ class SessionAggregateOperator:
             self._add_timed(rows, times[start:stop], output)
 
     def _add_timed(self, batch: Batch, times: IntArray, output: Output) -> None:
-        keys = [batch.column(k) for k in self._node.keys]
+        keys = batch_keys(batch, self._node.keys)
         before, gaps = self._clock.before(batch), _gaps(self._window, batch)
         assigned = self._sessions.assign(keys, times, before, gaps)
         # The rows are accumulated after the merges, into the session that remains.
@@ -187,7 +188,7 @@ class SessionAssignOperator:
 
     def _buffer(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
-        keys = [batch.column(k) for k in self._node.window.keys]
+        keys = batch_keys(batch, self._node.window.keys)
         before, gaps = self._clock.before(batch), _gaps(self._node.window, batch)
         assigned = self._sessions.assign(keys, times, before, gaps)
         self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), assigned.rows), output)
@@ -199,8 +200,8 @@ class SessionAssignOperator:
         values = [rows.column(n) for n in self._node.input.schema.names]
         self._rows.put(self._keys(assigned.slots), [], [*values, pa.array(kinds)], rows.num_rows)
 
-    def _keys(self, slots: IntArray) -> list[pa.Array]:
-        return [self._sessions.table.array(n, slots) for n in (*self._node.window.keys, NUMBER)]
+    def _keys(self, slots: IntArray) -> list[KeyColumn]:
+        return self._sessions.table.key_columns(slots, (*self._node.window.keys, NUMBER))
 
     def _move_rows(self, assigned: Assigned) -> None:
         """Moves the rows of merged sessions to the session that they were merged into."""

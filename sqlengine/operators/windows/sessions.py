@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import IntArray
@@ -22,6 +21,7 @@ from sqlengine.operators.windows.session_spans import (
 )
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.chains import KeyChains, distinct_keys
+from sqlengine.state.keys import KeyColumn
 from sqlengine.state.table import KeyedTable
 
 # A session is identified by its key and a number. Its bounds are in local time; `#fires` is the
@@ -87,13 +87,13 @@ class Sessions:
         self.table.remove(slots)
 
     def pieces(
-        self, keys: Sequence[pa.Array], instants: IntArray, gaps: IntArray
+        self, keys: Sequence[KeyColumn], instants: IntArray, gaps: IntArray
     ) -> list[tuple[int, int]]:
         """Splits rows into ranges: a row that merges several sessions is a range of its own, so
         that it sees the result of those before it."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         which, slots = self.chains.members(
-            self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts))
+            self.chains.groups([k.take(firsts) for k in keys], len(firsts))
         )
         columns = self.table.columns
         bounds = columns[START][slots].tolist(), columns[END][slots].tolist()
@@ -113,7 +113,7 @@ class Sessions:
 
     def assign(
         self,
-        keys: Sequence[pa.Array],
+        keys: Sequence[KeyColumn],
         instants: IntArray,
         before: IntArray,
         gaps: IntArray,
@@ -125,7 +125,7 @@ class Sessions:
         before the first row may still exist: they wait for their turn to fire.
         """
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
-        distinct = [k.take(pa.array(firsts)) for k in keys]
+        distinct = [k.take(firsts) for k in keys]
         which, slots = self.chains.members(self.chains.groups(distinct, len(firsts)))
         columns = self.table.columns
         existing = Existing(
@@ -153,7 +153,7 @@ class Sessions:
         )
 
     def _place(
-        self, spans: Spans, existing: IntArray, keys: Sequence[pa.Array]
+        self, spans: Spans, existing: IntArray, keys: Sequence[KeyColumn]
     ) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
         """Returns the slot of each session: that of the oldest existing session in it, or a new
         one; and the merges."""
@@ -170,7 +170,7 @@ class Sessions:
         touched = arrival < len(spans.row_span)
         new = np.flatnonzero(touched & (targets < 0))
         new = new[np.argsort(arrival[new])]
-        targets[new] = self._create([k.take(pa.array(spans.key[new])) for k in keys], len(new))
+        targets[new] = self._create([k.take(spans.key[new]) for k in keys], len(new))
         self._write(targets[touched], spans.start[touched], spans.end[touched])
         others = existing[order][existing[order] != targets[spans.existing_span[order]]]
         into = targets[spans.existing_span[order]][
@@ -186,8 +186,8 @@ class Sessions:
         ranks[ordered] = np.arange(len(ordered))
         return ranks[slots]
 
-    def _create(self, keys: Sequence[pa.Array], count: int) -> IntArray:
-        numbers = pa.array(np.arange(self._next, self._next + count))
+    def _create(self, keys: Sequence[KeyColumn], count: int) -> IntArray:
+        numbers = np.arange(self._next, self._next + count)
         self._next += count
         slots, _ = self.table.slots_for([*keys, numbers], count)
         self.chains.add(slots, keys)
