@@ -122,8 +122,14 @@ def producer(
 
     own: dict[str, object] = {"on_delivery": told}
     if transactional_id is not None:
-        # A transaction often comes before the server has ended the one before it.
-        own |= {"transactional.id": transactional_id, "retry.backoff.ms": 20}
+        own |= {
+            "transactional.id": transactional_id,
+            # A transaction often comes before the server has ended the one before it.
+            "retry.backoff.ms": 20,
+            # Where all brokers were away the client makes new handles of them, and waits without
+            # end for the old one that coordinated its group.
+            "metadata.recovery.strategy": "none",
+        }
     made = {**_COMMON, **_PRODUCER, **given, **own, **_callbacks(health)}
     if transactional_id is not None and "message.timeout.ms" not in given:
         del made["message.timeout.ms"]  # no record waits for longer than its transaction
