@@ -119,6 +119,11 @@ class Capabilities:
     on_broker: bool = False
     blocks: bool = True
 
+    @property
+    def counts_records(self) -> bool:
+        """True if offsets count records, whatever their format, and not bytes."""
+        return self.on_broker or self.format is FormatUse.RECORDS_WITH_KEYS
+
     def with_changelog(
         self, *, source: ChangelogMode | None = None, sink: ChangelogMode | None = None
     ) -> Capabilities:
