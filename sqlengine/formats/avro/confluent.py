@@ -22,7 +22,16 @@ from sqlengine.formats.avro.encoder import BinaryEncoder
 from sqlengine.formats.avro.format import LEGACY
 from sqlengine.formats.avro.schema_registry import Access, SchemaRegistry, urls_of
 from sqlengine.formats.avro.schemas import BadSchema
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
+from sqlengine.formats.base import (
+    BadRecord,
+    Decoded,
+    Decoder,
+    Encoder,
+    Format,
+    FormatCapabilities,
+    Option,
+    selected,
+)
 from sqlengine.formats.options import boolean, choice, parse_options
 from sqlengine.formats.times import text_buffers
 from sqlengine.system.file_access import FileAccess
@@ -65,6 +74,7 @@ class AvroConfluentFormat(Format):
     """Flink's. Schemas of writers are fetched by id, where records are read."""
 
     name: ClassVar[str] = "avro-confluent"
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(line_separated=False)
     options: ClassVar[Mapping[str, Option]] = OPTIONS
 
     def decoder(
