@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from parser.errors import OptionError, PlanError
+from parser.errors import OptionError, PlanError, SqlError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
 from planner.logical.change_kinds import ChangelogMode
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
 from sqlengine.formats.guarded import GuardedDecoder, GuardedEncoder
+from sqlengine.formats.keyed.decoder import keyed_decoder
+from sqlengine.formats.keyed.fields import KEY_FORMAT, VALUE_FORMAT, KeyPart, key_part
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.times import ANY
@@ -42,16 +46,47 @@ def get_format(name: str) -> Format:
 def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
     """Returns the table's format and its options without their prefix. PlanError where the table
     names none."""
-    if "format" not in table.options:
+    named = _named(table)
+    if named is None:
         raise PlanError(
             f"table '{table.display}' needs the option 'format'",
             hint="for example 'format' = 'json'",
         )
-    format_ = get_format(table.options["format"])
-    prefix = format_.name + "."
-    return format_, {
-        k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)
-    }
+    return _with_options(table, *named)
+
+
+def _named(table: Table) -> tuple[str, str] | None:
+    """Returns the name of the format of the table's values, and what its options begin with."""
+    options = table.options
+    if "format" in options:
+        return options["format"], ""
+    return (options[VALUE_FORMAT], VALUE) if VALUE_FORMAT in options else None
+
+
+def _with_options(table: Table, name: str, before: str) -> tuple[Format, Mapping[str, str]]:
+    format_ = get_format(name)
+    prefix = f"{before}{format_.name}."
+    options = {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
+    topic = table.options.get("topic", "")
+    if _SUBJECT in format_.options and topic and ";" not in topic:
+        # As clients of Kafka name it.
+        options.setdefault(_SUBJECT, f"{topic}-{'key' if before == _KEY else 'value'}")
+    return format_, options
+
+
+def key_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
+    """Returns the format of the keys of the table's records and its options; None where it names
+    none."""
+    name = table.options.get(KEY_FORMAT)
+    return None if name is None else _with_options(table, name, _KEY)
+
+
+def format_prefixes(table: Table) -> list[tuple[Format, str]]:
+    """Returns the formats that a table names, each with what its options begin with."""
+    named = _named(table), (table.options.get(KEY_FORMAT), _KEY)
+    pairs = [n for n in named if n is not None and n[0] is not None]
+    found = [(get_format(name), before) for name, before in pairs if name is not None]
+    return [(format_, f"{before}{format_.name}.") for format_, before in found]
 
 
 def changelog_mode_of(table: Table) -> ChangelogMode:
@@ -68,6 +103,10 @@ def bulk_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
 
 # Before the key of metadata that the table's format tells, and not its connector.
 VALUE = "value."
+# The option of formats that says under which name a registry has their schema.
+_SUBJECT = "subject"
+# Before the options of the format of keys.
+_KEY = "key."
 
 
 def value_metadata(table: Table) -> tuple[MetadataColumn, ...]:
@@ -81,11 +120,11 @@ _STANDARD = "timestamp-format.standard"
 
 def with_any_times(table: Table) -> Table:
     """Returns the table with times of any standard, where it names none: as a server reads it."""
-    format_ = _formats.get(table.options.get("format", ""))
-    if format_ is None or _STANDARD not in format_.options:
-        return table
-    option = f"{format_.name}.{_STANDARD}"
-    return replace(table, options={option: ANY, **table.options})
+    with suppress(SqlError):
+        pairs = format_prefixes(table)
+        times = {prefix + _STANDARD: ANY for f, prefix in pairs if _STANDARD in f.options}
+        return replace(table, options={**times, **table.options}) if times else table
+    return table
 
 
 def decoder_for(
@@ -96,47 +135,105 @@ def decoder_for(
     It gives all physical columns or `columns`, in the table's order, and `metadata` of the format.
     A table without a format, or with one of whole files only, whose connector makes the rows, has
     nothing to decode."""
-    if "format" not in table.options:
+    if _named(table) is None or not format_of(table)[0].capabilities.has_records:
         return _NothingToDecode()
-    format_, options = format_of(table)
-    if not format_.capabilities.has_records:
-        return _NothingToDecode()
-    names = None if columns is None else tuple(c.name for c in columns)
     keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
-    decoder = format_.decoder(table.physical, options, names, keys)
-    return GuardedDecoder(table.options["format"], decoder)
+
+    def value(schema: Schema, wanted: Iterable[Column] | None) -> Decoder:
+        format_, options = format_of(table)
+        names = None if wanted is None else tuple(c.name for c in wanted)
+        return GuardedDecoder(format_.name, format_.decoder(schema, options, names, keys))
+
+    part = key_part(table)
+    if part is None or not part.decoded:
+        return value(table.physical, columns)
+    wanted = table.physical if columns is None else columns
+    return keyed_decoder(part, table, wanted, partial(_key_decoder, table), value)
+
+
+def _key_decoder(table: Table, fields: Schema, names: tuple[str, ...]) -> Decoder:
+    found = key_format_of(table)
+    assert found is not None
+    format_, options = found
+    return GuardedDecoder(format_.name, format_.decoder(fields, options, names))
+
+
+def decodes_keys(table: Table) -> bool:
+    """True if rows of the table are made of the keys of its records, too."""
+    part = key_part(table)
+    return part is not None and part.decoded
 
 
 def encoder_for(table: Table) -> Encoder:
-    """Writes batches of the table's physical columns."""
-    return encoder_of(table, table.physical)
+    """Writes the values of batches of the table's columns."""
+    part = key_part(table)
+    return encoder_of(
+        table, table.physical if part is None else Schema(part.of_value(table.physical))
+    )
+
+
+def key_encoder_of(table: Table, part: KeyPart) -> Encoder:
+    """Writes keys: batches of their fields."""
+    found = key_format_of(table)
+    assert found is not None
+    format_, options = found
+    return GuardedEncoder(format_.name, format_.encoder(part.schema(table), options))
 
 
 def encoder_of(table: Table, columns: Schema) -> Encoder:
     """Writes batches of these columns in the table's format."""
     format_, options = format_of(table)
-    return GuardedEncoder(table.options["format"], format_.encoder(columns, options))
+    return GuardedEncoder(format_.name, format_.encoder(columns, options))
 
 
 def connect(table: Table, filled: Table, files: FileAccess) -> None:
-    """Tells the format of a table that is opened its secrets (`filled` has their values), and lets
-    it read its files. PlanError for a file that is wrong, or does not fit the table."""
-    if "format" not in table.options:
-        return
-    format_, options = format_of(table)
-    if type(format_).connect is not Format.connect:
-        format_.connect(options, format_of(filled)[1], files)
-        format_.decoder(table.physical, options)
+    """Tells the formats of a table that is opened their secrets (`filled` has their values), and
+    lets them read their files. PlanError for a file that is wrong, or does not fit the table."""
+    pairs = zip(_formats_of(table), _formats_of(filled), strict=True)
+    connected = False
+    for (format_, options), (_, values) in pairs:
+        if type(format_).connect is not Format.connect:
+            format_.connect(options, values, files)
+            connected = True
+    if connected:
+        decoder_for(table)
 
 
-def preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
+def _formats_of(table: Table) -> Iterator[tuple[Format, Mapping[str, str]]]:
+    """Yields the format of the table's values, then that of the keys, where it names them."""
+    if _named(table) is not None:
+        yield format_of(table)
+    keys = key_format_of(table)
+    if keys is not None:
+        yield keys
+
+
+# Does something with records and their keys (None: they have none), where they are read.
+Prepare: TypeAlias = Callable[[pa.Array, pa.Array | None], None]
+
+
+def preparation_of(table: Table) -> Prepare | None:
     """Returns what is to be done with records of the table where they are read, so that decoders
     need not wait (`Format.prepare`); None where that is nothing."""
-    if "format" not in table.options:
+    value = _preparing(format_of(table)) if _named(table) is not None else None
+    key = _preparing(key_format_of(table))
+    if value is None and key is None:
         return None
-    format_, options = format_of(table)
-    if type(format_).prepare is Format.prepare:
+
+    def prepare(records: pa.Array, keys: pa.Array | None) -> None:
+        for work, found in ((value, records), (key, keys)):
+            if work is not None and found is not None:
+                work(found.drop_null())
+
+    return prepare
+
+
+def _preparing(
+    found: tuple[Format, Mapping[str, str]] | None,
+) -> Callable[[pa.Array], None] | None:
+    if found is None or type(found[0]).prepare is Format.prepare:
         return None
+    format_, options = found
     return partial(format_.prepare, options=options)
 
 

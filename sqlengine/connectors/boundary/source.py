@@ -86,6 +86,7 @@ class WalledSource(Source):
         self._bounded = bounded
         self.full_cache = full_cache
         self.filters = filters
+        self.health = source.health
         self._where: Scalar | None = None
         self._told: Scalar | None = None
         self._outdated: Call[Findings] | None = None
@@ -207,7 +208,7 @@ class WalledSource(Source):
             answer = self._source.read(shard, offset, max_rows=max_rows, until=until)
             chunk = self._check(answer, shard, offset, until)
             if self._prepare is not None and chunk is not None and chunk.records is not None:
-                self._prepare(chunk.records)
+                self._prepare(chunk.records, chunk.keys)
             return chunk
 
         chunk = self._calls.guarded("read", work)

@@ -49,7 +49,7 @@ _PROPERTIES: Final = {
 }
 OPTIONS: Final[Mapping[str, Option]] = {
     "url": Option(urls_of, required=True, doc="of the schema registry; several with commas"),
-    "subject": Option(doc="under which the schema is registered; needed to write"),
+    "subject": Option(doc="under which the schema is registered; with a topic TOPIC-value"),
     "schema": Option(doc="the schema (JSON) that is written, instead of that of the table"),
     "timestamp_mapping.legacy": LEGACY,
     "basic-auth.credentials-source": Option(choice("USER_INFO", "URL"), doc="without effect"),
