@@ -97,8 +97,10 @@ def validate(table: Table) -> None:
         format_, options = format_of(table)
         if format_.capabilities.bulk and can.format is FormatUse.RECORDS_AND_FILES:
             format_.check(table.physical, options)
-        else:
+        elif format_.capabilities.has_records:
             decoder_for(table)
+        else:
+            format_.decoder(table.physical, options)  # says that it has none
 
 
 def _check_metadata(declared: MetadataColumn, connector: Connector, table: Table) -> None:
