@@ -26,7 +26,14 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
-from sqlengine.formats.registry import VALUE, changelog_mode_of, connect, decoder_for, format_of
+from sqlengine.formats.registry import (
+    VALUE,
+    changelog_mode_of,
+    connect,
+    connects,
+    decoder_for,
+    format_of,
+)
 from sqlengine.system.plugins import CONNECTORS, Plugins
 
 T = TypeVar("T")
@@ -182,6 +189,17 @@ def _connected(
         return opening(filled, environment)
 
     return opened
+
+
+def connect_formats(table: Table, environment: Environment) -> None:
+    """Lets the formats of a table see what they see where it is opened, for a process that decodes
+    its records and does not open it. Raises as the opening does."""
+
+    def work(filled: Table, environment: Environment) -> None:
+        connect(table, filled, environment.files)
+
+    if connects(table):
+        with_secrets(work, connector_of(table), table, environment)
 
 
 def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:

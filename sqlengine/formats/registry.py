@@ -186,16 +186,18 @@ def encoder_of(table: Table, columns: Schema) -> Encoder:
     return GuardedEncoder(format_.name, format_.encoder(columns, options))
 
 
+def connects(table: Table) -> bool:
+    """True if a format of the table has to see something where it is opened."""
+    return any(type(f).connect is not Format.connect for f, _ in _formats_of(table))
+
+
 def connect(table: Table, filled: Table, files: FileAccess) -> None:
     """Tells the formats of a table that is opened their secrets (`filled` has their values), and
     lets them read their files. PlanError for a file that is wrong, or does not fit the table."""
-    pairs = zip(_formats_of(table), _formats_of(filled), strict=True)
-    connected = False
-    for (format_, options), (_, values) in pairs:
-        if type(format_).connect is not Format.connect:
+    if connects(table):
+        pairs = zip(_formats_of(table), _formats_of(filled), strict=True)
+        for (format_, options), (_, values) in pairs:
             format_.connect(options, values, files)
-            connected = True
-    if connected:
         decoder_for(table)
 
 

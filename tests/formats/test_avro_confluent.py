@@ -20,7 +20,7 @@ from parser.errors import ExecutionError, OptionError, PlanError
 from parser.types import BIGINT, INT, STRING, Schema
 from sqlengine.batch import RowKind, from_pydict
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.connectors.registry import open_sink, open_source, validate
+from sqlengine.connectors.registry import connect_formats, open_sink, open_source, validate
 from sqlengine.formats.base import OutOfReach
 from sqlengine.formats.keyed.decoder import KeyedDecoder
 from sqlengine.formats.keyed.fields import key_part
@@ -257,6 +257,23 @@ def test_a_topic_is_read_with_a_secret(
     assert [c.to_pylist() for c in read.columns] == [[1, 2, None], ["a", None, "c"]]
     source.close()
     broker.close()
+
+
+def test_who_only_decodes_has_the_secret_too(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As tasks of Spark do, with rows that the driver has read. A refusal is no fault of records."""
+    records = CONFLUENT.encoder(SCHEMA, options(registry)).encode(ROWS)
+    monkeypatch.setenv("SQLENGINE_SECRET_REGISTRY", "tok")
+    registry.authorization = "Bearer tok"
+    of = table({
+        "connector": "topic", "topic": "x", "format": "avro-confluent", "avro-confluent.url": registry.url,
+        "avro-confluent.bearer-auth.token": "${secret:REGISTRY}",
+    })  # fmt: skip
+    with pytest.raises(OutOfReach, match="status 401"):
+        decoder_for(of).decode(records)
+    connect_formats(of, replace(environment(), secrets=Secrets()))
+    assert decoder_for(of).decode(records).num_rows == 3
 
 
 # ---- changes -------------------------------------------------------------------------------------
