@@ -26,7 +26,8 @@ from sqlengine.formats.base import (
 from sqlengine.formats.options import boolean, parse_options
 from sqlengine.formats.protobuf.descriptors import from_base64, message_of, require_library
 from sqlengine.formats.protobuf.fields import Field, field_of
-from sqlengine.formats.protobuf.proto_text import BadProto, descriptor_set
+from sqlengine.formats.protobuf.proto_text import descriptor_set
+from sqlengine.formats.protobuf.proto_tokens import BadProto
 from sqlengine.formats.protobuf.reading import reader_of
 from sqlengine.formats.protobuf.writing import converter, plain_values
 from sqlengine.system.file_access import FileAccess
