@@ -193,10 +193,9 @@ def _users(format_: Format) -> Iterator[str]:
     for name in connector_names():
         connector = get_connector(name)
         assert connector is not None
-        use = connector.capabilities.format
-        if use is FormatUse.RECORDS_AND_FILES or (
-            use is not FormatUse.NONE and format_.capabilities.has_records
-        ):
+        use, can = connector.capabilities.format, format_.capabilities
+        in_files = can.bulk or can.line_separated
+        if in_files if use is FormatUse.RECORDS_AND_FILES else can.has_records:
             yield name
 
 

@@ -30,6 +30,7 @@ from sqlengine.formats.registry import (
     VALUE,
     changelog_mode_of,
     connect,
+    connects,
     decoder_for,
     format_of,
 )
@@ -103,8 +104,10 @@ def validate(table: Table) -> None:
         format_, options = format_of(table)
         if format_.capabilities.bulk and can.format is FormatUse.RECORDS_AND_FILES:
             format_.check(table.physical, options)
-        else:
+        elif format_.capabilities.has_records:
             decoder_for(table)
+        else:
+            format_.decoder(table.physical, options)  # says that it has none
 
 
 def _check_metadata(declared: MetadataColumn, connector: Connector, table: Table) -> None:
@@ -186,6 +189,17 @@ def _connected(
         return opening(filled, environment)
 
     return opened
+
+
+def connect_formats(table: Table, environment: Environment) -> None:
+    """Lets the formats of a table see what they see where it is opened, for a process that decodes
+    its records and does not open it. Raises as the opening does."""
+
+    def work(filled: Table, environment: Environment) -> None:
+        connect(table, filled, environment.files)
+
+    if connects(table):
+        with_secrets(work, connector_of(table), table, environment)
 
 
 def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:

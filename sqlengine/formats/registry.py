@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -64,12 +65,13 @@ def _named(table: Table) -> tuple[str, str] | None:
 
 def _with_options(table: Table, name: str, before: str) -> tuple[Format, Mapping[str, str]]:
     format_ = get_format(name)
-    return format_, _under(f"{before}{format_.name}.", table.options)
-
-
-def _under(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options whose names begin with `prefix`, without it."""
-    return {k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)}
+    prefix = f"{before}{format_.name}."
+    options = {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
+    topic = table.options.get("topic", "")
+    if _SUBJECT in format_.options and topic and ";" not in topic:
+        # As clients of Kafka name it.
+        options.setdefault(_SUBJECT, f"{topic}-{'key' if before == _KEY else 'value'}")
+    return format_, options
 
 
 def key_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
@@ -101,6 +103,8 @@ def bulk_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
 
 # Before the key of metadata that the table's format tells, and not its connector.
 VALUE = "value."
+# The option of formats that says under which name a registry has their schema.
+_SUBJECT = "subject"
 # Before the options of the format of keys.
 _KEY = "key."
 
@@ -182,34 +186,56 @@ def encoder_of(table: Table, columns: Schema) -> Encoder:
     return GuardedEncoder(format_.name, format_.encoder(columns, options))
 
 
+def connects(table: Table) -> bool:
+    """True if a format of the table has to see something where it is opened."""
+    return any(type(f).connect is not Format.connect for f, _ in _formats_of(table))
+
+
 def connect(table: Table, filled: Table, files: FileAccess) -> None:
     """Tells the formats of a table that is opened their secrets (`filled` has their values), and
     lets them read their files. PlanError for a file that is wrong, or does not fit the table."""
-    connects = False
-    for format_, prefix in format_prefixes(table):
-        if type(format_).connect is not Format.connect:
-            known, secret = _under(prefix, table.options), _under(prefix, filled.options)
-            format_.connect(known, secret, files)
-            connects = True
-    if connects:
+    if connects(table):
+        pairs = zip(_formats_of(table), _formats_of(filled), strict=True)
+        for (format_, options), (_, values) in pairs:
+            format_.connect(options, values, files)
         decoder_for(table)
 
 
-def preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
+def _formats_of(table: Table) -> Iterator[tuple[Format, Mapping[str, str]]]:
+    """Yields the format of the table's values, then that of the keys, where it names them."""
+    if _named(table) is not None:
+        yield format_of(table)
+    keys = key_format_of(table)
+    if keys is not None:
+        yield keys
+
+
+# Does something with records and their keys (None: they have none), where they are read.
+Prepare: TypeAlias = Callable[[pa.Array, pa.Array | None], None]
+
+
+def preparation_of(table: Table) -> Prepare | None:
     """Returns what is to be done with records of the table where they are read, so that decoders
     need not wait (`Format.prepare`); None where that is nothing."""
-    return None if _named(table) is None else _preparation(*format_of(table))
-
-
-def key_preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
-    """Returns the same of the keys of the records."""
-    found = key_format_of(table) if decodes_keys(table) else None
-    return None if found is None else _preparation(*found)
-
-
-def _preparation(format_: Format, options: Mapping[str, str]) -> Callable[[pa.Array], None] | None:
-    if type(format_).prepare is Format.prepare:
+    value = _preparing(format_of(table)) if _named(table) is not None else None
+    key = _preparing(key_format_of(table))
+    if value is None and key is None:
         return None
+
+    def prepare(records: pa.Array, keys: pa.Array | None) -> None:
+        for work, found in ((value, records), (key, keys)):
+            if work is not None and found is not None:
+                work(found.drop_null())
+
+    return prepare
+
+
+def _preparing(
+    found: tuple[Format, Mapping[str, str]] | None,
+) -> Callable[[pa.Array], None] | None:
+    if found is None or type(found[0]).prepare is Format.prepare:
+        return None
+    format_, options = found
     return partial(format_.prepare, options=options)
 
 

@@ -20,9 +20,17 @@ from parser.errors import ExecutionError, OptionError, PlanError
 from parser.types import BIGINT, INT, STRING, Schema
 from sqlengine.batch import RowKind, from_pydict
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.connectors.registry import open_sink, open_source, validate
+from sqlengine.connectors.registry import connect_formats, open_sink, open_source, validate
 from sqlengine.formats.base import OutOfReach
-from sqlengine.formats.registry import decoder_for, get_format
+from sqlengine.formats.keyed.decoder import KeyedDecoder
+from sqlengine.formats.keyed.fields import key_part
+from sqlengine.formats.registry import (
+    decoder_for,
+    encoder_for,
+    get_format,
+    key_encoder_of,
+    preparation_of,
+)
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from sqlengine.system.secrets import Secrets
@@ -251,6 +259,23 @@ def test_a_topic_is_read_with_a_secret(
     broker.close()
 
 
+def test_who_only_decodes_has_the_secret_too(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As tasks of Spark do, with rows that the driver has read. A refusal is no fault of records."""
+    records = CONFLUENT.encoder(SCHEMA, options(registry)).encode(ROWS)
+    monkeypatch.setenv("SQLENGINE_SECRET_REGISTRY", "tok")
+    registry.authorization = "Bearer tok"
+    of = table({
+        "connector": "topic", "topic": "x", "format": "avro-confluent", "avro-confluent.url": registry.url,
+        "avro-confluent.bearer-auth.token": "${secret:REGISTRY}",
+    })  # fmt: skip
+    with pytest.raises(OutOfReach, match="status 401"):
+        decoder_for(of).decode(records)
+    connect_formats(of, replace(environment(), secrets=Secrets()))
+    assert decoder_for(of).decode(records).num_rows == 3
+
+
 # ---- changes -------------------------------------------------------------------------------------
 
 
@@ -315,3 +340,28 @@ def test_a_script_writes_and_reads_files(tmp_path: Path) -> None:
         """)
     rows = [event["row"] for event in found.events if event["kind"] == "row"]
     assert sorted(rows) == [[1, "a", "x"], [2, None, "z"]], found.events
+
+
+def test_keys_and_values_have_subjects_of_their_own(registry: Registry) -> None:
+    """Both are those of the topic; schemas of both are fetched where records are read."""
+    given = {
+        "connector": "kafka", "topic": "x", "key.format": "avro-confluent", "value.format": "avro-confluent",
+        "key.avro-confluent.url": registry.url, "value.avro-confluent.url": registry.url,
+        "key.fields": "id", "value.fields-include": "EXCEPT_KEY",
+    }  # fmt: skip
+    of = table(given)
+    part = key_part(of)
+    assert part is not None
+    keys = key_encoder_of(of, part).encode(
+        ROWS.with_columns(SCHEMA.select(("id",)), [ROWS.columns[0]])
+    )
+    values = encoder_for(of).encode(ROWS.with_columns(SCHEMA.select(("name",)), [ROWS.columns[1]]))
+    assert registry.subjects == {"x-key": [1], "x-value": [2]}
+    prepare = preparation_of(of)
+    assert prepare is not None
+    prepare(values, pa.concat_arrays([keys[:2], pa.nulls(1, pa.binary())]))
+    assert registry.asked[2:] == ["/schemas/ids/2", "/schemas/ids/1"]
+    decoder = decoder_for(of)
+    assert isinstance(decoder, KeyedDecoder)
+    read = decoder.decode_keyed(keys, values, np.zeros(3, np.bool_))
+    assert [c.to_pylist() for c in read.columns] == [[1, 2, None], ["a", None, "c"]]

@@ -3,6 +3,7 @@ record."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from sqlengine.batch import Batch, from_pydict
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.registry import open_sink, open_source, validate
 from sqlengine.formats.registry import decoder_for, get_format
+from sqlengine.system.file_access import ANY_FILES
 from tests.connectors.tables import environment, table
 from tests.formats.messages import descriptors, options, order_class
 
@@ -236,3 +238,99 @@ def test_a_topic_with_a_file_of_descriptors(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="is no field"):
         open_source(other, environment(broker))
     broker.close()
+
+
+# ---- .proto files --------------------------------------------------------------------------------
+
+ORDERS = """// A file as people write it.
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "lib/inner.proto";
+option java_package = "com.example";
+option java_multiple_files = true;
+
+/* An enum
+   with a comment. */
+enum Kind { option allow_alias = true; NONE = 0; ONE = 1 [deprecated = true]; UNO = 0x1; LESS = -2; reserved 5 to 7; }
+
+message Order {
+  reserved 2, 4 to 6; reserved "old";
+  int32 i = 1;
+  optional int32 maybe = 21;
+  repeated sint32 a = 13 [packed = true, (my.option) = { x: "}" }];
+  map<string, lib.Inner> by_name = 31;
+  oneof choice { string left = 40; lib.Inner right = 41; }
+  .shop.Kind k = 10;
+  Line line = 50;
+  google.protobuf.Timestamp at = 20;
+  string option = 60;
+  string message = 61;
+  message Line { string text = 1; Kind kind = 2; message Deep { bytes b = 1; } repeated Deep deep = 3; }
+}
+service Orders { rpc Get(Order) returns (stream Order) { option (x) = 1; } }
+"""
+INNER_FILE = 'package lib; message Inner { required int64 v1 = 1; optional string s = 2 [default = "a\\x62\\n"]; }'
+
+
+def test_rows_of_a_proto_file(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "inner.proto").write_text(INNER_FILE)
+    (tmp_path / "orders.proto").write_text(ORDERS)
+    inner = row(("v1", "s"), (BIGINT, STRING))
+    deep = row(("b",), (BYTES,))
+    schema = Schema.of(
+        i=INT, maybe=INT, a=array(INT), by_name=map_of(STRING, inner), right=inner, k=STRING,
+        line=row(("text", "kind", "deep"), (STRING, STRING, array(deep))), at=timestamp_ltz(3), option=STRING,
+        message=STRING,
+    )  # fmt: skip
+    values: dict[str, list[Any]] = {
+        "i": [1, 0], "maybe": [0, None], "a": [[1, -1], None], "by_name": [[("x", {"v1": 1, "s": "t"})], None],
+        "right": [{"v1": 2, "s": "u"}, None], "k": ["LESS", "NONE"],
+        "line": [{"text": "t", "kind": "ONE", "deep": [{"b": b"x"}]}, None], "at": [1, None], "option": ["o", ""],
+        "message": ["m", ""],
+    }  # fmt: skip
+    given = {
+        "message-class-name": "com.example.Order",
+        "descriptor-file": str(tmp_path / "orders.proto"),
+    }
+    PROTOBUF.connect(given, given, ANY_FILES)
+    batch = from_pydict(schema, values)
+    read = PROTOBUF.decoder(schema, given).decode(PROTOBUF.encoder(schema, given).encode(batch))
+    assert not read.bad
+    for column, expected in zip(read.columns, batch.columns, strict=True):
+        assert column.to_pylist() == expected.to_pylist()
+    named = {**given, "message-class-name": "lib.Inner", "read-default-values": "true"}
+    found = PROTOBUF.decoder(Schema.of(s=STRING), named).decode(
+        pa.array([b"\x08\x01"], pa.binary())
+    )
+    assert found.columns[0].to_pylist() == ["ab\n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("message A {", "line 1: it ends too early"),
+        ("syntax = 'proto4';", "syntax 'proto4' is not known"),
+        ("\nmessage A { int32 a = x; }", "line 2: unexpected 'int32'"),
+        ("syntax = 'proto3';\nmessage A { int32 a = x; }", "line 2: unexpected 'x'"),
+        ("message A { repeated group B = 1 { } }", "groups are not supported"),
+        ("message \x00", r"unexpected '\\x00'"),
+        ("message A {" * 100, "nested too deeply"),
+        ("syntax = 'proto3'; message A { B b = 1; }", "cannot be read"),
+        ("import 'none.proto';", "imports 'none.proto', which is not there"),
+    ],
+)
+def test_texts_that_are_no_proto_files(text: str, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.proto"
+    file.write_text(text + "message Z {}" if "import" in text else text)
+    given = {"message-class-name": "Z" if "import" in text else "A", "descriptor-file": str(file)}
+
+    def opened() -> None:
+        PROTOBUF.connect(given, given, ANY_FILES)
+        PROTOBUF.decoder(Schema.of(a=INT), given)
+
+    with pytest.raises(PlanError) as error:
+        opened()
+    told = f"{error.value.message} {error.value.detail}"
+    assert re.search(reason, told), told

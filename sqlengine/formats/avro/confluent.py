@@ -22,7 +22,16 @@ from sqlengine.formats.avro.encoder import BinaryEncoder
 from sqlengine.formats.avro.format import LEGACY
 from sqlengine.formats.avro.schema_registry import Access, SchemaRegistry, urls_of
 from sqlengine.formats.avro.schemas import BadSchema
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
+from sqlengine.formats.base import (
+    BadRecord,
+    Decoded,
+    Decoder,
+    Encoder,
+    Format,
+    FormatCapabilities,
+    Option,
+    selected,
+)
 from sqlengine.formats.options import boolean, choice, parse_options
 from sqlengine.formats.times import text_buffers
 from sqlengine.system.file_access import FileAccess
@@ -40,7 +49,7 @@ _PROPERTIES: Final = {
 }
 OPTIONS: Final[Mapping[str, Option]] = {
     "url": Option(urls_of, required=True, doc="of the schema registry; several with commas"),
-    "subject": Option(doc="under which the schema is registered; needed to write"),
+    "subject": Option(doc="under which the schema is registered; with a topic TOPIC-value"),
     "schema": Option(doc="the schema (JSON) that is written, instead of that of the table"),
     "timestamp_mapping.legacy": LEGACY,
     "basic-auth.credentials-source": Option(choice("USER_INFO", "URL"), doc="without effect"),
@@ -65,6 +74,7 @@ class AvroConfluentFormat(Format):
     """Flink's. Schemas of writers are fetched by id, where records are read."""
 
     name: ClassVar[str] = "avro-confluent"
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(line_separated=False)
     options: ClassVar[Mapping[str, Option]] = OPTIONS
 
     def decoder(

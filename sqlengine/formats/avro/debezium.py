@@ -31,7 +31,9 @@ class DebeziumAvroFormat(AvroConfluentFormat):
     """Flink's."""
 
     name: ClassVar[str] = "debezium-avro-confluent"
-    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(ALL_CHANGES)
+    capabilities: ClassVar[FormatCapabilities] = FormatCapabilities(
+        ALL_CHANGES, line_separated=False
+    )
     options: ClassVar[Mapping[str, Option]] = OPTIONS
 
     def decoder(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from sqlengine.formats.avro.leaves import (
     mismatch,
 )
 from sqlengine.formats.avro.schemas import AvroType, BadSchema
+from sqlengine.formats.avro.skipping import skip, steps
 
 _LEAVES: Final[dict[str, Callable[[str, AvroType, DataType], Reader]]] = {
     "boolean": Booleans,
@@ -32,8 +33,6 @@ _LEAVES: Final[dict[str, Callable[[str, AvroType, DataType], Reader]]] = {
     "fixed": Texts,
     "enum": Enums,
 }
-# A record with more elements is read by itself: each costs a step for all of the batch.
-_MOST_STEPS: Final = 1000
 
 
 def reader_of(path: str, written: AvroType, kind: DataType) -> Reader:
@@ -119,7 +118,7 @@ class Arrays:
     def read(self, cursor: Cursor, lanes: IntArray) -> pa.Array:
         places: list[IntArray] = []
         pieces: list[pa.Array] = []
-        for active in _steps(cursor, lanes):
+        for active in steps(cursor, lanes):
             places.append(active)
             pieces.append(self._inner.read(cursor, lanes[active]))
         offsets, order = _in_order(places, len(lanes))
@@ -147,7 +146,7 @@ class Maps:
         places: list[IntArray] = []
         keys: list[pa.Array] = []
         values: list[pa.Array] = []
-        for active in _steps(cursor, lanes):
+        for active in steps(cursor, lanes):
             places.append(active)
             keys.append(self._keys.read(cursor, lanes[active]))
             values.append(self._values.read(cursor, lanes[active]))
@@ -235,79 +234,6 @@ class Fields:
             else pa.nulls(len(lanes), column.arrow)
             for name, column in self._columns.items()
         ]
-
-
-def skip(kind: AvroType, cursor: Cursor, lanes: IntArray) -> None:
-    """Leaves a value of each record out."""
-    match kind.kind:
-        case "null":
-            return
-        case "boolean" | "float" | "double" | "fixed":
-            cursor.skip(lanes, kind.size or kind.least)
-        case "int" | "long" | "enum":
-            cursor.numbers(lanes)
-        case "bytes" | "string":
-            cursor.skip(lanes, cursor.lengths(lanes))
-        case "union":
-            _skip_union(kind, cursor, lanes)
-        case "record" | "error":
-            for inner in kind.inner:
-                skip(inner, cursor, lanes)
-        case "array" | "map":
-            for active in _steps(cursor, lanes):
-                if kind.kind == "map":
-                    cursor.skip(lanes[active], cursor.lengths(lanes[active]))
-                skip(kind.inner[0], cursor, lanes[active])
-
-
-def _skip_union(kind: AvroType, cursor: Cursor, lanes: IntArray) -> None:
-    branches = cursor.numbers(lanes)
-    for i, branch in enumerate(kind.inner):
-        if (branches == i).any():
-            skip(branch, cursor, lanes[branches == i])
-    wrong = (branches < 0) | (branches >= len(kind.inner))
-    if wrong.any():
-        cursor.fail(lanes[wrong], "a union has no such branch")
-
-
-def _steps(cursor: Cursor, lanes: IntArray) -> Iterator[IntArray]:
-    """Yields the places in `lanes` of the records that have one element more, as long as there are
-    any. The elements of each stand in blocks, each behind the number of those in it."""
-    left = np.zeros(len(lanes), np.int64)
-    ended = np.arange(len(lanes))
-    steps = 0
-    while True:
-        if len(ended):
-            left[ended] = _block(cursor, lanes[ended])
-        active = np.flatnonzero(left)
-        if not len(active):
-            return
-        if steps == _MOST_STEPS:
-            cursor.give_up(lanes[active])
-            return
-        yield active
-        steps += 1
-        left[active] -= 1
-        short = active[cursor.left(lanes[active]) == 0]
-        if len(short):
-            cursor.fail(lanes[short], "it ends too early")
-            left[short] = 0
-        ended = active[left[active] == 0]
-        ended = ended[cursor.left(lanes[ended]) > 0]
-
-
-def _block(cursor: Cursor, lanes: IntArray) -> IntArray:
-    """Reads how many elements come next."""
-    counts = cursor.numbers(lanes)
-    sized = counts < 0
-    if sized.any():
-        cursor.numbers(lanes[sized])  # the bytes that they take
-        counts = np.abs(counts)
-    wrong = (counts < 0) | (counts > cursor.left(lanes))
-    if wrong.any():
-        cursor.fail(lanes[wrong], "a block has more elements than bytes")
-        counts[wrong] = 0
-    return counts
 
 
 def _in_order(places: list[IntArray], lanes: int) -> tuple[pa.Array, IntArray]:

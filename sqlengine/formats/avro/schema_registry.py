@@ -97,7 +97,7 @@ class SchemaRegistry:
 
     def schema(self, number: int) -> str | None:
         """Returns the JSON of a schema; None where the registry has none of this id. OutOfReach
-        where it does not answer; ExecutionError where it refuses."""
+        where it does not answer, or refuses to."""
         with self._lock:
             if number in self._schemas:
                 return self._schemas[number]
@@ -154,7 +154,7 @@ class SchemaRegistry:
             raise _refused(error) from None
 
 
-def _refused(error: HTTPError) -> ExecutionError:
+def _refused(error: HTTPError) -> OutOfReach:
     try:
         said = msgspec.json.decode(error.read(_MOST_BYTES), type=_Refused).message
     except (msgspec.DecodeError, OSError):
@@ -164,7 +164,7 @@ def _refused(error: HTTPError) -> ExecutionError:
         if (error.code == _CONFLICT)
         else f"status {error.code}"
     )
-    return ExecutionError(f"the schema registry refuses: {what}", detail=said[:500])
+    return OutOfReach(f"the schema registry refuses: {what}", detail=said[:500])
 
 
 def _words(error: Exception) -> str:

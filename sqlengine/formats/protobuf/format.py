@@ -26,6 +26,8 @@ from sqlengine.formats.base import (
 from sqlengine.formats.options import boolean, parse_options
 from sqlengine.formats.protobuf.descriptors import from_base64, message_of, require_library
 from sqlengine.formats.protobuf.fields import Field, field_of
+from sqlengine.formats.protobuf.proto_text import descriptor_set
+from sqlengine.formats.protobuf.proto_tokens import BadProto
 from sqlengine.formats.protobuf.reading import reader_of
 from sqlengine.formats.protobuf.writing import converter, plain_values
 from sqlengine.system.file_access import FileAccess
@@ -52,7 +54,7 @@ class ProtobufFormat(Format):
         "descriptor": Option(
             from_base64, doc="what protoc --include_imports --descriptor_set_out writes, in Base64"
         ),
-        _FILE: Option(doc="a file with it, instead"),
+        _FILE: Option(doc="a file with it, or a .proto file, instead"),
         "ignore-parse-errors": Option(boolean, default="false", doc="bad records are skipped"),
         "read-default-values": Option(
             boolean, default="false", doc="a field that is missing is its default, and not NULL"
@@ -95,7 +97,7 @@ class ProtobufFormat(Format):
     ) -> None:
         """See `Format`: reads the file of descriptors."""
         if _FILE in options:
-            _files[options[_FILE]] = _read(options[_FILE], files)
+            _files[options[_FILE]] = _descriptors(options[_FILE], files)
 
     def _values(self, options: Mapping[str, str]) -> dict[str, object]:
         require_library()
@@ -120,6 +122,29 @@ def _read(path: str, files: FileAccess) -> bytes:
     if len(data) > _MOST_BYTES:
         raise OptionError(f"the file '{path}' is too long to be one of descriptors", subject=_FILE)
     return data
+
+
+def _descriptors(path: str, files: FileAccess) -> bytes:
+    """Returns the set of descriptors in a file, or that of a .proto file and of those that it
+    imports, by their paths from its folder. OptionError where it is none."""
+    data = _read(path, files)
+    if not path.endswith(".proto"):
+        return data
+    folder = Path(path).parent
+
+    def imported(name: str) -> str | None:
+        found = folder / name
+        return _text(_read(str(found), files)) if found.exists() else None
+
+    try:
+        return descriptor_set(_text(data), Path(path).name, imported)
+    except BadProto as error:
+        message = f"the file '{path}' is no .proto file"
+        raise OptionError(message, detail=str(error), subject=_FILE) from None
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _message(values: Mapping[str, object]) -> Descriptor:

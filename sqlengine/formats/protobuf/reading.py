@@ -61,7 +61,7 @@ def values_of(field: Field, *, defaults: bool) -> Callable[[Sequence[object]], p
 
         return rows
     if field.form == ENUM and kind.is_string:
-        names = dict(field.enum)
+        names = dict(reversed(field.enum))  # of several the first one
         return lambda values: pa.array([_symbol(names, v) for v in values], pa.string())
     if field.form in (UINT32, UINT64) and not (field.form == UINT32 and kind.root is Root.BIGINT):
         # As Java has them: the highest bit is the sign.
