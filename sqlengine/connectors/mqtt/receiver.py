@@ -31,7 +31,7 @@ from sqlengine.connectors.receivers.base import Batch, KeyOf, Receiver, Stream, 
 # Bytes of messages that are taken at once, at most.
 _MOST: Final = 8 << 20
 # Fewer messages than that wait some ms for others, as an append costs the same for all.
-_FEW, _GATHER_S = 200, 0.004
+_FEW, _GATHER_S = 200, 0.005
 # After waiting in vain so many batches do not wait.
 _IN_VAIN: Final = 30
 # Different messages whose metadata and streams are known.
@@ -149,18 +149,17 @@ class MqttReceiver(Receiver):
         """See `Receiver`."""
         connection, found = self._open(), dict[str, Taken]()
         packets = connection.receive(wait_s)
-        size = self._sort(packets, found)
-        gathers = 0 < len(packets) < _FEW
-        if gathers and self._in_vain:
-            self._in_vain -= 1
-        elif gathers:
-            time.sleep(_GATHER_S)
-        while packets and size < _MOST:
+        size, waits = self._sort(packets, found), not self._in_vain
+        if 0 < len(packets) < _FEW:
+            if waits:
+                time.sleep(_GATHER_S)
+            more = connection.receive(0.0)
+            self._in_vain = max(self._in_vain - 1, 0) if more or not waits else _IN_VAIN
+            size += self._sort(more, found)
+            packets = more
+        while len(packets) >= _FEW and size < _MOST:
             packets = connection.receive(0.0)
             size += self._sort(packets, found)
-            if gathers and not packets and not self._in_vain:
-                self._in_vain = _IN_VAIN
-            gathers = False
         if not found and (self._ones or self._twos):
             self.acknowledge()  # messages that nobody wants
         return found
@@ -170,7 +169,7 @@ class MqttReceiver(Receiver):
         the messages."""
         size, known = 0, self._known
         for packet in packets:
-            if type(packet) is not Publish:
+            if not isinstance(packet, Publish):
                 self._answer(packet)
                 continue
             flags, topic, number, properties, payload = packet

@@ -10,6 +10,7 @@ from parser.errors import ExecutionError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Sink
+from sqlengine.connectors.health import Health
 from sqlengine.connectors.mqtt.account import Account
 from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
 from sqlengine.connectors.mqtt.packets import Kind, Packet, Publish, acknowledgements, publish
@@ -42,6 +43,7 @@ class MqttSink(Sink):
         self._qos, self._retain = qos, retain
         self._names = table.physical.names
         self._pending: deque[tuple[bytes, bytes]] = deque()
+        self.health: Health = Health()
         self._rows = 0  # since the last commit
         self._connection: Connection | None = None
         self._pauses = BackOff()
@@ -72,12 +74,14 @@ class MqttSink(Sink):
             Delivery(connection, self._account, self._qos, retain=self._retain).send(self._pending)
         except ConnectionLost as error:
             self.close()
+            self.health.failed(error.message)
             raise Busy(
                 f"table '{self._table.display}' cannot be written now",
                 detail=error.message,
                 hint="its rows are kept, and published when the server is back",
             ) from None
         self._pauses.reset()
+        self.health.works()
         return self._committed()
 
     def _committed(self) -> int:
@@ -96,6 +100,8 @@ class MqttSink(Sink):
         if time.monotonic() < self._again:
             raise ConnectionLost(self._why)
         self._again = time.monotonic() + self._pauses.next()
+        if self.health.trouble is not None:
+            self.health.retries += 1
         try:
             self._connection = Connection(self._account)
         except ConnectionLost as error:
@@ -138,7 +144,7 @@ class Delivery:
         connection, flying = self._connection, self._flying
         most = min(_IN_FLIGHT, connection.in_flight)
         while messages and len(flying) < most:
-            packets = []
+            packets: list[bytes] = []
             while messages and len(packets) < _TOGETHER and len(flying) < most:
                 topic, payload = messages.popleft()
                 number = connection.next_number() if self._qos else 0

@@ -10,6 +10,7 @@ from typing import Final
 
 from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
+from sqlengine.connectors.health import Health
 from sqlengine.connectors.receivers.base import KeyOf, Stream, Taken
 
 # Messages that are read at once to see which keys the last ones have.
@@ -52,6 +53,7 @@ class ReceivedLog:
         self._width = 0.0  # bytes of a message, of those that came last
         self._seen: _Seen | None = None
         self.prepared = False
+        self.health = Health()
         self._opened_ms = clock()
         self.released_ms: int | None = self._opened_ms
         self.received = self.bytes = self.repeated = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from parser.errors import PlanError
 from sqlengine.broker.base import Broker
+from sqlengine.connectors.health import Health
 from sqlengine.connectors.receivers.base import Receiver, Stream
 from sqlengine.connectors.receivers.log import Position, ReceivedLog
 from sqlengine.connectors.receivers.store import Known, StreamStore
@@ -46,9 +47,9 @@ class Reading:
         self._position.checkpointed(offset)
 
     @property
-    def trouble(self) -> str | None:
-        """Why nothing comes now, for people; None where all is well. Any thread."""
-        return self._owner.trouble(self._log.stream)
+    def health(self) -> Health:
+        """How the connection does that brings the messages."""
+        return self._log.health
 
     def close(self) -> None:
         """Ends reading."""
@@ -163,11 +164,6 @@ class Receivers:
             if stream.topic in filled or released is None or now - released < kept_ms:
                 continue
             self._store.forget(stream)
-
-    def trouble(self, stream: Stream) -> str | None:
-        """Returns why nothing comes of a stream now, for people."""
-        thread = self._threads.get(stream.place)
-        return None if thread is None else thread.trouble_of(stream)
 
     def views(self) -> list[ReceiverView]:
         """Returns what each receiver has done, by place."""

@@ -70,6 +70,7 @@ class ReceivedSource(TopicSource):
         self._reading: Reading | None = None
         if receivers is not None and not is_rehearsal():
             self._reading = receivers.open(wanted)
+            self.health = self._reading.health
         elif not is_rehearsal():
             broker.create_topic(topic, 1, if_not_exists=True)
         try:
@@ -84,11 +85,6 @@ class ReceivedSource(TopicSource):
             self.close()
             raise
         self._rows = rows
-
-    @property
-    def trouble(self) -> str | None:
-        """See `Source`."""
-        return None if self._reading is None else self._reading.trouble
 
     def start(self, shard: str) -> int:
         """See `Source`."""

@@ -91,7 +91,7 @@ class ReceiverThread(Background):
         self._expired = expired
         self._gone: list[Stream] = []
         self._changed = False
-        self._trouble: tuple[str, float] | None = None
+        self._trouble: str | None = None
         self._idle_since: float | None = None
         self._tidied = time.monotonic()
         self._connections = self._failures = 0
@@ -115,23 +115,13 @@ class ReceiverThread(Background):
         """True until it has ended."""
         return self._thread.is_alive()
 
-    @property
-    def trouble(self) -> str | None:
-        """Why nothing is taken now, for people; None where all is well. Any thread."""
-        found = self._trouble
-        return None if found is None else f"{found[0]}, for {time.monotonic() - found[1]:.0f} s"
-
-    def trouble_of(self, stream: Stream) -> str | None:
-        """Returns why nothing comes of a stream, for people; None where all is well. Any thread."""
-        return self.trouble or self.receiver.refused(stream)
-
     def view(self) -> ReceiverView:
         """Returns what it has done. Any thread."""
         logs = list(self.logs.values())
         return ReceiverView(
             self.place,
             self.connected,
-            self.trouble,
+            self._trouble,
             len(logs),
             sum(one.received for one in logs),
             sum(one.bytes for one in logs),
@@ -178,8 +168,9 @@ class ReceiverThread(Background):
     def _connect(self) -> None:
         logs = self._prepared()
         self.receiver.connect([one.stream for one in logs], self._gone, self._tail)
-        self.connected, self._trouble = True, None
+        self.connected = True
         self._connections += 1
+        self._works()
 
     def _prepared(self) -> list[ReceivedLog]:
         """Returns the logs of the streams that are asked for from now on."""
@@ -195,6 +186,7 @@ class ReceiverThread(Background):
             if self._changed:
                 self.receiver.follow([one.stream for one in self._prepared()], self._gone)
                 self._gone = []
+                self._works()
             if (full := next((one for one in self.logs.values() if one.full), None)) is not None:
                 self._rest(
                     f"nothing more is taken: {full.unread():,} messages of {self.place} wait to be"
@@ -205,7 +197,8 @@ class ReceiverThread(Background):
                 if batch:
                     self._append(batch)
                     self.receiver.acknowledge()
-                self._trouble = None
+                if self._trouble is not None:
+                    self._works()
             self._tidy()
 
     def _append(self, batch: Batch) -> None:
@@ -233,13 +226,26 @@ class ReceiverThread(Background):
         self.receiver.close()
         if not self._stopping.is_set():
             self._failures += 1
+            for one in list(self.logs.values()):
+                one.health.errors += 1
+                one.health.retries += 1
             self._in_trouble(" ".join(str(error).split()))
 
     def _in_trouble(self, what: str) -> None:
-        if self._trouble is None or self._trouble[0] != what:
+        if self._trouble != what:
             log.warning("receiver of %s: %s", self.place, what)
-            since = time.monotonic() if self._trouble is None else self._trouble[1]
-            self._trouble = what, since
+            self._trouble = what
+            for one in list(self.logs.values()):
+                one.health.trouble = what
+
+    def _works(self) -> None:
+        """Notes that messages may come now: all that was in the way is gone."""
+        self._trouble = None
+        for one in list(self.logs.values()):
+            if (reason := self.receiver.refused(one.stream)) is not None:
+                one.health.trouble = reason
+            else:
+                one.health.works()
 
     def _tail(self, topic: str, count: int) -> Taken:
         return self.logs[topic].tail(count)
