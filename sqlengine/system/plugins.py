@@ -58,7 +58,9 @@ class Plugins(Generic[T]):
 def points(group: str) -> Mapping[str, EntryPoint]:
     """Returns the entry points of a group by name, as they are installed now. Ours win over those
     of other distributions."""
-    return {p.name: p for p in (*entry_points(group=group), *own_points(group))}
+    installed = entry_points(group=group)
+    others = [p for p in installed if p.dist is None or p.dist.name != _OWN]
+    return {p.name: p for p in (*others, *own_points(group))}
 
 
 def own_points(group: str) -> list[EntryPoint]:
