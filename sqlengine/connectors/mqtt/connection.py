@@ -35,11 +35,12 @@ _OWN: Final = (Kind.PINGRESP, Kind.DISCONNECT)
 
 
 class ConnectionLost(Unreachable):
-    """There is no connection (any more); another one may work."""
+    """The connection is gone, or there was none; another one may work."""
 
 
 class Connection:
-    """What a server says is returned by `receive`; pings are made and taken here.
+    """A connection from its opening to its end: `receive` returns what the server says; pings are
+    made and taken here.
 
     Every method raises ConnectionLost where there is no connection any more, in words for people.
     Opening takes twice `Account.timeout_s` at most."""

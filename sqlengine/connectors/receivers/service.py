@@ -17,8 +17,8 @@ from sqlengine.connectors.receivers.worker import ReceiverThread, ReceiverView
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a table wants to receive. `settings`: what all who share the place must agree on, by
-    option; `make` returns a receiver for it."""
+    """The stream that a table wants. `settings`: options on which all who share the place agree;
+    `make` returns a receiver for it."""
 
     table: str
     stream: Stream
@@ -48,7 +48,7 @@ class Reading:
 
     @property
     def health(self) -> Health:
-        """How the connection does that brings the messages."""
+        """The health of the connection that brings the messages."""
         return self._log.health
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ _REST_S: Final = 0.05  # while nothing can be appended
 
 @dataclass(frozen=True)
 class ReceiverView:
-    """What a receiver has done since the process began, for people.
+    """The state of a receiver for people, with its counts since the process began.
 
     `place`: where it takes messages; `connected`, and `trouble`: why it takes none now; `streams`:
     how many logs it fills, and `asked`: for how many of them the place knows that; `repeated`:
