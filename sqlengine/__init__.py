@@ -139,11 +139,13 @@ def _inner_module(name: str) -> ModuleType:
     """Returns the module of the inner packages that has an exported name. They have other names in
     the wheel, which import statements know and strings do not."""
     from parser import errors
+
+    if name in vars(errors):  # a client needs no planner
+        return errors
     from planner import capabilities, catalog
     from planner.logical import change_kinds
 
-    inner = (errors, capabilities, catalog, change_kinds)
-    return next(module for module in inner if name in vars(module))
+    return next(m for m in (capabilities, catalog, change_kinds) if name in vars(m))
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and refuses any other

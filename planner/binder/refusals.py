@@ -165,7 +165,10 @@ def check_arguments(node: exp.Expression) -> None:
 
 _CLAUSES = {
     "laterals": ("LATERAL", "use scalar functions"),
-    "version": ("FOR SYSTEM_TIME AS OF", "put what is joined into the events"),
+    "version": (
+        "FOR SYSTEM_TIME AS OF here",
+        "JOIN the table, or ask for it in WHERE: [NOT] EXISTS or IN (SELECT … FROM it FOR …)",
+    ),
     "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE …) per column"),
     "sample": ("TABLESAMPLE", "filter by a hash of the key, such as MOD(id, 10) = 0"),
     "extend": ("EXTEND", "declare the columns in CREATE TABLE"),

@@ -16,8 +16,8 @@ from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, ne
 
 @dataclass(frozen=True)
 class _AsOf(BinaryJoin, abstract=True):
-    """A join of each left row to the version of the right side's rows at its time; INNER or LEFT.
-    Only changes of the left side change the result."""
+    """A join of each left row to the version of the right side's rows at its time. Only
+    changes of the left side change the result."""
 
     moves_conditions: ClassVar[bool] = False
 
@@ -59,7 +59,7 @@ class TemporalJoin(_AsOf):
 @dataclass(frozen=True)
 class LookupJoin(_AsOf):
     """Joins each left row, when it comes, to the rows that the right side has then: a table that is
-    read first.
+    read first; INNER, LEFT, SEMI or ANTI.
 
     `primary_key`: a row of the right side replaces the one that is equal in these columns (none:
     rows are only added)."""
@@ -94,4 +94,4 @@ class LookupJoin(_AsOf):
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:
         unique = bool(self.primary_key) and set(self.primary_key) <= set(self.keys(1))
-        return self.left.upsert_keys if unique else ()
+        return self.left.upsert_keys if unique or self.kind.is_semi else ()

@@ -125,7 +125,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(
         kinds,
         tuple(draw(st.booleans()) for _ in kinds),
-        draw(st.sampled_from((JoinKind.INNER, JoinKind.LEFT))),
+        draw(st.sampled_from((JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI))),
         draw(st.booleans()),
         draw(st.sampled_from(("", "id", "key"))),
         tuple(dim),

@@ -28,6 +28,11 @@ from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar, conjuncts_of
 from planner.settings import CACHE_OPTION, RELOAD_OPTION
 
+_OF_NULLS = (
+    "x NOT IN (…) is more than that where NULL may be on either side: declare the columns NOT NULL,"
+    " or write NOT EXISTS (SELECT … WHERE column = x)"
+)
+
 
 def version_of(node: exp.Join) -> exp.Expression | None:
     """The expression behind FOR SYSTEM_TIME AS OF, if the join has one."""
@@ -45,7 +50,7 @@ def temporal_join(
     context: Context,
 ) -> LogicalPlan:
     """The join as of a time of the left side. PlanError where the sides are not made for that."""
-    if kind not in (JoinKind.INNER, JoinKind.LEFT):
+    if kind in (JoinKind.RIGHT, JoinKind.FULL):
         raise UnsupportedError(
             f"{kind.value} JOIN … FOR SYSTEM_TIME AS OF is not supported",
             detail="Flink has INNER and LEFT only",
@@ -55,6 +60,12 @@ def temporal_join(
     # As of processing time there are no versions to keep: the table is looked up as it is.
     if as_of.type.is_proctime:
         return _lookup(LookupJoin(left, right, kind, condition), time)
+    if kind.is_semi:
+        raise UnsupportedError(
+            "IN and EXISTS look rows up as of processing time only",
+            hint="name a column that is PROCTIME(), or JOIN the table as of the row time",
+            position=position_of(time),
+        )
     version = _time_of_versions(right, time)
     # Folding would lose versions between two mini-batches.
     join = TemporalJoin(
@@ -126,7 +137,9 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
         _is_constant(p, join) for p in conjuncts_of(join.condition)
     ):
         raise PlanError(
-            "a look-up needs an equality with a column of the table", position=position_of(time)
+            "a look-up needs an equality with a column of the table",
+            hint=_OF_NULLS if join.kind is JoinKind.ANTI else None,
+            position=position_of(time),
         )
     key = tuple(names[k] for k in table.primary_key if k in names)
     right = transform(join.right, _reloaded) if _is_full_cache(table) else join.right
@@ -153,6 +166,14 @@ def _is_constant(part: Scalar, join: LookupJoin) -> bool:
     return any(c in join.right.schema for c in columns) and any(
         isinstance(a, Literal) for a in part.args
     )
+
+
+def primary_key_of(plan: LogicalPlan) -> list[Scalar]:
+    """Returns the columns of a plan that are the primary key of the table which it reads as it is,
+    as far as they are in it."""
+    table, names = _dimension(plan)
+    key = () if table is None else table.primary_key
+    return [ColumnRef(names[k], plan.schema.type(names[k])) for k in key if k in names]
 
 
 def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:

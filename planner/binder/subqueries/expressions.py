@@ -17,6 +17,7 @@ from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
 from planner.binder.expressions.negation import negation, orders_floats
 from planner.binder.expressions.scalars import BINDERS, bind_condition, bind_scalar, bind_subquery
+from planner.binder.queries.temporal_joins import primary_key_of, temporal_join
 from planner.binder.scope import OUTER, Context, Outer, Place, Query, Scope
 from planner.binder.subqueries import domains
 from planner.binder.subqueries.decorrelate import (
@@ -34,6 +35,7 @@ from planner.binder.subqueries.syntax import (
     is_asked_for_truth,
     is_membership,
     query_of,
+    without_version,
 )
 from planner.logical import AggregateCall, Filter, GroupAggregate, JoinKind, LogicalPlan, Project
 from planner.rewrite import conjunction, replace_where, substitute
@@ -106,23 +108,25 @@ class Subqueries:
     def _among(
         self, plan: LogicalPlan, node: exp.Expression, negated: bool, place: Place
     ) -> LogicalPlan:
-        """A semi-join, or an anti-join."""
+        """A semi-join, or an anti-join; of FOR SYSTEM_TIME AS OF a look-up."""
         operands = _operands(node, place)
         plan = self.join(plan)
-        inner = self._inner(node, len(operands))
+        query, time = without_version(query_of(node))
+        inner = self._inner(query, len(operands), repeats=True)
         if isinstance(node, exp.Exists) and always(inner):
             return Filter(plan, literals.boolean(False)) if negated else plan
         tests = [
             _equal_or_unknown(a, b, node) if negated else function_call("=", (a, b), node)
             for a, b in zip([_inward(o) for o in operands], inner.values, strict=True)
         ]
-        right, (condition,) = self._named(
-            inner.plan, [conjunction([*inner.conditions, *tests] or [literals.boolean(True)])]
-        )
+        condition = conjunction([*inner.conditions, *tests] or [literals.boolean(True)])
+        kind = JoinKind.ANTI if negated else JoinKind.SEMI
+        identity = [] if time is None else primary_key_of(inner.plan)
+        right, (condition, *_) = self._named(inner.plan, [condition, *identity])
         right = domains.within(right, plan, lambda e: e)
-        return window_operations.join(
-            plan, right, JoinKind.ANTI if negated else JoinKind.SEMI, condition
-        )
+        if time is None:
+            return window_operations.join(plan, right, kind, condition)
+        return temporal_join(plan, right, kind, condition, time, self.scope, self.context)
 
     # ---- as values -------------------------------------------------------------------------------
 
@@ -136,7 +140,7 @@ class Subqueries:
         if isinstance(node, exp.Subquery):
             return self._single(node)
         if isinstance(node, exp.Exists):
-            inner = self._inner(node, 0)
+            inner = self._inner(query_of(node), 0, repeats=True)
             if always(inner):
                 return literals.boolean(True)
             (found,) = self._joined(self._distinct(meeting(inner, node), node), [self._mark])
@@ -146,7 +150,7 @@ class Subqueries:
         return self._compared(node, place)
 
     def _single(self, node: exp.Expression) -> Scalar:
-        inner = self._inner(node, 1)
+        inner = self._inner(query_of(node), 1, repeats=False)
         plan = inner.plan
         if not isinstance(plan, GroupAggregate) or not of_no_rows(plan, inner):
             return self._only(meeting(inner, node), node)
@@ -184,7 +188,7 @@ class Subqueries:
         """x IN (SELECT y …): TRUE with a match; else UNKNOWN if x is NULL or some y is, unless
         there is no row at all."""
         operands = _operands(node, place)
-        inner = meeting(self._inner(node, len(operands)), node)
+        inner = meeting(self._inner(query_of(node), len(operands), repeats=True), node)
         tests = [
             function_call("=", pair, node)
             for pair in zip(map(_inward, operands), inner.values, strict=True)
@@ -204,7 +208,7 @@ class Subqueries:
         every = isinstance(node.args["expression"], exp.All)
         operator = QUANTIFIED[type(node)][every]
         (operand,) = operands = _operands(node, place)
-        inner = meeting(self._inner(node, 1), node)
+        inner = meeting(self._inner(query_of(node), 1, repeats=True), node)
         kind = inner.values[0].type.as_attribute(TimeAttribute.NONE)
         bounds = [
             AggregateCall(f"bound{i}", f, "value0", kind.with_nullable(True), kind)
@@ -247,9 +251,9 @@ class Subqueries:
         keyed = by_keys(inner, [("found", literals.boolean(True))], node)
         return keyed.joined(GroupAggregate(keyed.plan, (*keyed.keys, "found"), ()))
 
-    def _inner(self, node: exp.Expression, width: int) -> Inner:
-        """The subquery of an expression, with so many columns (0: whatever they are)."""
-        query = query_of(node)
+    def _inner(self, query: exp.Expression, width: int, *, repeats: bool) -> Inner:
+        """The subquery of an expression, with so many columns (0: whatever they are). `repeats`:
+        rows may come several times."""
         context = replace(self.context, outer=Outer(self.scope, self.context.outer))
         bound = self.bind_query(query, context)
         if width and len(bound.names) != width:
@@ -267,7 +271,7 @@ class Subqueries:
         wanted = tuple(values) if width else ()
         alone = not is_correlated(plan) and not any(map(is_outer, wanted))
         try:
-            below, conditions = pulled(plan, query, repeats=not isinstance(node, exp.Subquery))
+            below, conditions = pulled(plan, query, repeats=repeats)
         except UnsupportedError:
             return Inner(*domains.over_domain(plan, wanted, query))
         return Inner(below, wanted, tuple(conditions), alone, plan)

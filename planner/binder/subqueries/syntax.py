@@ -46,6 +46,19 @@ def query_of(node: exp.Expression) -> exp.Expression:
     return _bare(node.this)
 
 
+def without_version(query: exp.Expression) -> tuple[exp.Expression, exp.Expression | None]:
+    """Returns a query without the FOR SYSTEM_TIME AS OF of its FROM, and the expression that stood
+    there; None where the query reads more than that table, or there is none."""
+    source = query.args.get("from_")
+    table = source.this if isinstance(query, exp.Select) and source is not None else None
+    version = None if table is None else table.args.get("version")
+    if not isinstance(version, exp.Version) or query.args.get("joins"):
+        return query, None
+    plain = query.copy()
+    plain.args["from_"].this.set("version", None)
+    return plain, version.args["expression"]
+
+
 def _bare(node: exp.Expression) -> exp.Expression:
     while isinstance(node, exp.Subquery | exp.Paren) and not node.args.get("with_"):
         node = node.this

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import INT, Column, Schema
-from planner.logical import LookupJoin
+from planner.logical import JoinKind, LookupJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Stream
@@ -261,20 +261,27 @@ class LookupJoinOperator:
         if self._residual is not None and len(rows):
             holds = self._residual.holds(0, batch, rows, self._table, slots, output)
             rows, slots = rows[holds], slots[holds]
-        kinds = kinds_of(batch)
-        outputs = [OutputRows(rows, 1, rows, slots, kinds[rows])]
-        if self._node.kind.keeps(0):
-            alone = np.ones(batch.num_rows, np.bool_)
-            alone[rows] = False
-            if alone.any():
-                unmatched = np.flatnonzero(alone)
-                outputs.append(
-                    OutputRows(unmatched, 1, unmatched, null_slots(unmatched), kinds[unmatched])
-                )
-        columns, by, kinds = assemble(0, batch, self._table, outputs)
+        left_only = self._node.kind.is_semi
+        columns, by, kinds = assemble(
+            0, batch, self._table, self._outputs(batch, rows, slots), left_only=left_only
+        )
         if self._emitted is not None:
             self._emitted.put(columns, by)
         return [*output, self._result(batch, columns, by, kinds)]
+
+    def _outputs(self, batch: Batch, rows: IntArray, slots: IntArray) -> list[OutputRows]:
+        """Returns the rows that come out, where `rows` of the batch match these slots."""
+        kind, kinds = self._node.kind, kinds_of(batch)
+        alone = np.ones(batch.num_rows, np.bool_)
+        alone[rows] = False
+        if kind.is_semi:
+            chosen = np.flatnonzero(alone if kind is JoinKind.ANTI else ~alone)
+            return [OutputRows(chosen, 1, chosen, null_slots(chosen), kinds[chosen])]
+        outputs = [OutputRows(rows, 1, rows, slots, kinds[rows])]
+        if kind.keeps(0) and alone.any():
+            chosen = np.flatnonzero(alone)
+            outputs.append(OutputRows(chosen, 1, chosen, null_slots(chosen), kinds[chosen]))
+        return outputs
 
     def _retract(self, batch: Batch) -> Output:
         assert self._emitted is not None

@@ -183,12 +183,17 @@ def assembled(
 
 
 def assemble(
-    port: int, batch: Batch, other: StoredSide, outputs: Sequence[OutputRows]
+    port: int,
+    batch: Batch,
+    other: StoredSide,
+    outputs: Sequence[OutputRows],
+    *,
+    left_only: bool = False,
 ) -> tuple[list[pa.Array], IntArray, Kinds]:
-    """Returns the columns of both sides, the causing row of each output row, and the kinds, in
-    order."""
+    """Returns the columns of both sides (or the left one), the causing row of each output row, and
+    the kinds, in order."""
     by, rows, slots, kinds = _in_order(outputs)
-    return _columns(port, batch, other, False, rows, slots), by, kinds
+    return _columns(port, batch, other, left_only, rows, slots), by, kinds
 
 
 def _in_order(outputs: Sequence[OutputRows]) -> tuple[IntArray, IntArray, IntArray, Kinds]:
