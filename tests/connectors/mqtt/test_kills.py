@@ -4,23 +4,21 @@ each message counts once."""
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from sqlengine.connectors.mqtt.connection import ConnectionLost
+from tests.connectors.mqtt.life import life
 from tests.connectors.mqtt.world import World, out
 from tests.servers.mosquitto import Mosquitto
 from tests.servers.mqtt_client import MqttClient
 from tests.servers.process import started
-from tests.support import ROOT, eventually
+from tests.support import eventually
 
 _TOGETHER = 40
 
@@ -64,24 +62,6 @@ class Devices(threading.Thread):
         return self.confirmed
 
 
-@contextmanager
-def engine(world: World, text: str) -> Iterator[subprocess.Popen[str]]:
-    """An engine in a process of its own, which is killed at the end."""
-    command = [sys.executable, "-m", "tests.connectors.mqtt.life", str(world.folder / "data")]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with process.stdin, process.stdout:
-        process.stdin.write(text)
-        process.stdin.close()
-        assert process.stdout.readline() == "ready\n"
-        yield process
-        process.kill()
-        process.wait()
-
-
 SLOW = pytest.mark.slow
 
 
@@ -97,11 +77,11 @@ def test_kills_of_the_engine(mosquitto: Mosquitto, tmp_path: Path, qos: str, kil
         + out("o", "v INT")
         + "INSERT INTO o SELECT v FROM i"
     )
-    with engine(world, text):
+    with life(world.folder / "data", text):
         pass  # from here on the server keeps what comes
     devices = Devices(mosquitto.address, f"{world.root}/in", int(qos))
     for _ in range(kills):
-        with engine(world, text):
+        with life(world.folder / "data", text):
             time.sleep(chance.uniform(0.1, 0.7))
     count = devices.stop()
     assert count > 100
@@ -160,7 +140,7 @@ def test_kills_of_an_engine_that_publishes(mosquitto: Mosquitto, tmp_path: Path)
         for _ in range(kills):
             with world.open() as running:
                 running.broker.append("numbers", 0, [*numbered(0, 2000)], timestamp_ms=0)
-            with engine(world, text):
+            with life(world.folder / "data", text):
                 time.sleep(chance.uniform(0.0, 0.2))
         with world.open():
             seen: Counter[bytes] = Counter()
