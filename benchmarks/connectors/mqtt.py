@@ -24,11 +24,11 @@ from tests.servers.mosquitto import Mosquitto
 from tests.servers.process import Missing
 
 NAME: Final = "connectors_mqtt"
-COUNT: Final = 200_000
+COUNT: Final = 100_000
 DEVICES: Final = 1_000
 _IN: Final = """
 CREATE TABLE readings (device STRING, v DOUBLE, ts STRING, topic STRING METADATA VIRTUAL)
-WITH ('connector' = 'mqtt', 'server' = '{server}', 'format' = 'json', 'qos' = '{qos}', 'topic' = 'plant/+/temp');
+WITH ('connector' = 'mqtt', 'server' = '{server}', 'format' = 'json', 'topic' = 'plant/+/temp');
 CREATE TABLE nothing (device STRING, v DOUBLE, topic STRING) WITH ('connector' = 'blackhole');
 INSERT INTO nothing SELECT device, v, topic FROM readings WHERE v >= 0;
 """
@@ -36,7 +36,7 @@ _OUT: Final = """
 CREATE TABLE numbers (device STRING, v DOUBLE, ts STRING, pad STRING)
 WITH ('connector' = 'topic', 'topic' = 'numbers', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
 CREATE TABLE alerts (device STRING, v DOUBLE, ts STRING, pad STRING)
-WITH ('connector' = 'mqtt', 'server' = '{server}', 'format' = 'json', 'sink.qos' = '{qos}', 'topic' = 'alerts/{{device}}');
+WITH ('connector' = 'mqtt', 'server' = '{server}', 'format' = 'json', 'topic' = 'alerts/{{device}}');
 INSERT INTO alerts SELECT * FROM numbers;
 """
 
@@ -50,31 +50,30 @@ def message(number: int) -> bytes:
 # ---- what runs in processes of its own -----------------------------------------------------------
 
 
-def devices(server: str, qos: int) -> float:
+def devices(server: str) -> float:
     """Publishes all messages; returns CPU seconds."""
     connection = Connection(Account(address_of(server), "devices", clean=True))
-    most = min(1000, connection.in_flight) if qos else 500
+    most = min(1000, connection.in_flight)
     begin, sent, confirmed = time.process_time(), 0, 0
     while confirmed < COUNT:
         packets = []
         while sent < COUNT and sent - confirmed < most:
-            number = connection.next_number() if qos else 0
+            number = connection.next_number()
             topic = b"plant/%d/temp" % (sent % DEVICES)
-            packets.append(publish(5, topic, message(sent), qos=qos, number=number))
+            packets.append(publish(5, topic, message(sent), qos=1, number=number))
             sent += 1
         connection.send(b"".join(packets))
-        confirmed = sent if not qos else confirmed + len(connection.receive(10.0))
+        confirmed += len(connection.receive(10.0))
     took = time.process_time() - begin
-    connection.confirm()
     connection.close()
     return took
 
 
-def own_client(server: str, qos: int) -> float:
+def own_client(server: str) -> float:
     """Takes all messages with our client, and acknowledges them; returns CPU seconds."""
     connection = Connection(Account(address_of(server), "bare", clean=True))
     number = connection.next_number()
-    connection.send(subscribe(5, number, ["plant/+/temp"], qos, 1))
+    connection.send(subscribe(5, number, ["plant/+/temp"], 1, 1))
     connection.answer(Kind.SUBACK, number)
     print("ready", flush=True)
     count, begin = 0, 0.0
@@ -82,12 +81,11 @@ def own_client(server: str, qos: int) -> float:
         found = [p for p in connection.receive(10.0) if isinstance(p, Publish)]
         begin = begin or time.process_time()
         count += len(found)
-        if qos:
-            connection.send(acknowledgements(Kind.PUBACK, [p.number for p in found]))
+        connection.send(acknowledgements(Kind.PUBACK, [p.number for p in found]))
     return time.process_time() - begin
 
 
-def paho(server: str, qos: int) -> float:
+def paho(server: str) -> float:
     """Takes all messages with paho-mqtt, which acknowledges when it is told to; returns CPU
     seconds."""
     import paho.mqtt.client as mqtt  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -106,18 +104,18 @@ def paho(server: str, qos: int) -> float:
 
     client.on_message = taken
     client.on_subscribe = lambda *_: print("ready", flush=True)
-    client.on_connect = lambda *_: client.subscribe("plant/+/temp", qos)
+    client.on_connect = lambda *_: client.subscribe("plant/+/temp", 1)
     client.connect(address.host, address.port)
     client.loop_forever()
     return time.process_time() - state["begin"]
 
 
-def engine_in(server: str, qos: int) -> float:
+def engine_in(server: str) -> float:
     """Runs a job that reads all messages; returns CPU seconds of all that the process does."""
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Config(data=Path(folder)))
         engine.start()
-        engine.submit("j", _IN.format(server=server, qos=qos))
+        engine.submit("j", _IN.format(server=server))
         _until(lambda: any(view.asked for view in engine.receivers.views()))
         begin = time.process_time()
         print("ready", flush=True)
@@ -127,7 +125,7 @@ def engine_in(server: str, qos: int) -> float:
     return took
 
 
-def engine_out(server: str, qos: int) -> float:
+def engine_out(server: str) -> float:
     """Runs a job that publishes all messages of a topic; returns CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Config(data=Path(folder)))
@@ -137,7 +135,7 @@ def engine_out(server: str, qos: int) -> float:
             values = [message(n) for n in range(at, at + 10_000)]
             engine.broker.append("numbers", 0, values, timestamp_ms=0)
         begin = time.process_time()
-        engine.submit("j", _OUT.format(server=server, qos=qos))
+        engine.submit("j", _OUT.format(server=server))
         _until(lambda: engine.rows_of("j") >= COUNT)
         took = time.process_time() - begin
         engine.close()
@@ -152,18 +150,18 @@ def _until(condition: Callable[[], bool]) -> None:
 # ---- the section ---------------------------------------------------------------------------------
 
 
-def _taking(who: str, server: str, qos: int) -> float:
+def _taking(who: str, server: str) -> float:
     """Runs one of the readers while devices publish; returns its CPU seconds."""
-    command = [sys.executable, "-m", "benchmarks.connectors.mqtt", who, server, str(qos)]
+    command = [sys.executable, "-m", "benchmarks.connectors.mqtt", who, server]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "ready\n"
-        in_a_process("benchmarks.connectors.mqtt", "devices", server, qos)
+        in_a_process("benchmarks.connectors.mqtt", "devices", server)
         return float(json.loads(reader.stdout.readline()))
 
 
 def run() -> Section:
-    """Measures both directions with QoS 0 and 1."""
+    """Measures both directions with QoS 1."""
     readers = ["engine_in", "own_client"]
     readers += ["paho"] if importlib.util.find_spec("paho") else []
     rows: list[list[str]] = []
@@ -173,20 +171,16 @@ def run() -> Section:
         except Missing as error:
             raise SystemExit(str(error)) from None
         with server:
-            for qos in (0, 1):
-                rows += [
-                    _row("in", qos, _NAMES[who], _taking(who, server.address, qos))
-                    for who in readers
-                ]
-                for who in ("engine_out", "devices"):
-                    took = in_a_process("benchmarks.connectors.mqtt", who, server.address, qos)
-                    rows.append(_row("out", qos, _NAMES[who], float(took)))
+            rows += [_row("in", _NAMES[who], _taking(who, server.address)) for who in readers]
+            for who in ("engine_out", "devices"):
+                took = in_a_process("benchmarks.connectors.mqtt", who, server.address)
+                rows.append(_row("out", _NAMES[who], float(took)))
     about = (
         f"{COUNT:,} messages of 150 bytes to {DEVICES:,} topics, through mosquitto on the same machine."
         " In: JSON is decoded, one filter, the topic as a column, exactly once from the log on."
     )
-    columns = ["direction, QoS", "by", "messages per CPU second"]
-    return Section(NAME, "MQTT", about, [Table("MQTT", columns, rows)])
+    columns = ["direction", "by", "messages per CPU second"]
+    return Section(NAME, "MQTT", about, [Table("MQTT, QoS 1", columns, rows)])
 
 
 _NAMES: Final = {
@@ -198,9 +192,9 @@ _NAMES: Final = {
 }
 
 
-def _row(direction: str, qos: int, who: str, took: float) -> list[str]:
-    return [f"{direction}, {qos}", who, f"{COUNT / took:,.0f}"]
+def _row(direction: str, who: str, took: float) -> list[str]:
+    return [direction, who, f"{COUNT / took:,.0f}"]
 
 
 if __name__ == "__main__":
-    print(json.dumps(globals()[sys.argv[1]](sys.argv[2], int(sys.argv[3]))))
+    print(json.dumps(globals()[sys.argv[1]](sys.argv[2])))

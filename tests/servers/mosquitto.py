@@ -12,15 +12,19 @@ from tests.servers.setup import MOSQUITTO
 _SETTINGS = """
 user root
 per_listener_settings true
-persistence true
-persistence_location {folder}/
-autosave_interval 1
-autosave_on_changes true
+max_inflight_messages 1000
 max_queued_messages 0
 max_queued_bytes 0
 message_size_limit 0
 listener {port} 127.0.0.1
 allow_anonymous true
+"""
+# Each message is on disk before the next one is taken, about.
+_LASTING = """
+persistence true
+persistence_location {folder}/
+autosave_interval 1
+autosave_on_changes true
 """
 _PRIVATE = """
 listener {port} 127.0.0.1
@@ -37,16 +41,23 @@ _PASSWORD = (
 
 
 class Mosquitto(ServerProcess):
-    """A server that anybody may use at `address`. With the files `certificate` and `key` it asks for
-    the user 'sensor' with the password 'hush' at `private_address`, by TLS."""
+    """A server that anybody may use at `address`. One that is `lasting` remembers sessions and
+    messages when it was killed. With the files `certificate` and `key` it asks for the user
+    'sensor' with the password 'hush' at `private_address`, by TLS."""
 
     name = "mosquitto"
     more_ports = 1
 
     def __init__(
-        self, folder: Path, certificate: Path | None = None, key: Path | None = None
+        self,
+        folder: Path,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        *,
+        lasting: bool = False,
     ) -> None:
         super().__init__(folder)
+        self._lasting = lasting
         self._certificate, self._key = certificate, key
 
     @property
@@ -62,7 +73,8 @@ class Mosquitto(ServerProcess):
 
     def prepare(self) -> None:
         MOSQUITTO.path()
-        text = _SETTINGS.format(port=self.port, folder=self.folder)
+        text = _LASTING.format(folder=self.folder) if self._lasting else ""
+        text += _SETTINGS.format(port=self.port)
         if self._certificate is not None:
             (self.folder / "passwords").write_text(_PASSWORD)
             text += _PRIVATE.format(

@@ -52,7 +52,7 @@ class Devices(threading.Thread):
         client.publish(self._topic, *(b'{"v": %d}' % n for n in numbers), qos=self._qos)
         self.again = []
         self.confirmed = max(*numbers, self.confirmed - 1) + 1
-        time.sleep(0.002)
+        time.sleep(0.02)
 
     def stop(self) -> int:
         """Ends it; returns how many messages were confirmed."""
@@ -95,7 +95,7 @@ def test_kills_of_the_server(tmp_path: Path, kills: int) -> None:
     """A server that is killed may forget what it has confirmed since it last wrote to its disk; the
     devices of this test publish that again."""
     chance = random.Random(kills)
-    with started(Mosquitto(tmp_path / "mosquitto")) as server:
+    with started(Mosquitto(tmp_path / "mosquitto", lasting=True)) as server:
         world = World(server, tmp_path)
         text = (
             world.table("i", "v INT", "in", deduplicate__key="field:v")
