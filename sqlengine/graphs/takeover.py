@@ -30,7 +30,10 @@ _ROWS_LEFT = (
 )
 
 # Prefixes of options that do not say where the records of a table are.
-_NO_PLACE = ("format", "key.", "value.", "sink.", "scan.startup.", "scan.watermark.", "lookup.")
+_NO_PLACE = (
+    "format", "key.", "value.", "sink.", "scan.startup.", "scan.watermark.", "lookup.", "receive.",
+    "password", "tls.", "will.", "connect-timeout", "keep-alive", "session-expiry",
+)  # fmt: skip
 _PARTS = ("", "key.", "value.")
 
 

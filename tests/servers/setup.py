@@ -88,7 +88,8 @@ class Jars:
         unfinished.rename(self.folder)
 
 
-SERVERS: Final = (Jars("kafka"),)
+MOSQUITTO: Final = Program("mosquitto", "mosquitto")
+SERVERS: Final = (Jars("kafka"), MOSQUITTO)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:
