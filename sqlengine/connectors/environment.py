@@ -21,6 +21,7 @@ from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.system.disk import MACHINE, Disk
 from sqlengine.system.file_access import ANY_FILES, FileAccess
+from sqlengine.system.network_access import ANY_HOSTS, NetworkAccess
 from sqlengine.system.secrets import Secrets
 
 # What an embedding program takes rows with, by name.
@@ -38,8 +39,9 @@ class Environment:
     graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
     `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
     tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
-    others waiting; `files`: which of them tables may read and write; `secrets`: what options refer
-    to; `dimensions`: the folder of versions of tables that are looked up (None: there can be none);
+    others waiting; `files`: which of them tables may read and write; `network`: to which hosts they
+    may connect; `secrets`: what options refer to; `dimensions`: the folder of versions of tables
+    that are looked up (None: there can be none);
     `any_times`: times in records may be of any standard, where a table names none."""
 
     broker: Broker | None
@@ -54,6 +56,7 @@ class Environment:
     auto_create: AutoCreate = field(default_factory=AutoCreate)
     openings: Openings = field(default_factory=Openings)
     files: FileAccess = ANY_FILES
+    network: NetworkAccess = ANY_HOSTS
     secrets: Secrets = field(default_factory=Secrets)
     dimensions: Path | None = None
     any_times: bool = False

@@ -4,6 +4,7 @@ its format."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from parser.errors import OptionError, SqlError
 from planner.capabilities import FormatUse
@@ -15,6 +16,8 @@ from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration, known_options, parse_options, probably_meant
 from sqlengine.formats.registry import format_of
 
+# The end of the name of an option that stands for all with the same beginning.
+ANY_NAME: Final = ".*"
 _COMMON = {
     "connector": Option(required=True),
     IDLE_OPTION: Option(
@@ -82,11 +85,16 @@ def _unknown(name: str, table: Table, known: list[str]) -> OptionError:
 
 def declared_options(table: Table, connector: Connector) -> Mapping[str, Option]:
     """Returns the connector's options; a # in a name stands for each column of the table, and each
-    part of one."""
+    part of one, a * at its end for whatever the table has there."""
     declared = dict(_COMMON)
     if connector.capabilities.format is not FormatUse.NONE:
         declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
     for name, option in connector.options.items():
+        if name.endswith(ANY_NAME):
+            prefix = name.removesuffix("*")
+            given = (n for n in table.options if n.startswith(prefix))
+            declared |= {n: option for n in given if n not in connector.options}
+            continue
         if "#" in name:
             declared |= {
                 name.replace("#", part): option

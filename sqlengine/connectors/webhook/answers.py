@@ -1,0 +1,102 @@
+"""The meaning of answers to the requests of a webhook."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from typing import Final
+
+from parser.errors import ExecutionError
+from sqlengine.connectors.http.client import Answer, site
+
+RETRIED: Final = "401, 403, 408, 425, 429, 5xx"
+# Seconds until a request is sent again: the first time, and at most.
+_SHORTEST_S, _LONGEST_S = 1.0, 60.0
+# Seconds for which a host may ask to be left alone.
+_LONGEST_ASKED_S: Final = 3600.0
+_GONE: Final = 410
+_CODE: Final = re.compile(r"([1-5])([0-9]{2}|xx)")
+
+
+class Meaning(Enum):
+    """The meaning of an answer for the rows of its request."""
+
+    TAKEN = "taken"
+    LATER = "to be sent again"
+    REFUSED = "refused for good"
+
+
+def codes(text: str) -> frozenset[int]:
+    """Parses a list of statuses such as `408, 429, 5xx`. ValueError where it is none."""
+    found: set[int] = set()
+    for part in filter(None, (p.strip().lower() for p in text.split(","))):
+        match = _CODE.fullmatch(part)
+        if match is None:
+            raise ValueError("expected statuses such as '408, 429, 5xx'")
+        first = int(match[1]) * 100
+        found |= set(range(first, first + 100)) if match[2] == "xx" else {first + int(match[2])}
+    return frozenset(found)
+
+
+def meaning(answer: Answer, retried: frozenset[int], table: str, url: str) -> Meaning:
+    """Returns what an answer means. ExecutionError for one that no later row would change: a
+    redirection, or a webhook that is gone."""
+    status = answer.status
+    if 200 <= status < 300:
+        return Meaning.TAKEN
+    if status in retried:
+        return Meaning.LATER
+    if 300 <= status < 400:
+        where = answer.headers.get("location", "")[:200]
+        raise ExecutionError(
+            f"the webhook of table '{table}' redirects, which is not followed",
+            detail=f"{site(url)} answers {status}: {where}",
+            hint="write the address that it names as 'url', if it is right",
+        )
+    if status == _GONE:
+        raise ExecutionError(
+            f"the webhook of table '{table}' is gone",
+            detail=f"{site(url)} answers {answer.shown}",
+            hint="give the table another 'url', or remove the job",
+        )
+    return Meaning.REFUSED
+
+
+@dataclass
+class BackOff:
+    """The time until a host is asked again: twice as long after each failure, and never shorter
+    than it asks for. `until`: monotonic s."""
+
+    until: float = 0.0
+    _next_s: float = _SHORTEST_S
+
+    def failed(self, now: float, asked_s: float = 0.0) -> float:
+        """Notes a failure; returns the seconds until the next attempt."""
+        # Chance keeps many tables of one host from coming back at the same moment.
+        pause = self._next_s * random.uniform(0.75, 1.25)
+        self._next_s = min(self._next_s * 2, _LONGEST_S)
+        pause = max(pause, min(asked_s, _LONGEST_ASKED_S))
+        self.until = now + pause
+        return pause
+
+    def works(self) -> None:
+        """Notes an answer."""
+        self.until, self._next_s = 0.0, _SHORTEST_S
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float:
+    """Returns the seconds that a host asks to be left alone; 0 where it does not."""
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return max((at - (now or datetime.now(UTC))).total_seconds(), 0.0)
