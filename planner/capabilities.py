@@ -53,11 +53,12 @@ class Overwrite(Enum):
 
 
 class FormatUse(Enum):
-    """The formats that a connector reads and writes: none, those of records, or also bulk
-    formats of whole files."""
+    """The formats that a connector reads and writes: none, those of records, of the keys of records
+    as well, or also bulk formats of whole files."""
 
     NONE = "none"
     RECORDS = "records"
+    RECORDS_WITH_KEYS = "records, keys"
     RECORDS_AND_FILES = "records, files"
 
 

@@ -14,7 +14,7 @@ from sqlengine.connectors.base import Connector
 from sqlengine.connectors.column_paths import part_names
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration, known_options, parse_options, probably_meant
-from sqlengine.formats.registry import format_of
+from sqlengine.formats.registry import format_prefixes
 
 # The end of the name of an option that stands for all with the same beginning.
 ANY_NAME: Final = ".*"
@@ -67,9 +67,9 @@ def unknown_of(table: Table, connector: Connector) -> list[OptionError]:
 
 def _known(table: Table, connector: Connector) -> list[str]:
     names = list(declared_options(table, connector))
-    if connector.capabilities.format is not FormatUse.NONE and "format" in table.options:
-        format_, _ = format_of(table)
-        names += [f"{format_.name}.{name}" for name in format_.options]
+    if connector.capabilities.format is not FormatUse.NONE:
+        for format_, prefix in format_prefixes(table):
+            names += [prefix + name for name in format_.options]
     return names
 
 
@@ -88,7 +88,8 @@ def declared_options(table: Table, connector: Connector) -> Mapping[str, Option]
     part of one, a * at its end for whatever the table has there."""
     declared = dict(_COMMON)
     if connector.capabilities.format is not FormatUse.NONE:
-        declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
+        keyed = connector.capabilities.format is FormatUse.RECORDS_WITH_KEYS
+        declared["format"] = Option(required=not keyed, doc="for example 'format' = 'json'")
     for name, option in connector.options.items():
         if name.endswith(ANY_NAME):
             prefix = name.removesuffix("*")
@@ -107,5 +108,6 @@ def declared_options(table: Table, connector: Connector) -> Mapping[str, Option]
 
 
 def _is_format_option(name: str, table: Table, connector: Connector) -> bool:
-    prefix = table.options.get("format", "") + "."
-    return connector.capabilities.format is not FormatUse.NONE and name.startswith(prefix)
+    if connector.capabilities.format is FormatUse.NONE:
+        return False
+    return any(name.startswith(prefix) for _, prefix in format_prefixes(table))
