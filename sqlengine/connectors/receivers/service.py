@@ -129,6 +129,12 @@ class Receivers:
                     hint="give one of them another 'client-id', or both the same options",
                 )
 
+    def at(self, place: str) -> Receiver | None:
+        """Returns what receives at a place; None where nobody reads that."""
+        with self._lock:
+            thread = self._threads.get(place)
+            return None if thread is None or not thread.alive else thread.receiver
+
     def release(self, log: ReceivedLog, position: Position) -> None:
         """Removes a reader."""
         with self._lock:

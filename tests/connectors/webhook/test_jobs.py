@@ -119,7 +119,7 @@ def ids(got: list[Got]) -> set[int]:
 
 
 def test_no_row_is_lost_through_kills(tmp_path: Path) -> None:
-    life(tmp_path, 3)
+    life(tmp_path, 2)
 
 
 @pytest.mark.slow
