@@ -33,13 +33,32 @@ def client_context(options: Mapping[str, object], files: FileAccess) -> ssl.SSLC
         if certificate is not None:
             context.load_cert_chain(certificate, key, password=_no_password)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-        raise ExecutionError(
-            f"the files of '{CA}', '{CERTIFICATE}' and '{KEY}' cannot be used",
-            detail=reason,
-            hint="they are in PEM, the key without a password",
-        ) from None
+        raise _unusable(error) from None
     return context
+
+
+def server_context(options: Mapping[str, object], files: FileAccess) -> ssl.SSLContext:
+    """Returns what a server of TLS shows; with 'tls.ca' clients must show a certificate of these
+    authorities. Raises as `client_context`."""
+    paths = {name: _path(options, name, files) for name in TLS_OPTIONS}
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(str(paths[CERTIFICATE]), paths[KEY], password=_no_password)
+        if paths[CA] is not None:
+            context.load_verify_locations(cafile=paths[CA])
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, ValueError) as error:
+        raise _unusable(error) from None
+    return context
+
+
+def _unusable(error: Exception) -> ExecutionError:
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    return ExecutionError(
+        f"the files of '{CA}', '{CERTIFICATE}' and '{KEY}' cannot be used",
+        detail=reason,
+        hint="they are in PEM, the key without a password",
+    )
 
 
 def _path(options: Mapping[str, object], name: str, files: FileAccess) -> Path | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -15,10 +13,6 @@ from parser.errors import ExecutionError
 from sqlengine.connectors.http.client import Answer, site
 
 RETRIED: Final = "401, 403, 408, 425, 429, 5xx"
-# Seconds until a request is sent again: the first time, and at most.
-_SHORTEST_S, _LONGEST_S = 1.0, 60.0
-# Seconds for which a host may ask to be left alone.
-_LONGEST_ASKED_S: Final = 3600.0
 _GONE: Final = 410
 _CODE: Final = re.compile(r"([1-5])([0-9]{2}|xx)")
 
@@ -65,28 +59,6 @@ def meaning(answer: Answer, retried: frozenset[int], table: str, url: str) -> Me
             hint="give the table another 'url', or remove the job",
         )
     return Meaning.REFUSED
-
-
-@dataclass
-class BackOff:
-    """The time until a host is asked again: twice as long after each failure, and never shorter
-    than it asks for. `until`: monotonic s."""
-
-    until: float = 0.0
-    _next_s: float = _SHORTEST_S
-
-    def failed(self, now: float, asked_s: float = 0.0) -> float:
-        """Notes a failure; returns the seconds until the next attempt."""
-        # Chance keeps many tables of one host from coming back at the same moment.
-        pause = self._next_s * random.uniform(0.75, 1.25)
-        self._next_s = min(self._next_s * 2, _LONGEST_S)
-        pause = max(pause, min(asked_s, _LONGEST_ASKED_S))
-        self.until = now + pause
-        return pause
-
-    def works(self) -> None:
-        """Notes an answer."""
-        self.until, self._next_s = 0.0, _SHORTEST_S
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float:

@@ -17,12 +17,13 @@ from xxhash import xxh3_128_hexdigest
 
 from planner.catalog import Table
 from sqlengine.batch import Batch
+from sqlengine.connectors.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.environment import writer_of
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.http.client import Answer, HttpClient, NoAnswer, site
 from sqlengine.connectors.refused_rows import RefusedRows
-from sqlengine.connectors.webhook.answers import BackOff, Meaning, meaning, retry_after
+from sqlengine.connectors.webhook.answers import Meaning, meaning, retry_after
 from sqlengine.connectors.webhook.requests import Record, Request, Requests
 from sqlengine.connectors.webhook.signing import Signer
 from sqlengine.system.lanes import get_on
