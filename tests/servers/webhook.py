@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,7 +47,8 @@ class Told:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Keeps requests in `got`, or in `file`; takes answers from `tells`, and 200 when there is none."""
+    """Keeps requests in `got`, or in `file`; takes answers from `tells`, then from `reply`, and 200
+    when there is none."""
 
     daemon_threads = True
     block_on_close = False
@@ -56,6 +57,7 @@ class Receiver(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.got: list[Got] = []
         self.tells: deque[Told] = deque()
+        self.reply: Callable[[Got], Told] | None = None
         self._file = file
         self._lock = threading.Lock()
 
@@ -72,7 +74,9 @@ class Receiver(ThreadingHTTPServer):
                 line = json.dumps([got.method, got.path, got.headers, body])
                 with self._file.open("a") as file:
                     file.write(line + "\n")
-            return self.tells.popleft() if self.tells else Told()
+            if self.tells:
+                return self.tells.popleft()
+        return Told() if self.reply is None else self.reply(got)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes while it is answered is none of ours."""

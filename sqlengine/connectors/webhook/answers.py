@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Final
 
@@ -59,16 +56,3 @@ def meaning(answer: Answer, retried: frozenset[int], table: str, url: str) -> Me
             hint="give the table another 'url', or remove the job",
         )
     return Meaning.REFUSED
-
-
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float:
-    """Returns the seconds that a host asks to be left alone; 0 where it does not."""
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        at = parsedate_to_datetime(text)
-    except ValueError:
-        return 0.0
-    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return max((at - (now or datetime.now(UTC))).total_seconds(), 0.0)

@@ -6,12 +6,10 @@ CREATE TABLE alerts (host STRING, message STRING) WITH (
 
 from __future__ import annotations
 
-import base64
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from parser.errors import OptionError
 from planner.capabilities import (
     OF_FORMAT,
     Capabilities,
@@ -24,11 +22,12 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Sink
 from sqlengine.connectors.encoded import definition_digest
 from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
 from sqlengine.connectors.http.client import HttpClient, http_url
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.tls_files import TLS_OPTIONS, client_context
 from sqlengine.connectors.webhook.answers import RETRIED, codes
-from sqlengine.connectors.webhook.requests import HEADER, Requests
+from sqlengine.connectors.webhook.requests import Requests
 from sqlengine.connectors.webhook.signing import ALGORITHMS, SCHEMES, signer_of
 from sqlengine.connectors.webhook.sink import Sending, WebhookSink
 from sqlengine.formats.base import Option
@@ -57,9 +56,7 @@ class WebhookConnector(Connector):
         "body": Option(doc="a template of the body with {{column}}, in the place of the format"),
         "content-type": Option(doc="by default that of the format"),
         HEADER + "*": Option(doc="a header of each request; {{column}} stands for a value"),
-        "username": Option(doc="who asks, with 'password' (basic authentication)"),
-        "password": Option(secret=True, doc="of the one who asks"),
-        "token": Option(secret=True, doc="goes into 'Authorization: Bearer'"),
+        **ACCOUNT_OPTIONS,
         "signature.secret": Option(secret=True, doc="signs each request by HMAC"),
         "signature.scheme": Option(
             choice(*SCHEMES),
@@ -126,7 +123,7 @@ class WebhookConnector(Connector):
         timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
         sending = Sending(
             str(options["method"]),
-            {"Content-Type": requests.content_type, **_authorization(table, options)},
+            {"Content-Type": requests.content_type, **authorization(table, options)},
             signer_of(options),
             retried,
             in_flight,
@@ -150,26 +147,8 @@ class WebhookConnector(Connector):
         found = self._known.get(digest)
         if found is None:
             options = options_of(table)
-            _authorization(table, options)
+            authorization(table, options)
             found = self._known[digest] = Requests(table, options)
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return found
-
-
-def _authorization(table: Table, options: Mapping[str, object]) -> dict[str, str]:
-    """Returns the header that says who asks. OptionError where two options say it."""
-    user, password, token = options["username"], options["password"], options["token"]
-    own = any(name.lower() == f"{HEADER}authorization" for name in options)
-    if (user is not None) + (token is not None) + own > 1 or (user is None) != (password is None):
-        raise OptionError(
-            f"table '{table.display}' says in two ways, or by half, who asks",
-            hint=f"give 'username' and 'password', or 'token', or '{HEADER}Authorization'",
-            subject="username" if token is None else "token",
-        )
-    if token is not None:
-        return {"Authorization": f"Bearer {token}"}
-    if user is None:
-        return {}
-    pair = base64.b64encode(f"{user}:{password}".encode()).decode()
-    return {"Authorization": f"Basic {pair}"}

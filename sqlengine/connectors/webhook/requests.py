@@ -12,6 +12,7 @@ from parser.errors import OptionError, PlanError
 from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch
+from sqlengine.connectors.http.authorization import HEADER
 from sqlengine.connectors.http.templates import (
     Template,
     Values,
@@ -23,7 +24,6 @@ from sqlengine.connectors.http.templates import (
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.registry import encoder_for, encoder_of, get_format
 
-HEADER: Final = "header."
 _ROW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 # Headers that are made here, or by the client.
 _OURS: Final = frozenset(

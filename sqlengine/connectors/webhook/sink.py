@@ -23,7 +23,8 @@ from sqlengine.connectors.environment import writer_of
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.http.client import Answer, HttpClient, NoAnswer, site
 from sqlengine.connectors.refused_rows import RefusedRows
-from sqlengine.connectors.webhook.answers import Meaning, meaning, retry_after
+from sqlengine.connectors.retry_after import retry_after
+from sqlengine.connectors.webhook.answers import Meaning, meaning
 from sqlengine.connectors.webhook.requests import Record, Request, Requests
 from sqlengine.connectors.webhook.signing import Signer
 from sqlengine.system.lanes import get_on

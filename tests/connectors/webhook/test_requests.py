@@ -21,7 +21,7 @@ from sqlengine.batch import Batch, from_pydict
 from sqlengine.connectors.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.registry import capabilities_of, open_sink, rejects, validate
-from sqlengine.connectors.webhook.answers import retry_after
+from sqlengine.connectors.retry_after import retry_after
 from sqlengine.connectors.webhook.connector import WebhookConnector
 from sqlengine.connectors.webhook.sink import WebhookSink
 from sqlengine.system.network_access import NetworkAccess
