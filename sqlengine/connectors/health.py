@@ -1,4 +1,4 @@
-"""The state of the connection of a table that is open."""
+"""The health of a table that is open: how its connector does with the system behind it."""
 
 from __future__ import annotations
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.servers.process import ServerProcess, is_open
-from tests.servers.setup import Program
+from tests.servers.setup import RSYSLOG
 
-RSYSLOG = Program("rsyslogd", "rsyslog")
 _CONFIGURATION = """
 global(workDirectory="{folder}" maxMessageSize="64k" parser.escapeControlCharactersOnReceive="off")
 main_queue(queue.type="Direct")

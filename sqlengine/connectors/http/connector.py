@@ -23,6 +23,7 @@ from planner.capabilities import (
 )
 from planner.catalog import Table
 from sqlengine.connectors.base import Connector, Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
 from sqlengine.connectors.http.client import HttpClient, http_url, site
@@ -30,6 +31,7 @@ from sqlengine.connectors.http.polling import PollReceiver, Polls
 from sqlengine.connectors.http.reading import Asked, Reader, pointer
 from sqlengine.connectors.http.source import HttpSource
 from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
+from sqlengine.connectors.pushed.metadata import linked_rows
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
@@ -48,6 +50,7 @@ class HttpConnector(Connector):
     """Reads as a whole, unless the table has an interval at which its host is asked."""
 
     name: ClassVar[str] = "http"
+    on_spark: ClassVar[str] = "the driver reads; tasks what it polls"
     options: ClassVar[Mapping[str, Option]] = {
         "url": Option(http_url, required=True, place=True, doc="http:// or https://"),
         "url.suffix": Option(
@@ -131,6 +134,10 @@ class HttpConnector(Connector):
             lambda: PollReceiver(lambda: _reader(table, options, environment), polls),
         )
         return ReceivedSource(environment, table, options, wanted, TopicRows(table))
+
+    def linked(self, table: Table, at: bytes) -> Chunk:
+        """See `Connector`."""
+        return linked_rows(TopicRows(table), at)
 
     def content_stamp(self, table: Table, environment: Environment) -> str | None:
         """See `Connector`: the ETag, or the time of the last change."""

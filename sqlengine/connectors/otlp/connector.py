@@ -17,10 +17,11 @@ from parser.types import DataType
 from planner.capabilities import Capabilities, SourceCapabilities
 from planner.catalog import Table
 from sqlengine.connectors.base import Connector, Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.otlp.rows import LogRow, LogRows, check_columns
 from sqlengine.connectors.pushed.inbox import Inbox
-from sqlengine.connectors.pushed.metadata import COLUMNS
+from sqlengine.connectors.pushed.metadata import COLUMNS, linked_rows
 from sqlengine.connectors.receivers.service import Receivers, Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
@@ -32,6 +33,8 @@ encode_row: Final = msgspec.json.Encoder().encode
 
 class OtlpConnector(Connector):
     name: ClassVar[str] = "otlp"
+    on_spark: ClassVar[str] = "tasks read what the driver receives"
+    tested_with: ClassVar[str] = "opentelemetry-sdk 1.45"
     options: ClassVar[Mapping[str, Option]] = RECEIVE_OPTIONS
     metadata: ClassVar[Mapping[str, DataType]] = COLUMNS
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -50,6 +53,10 @@ class OtlpConnector(Connector):
         stream = stream_of(_PLACE, {}, options, 0)
         wanted = Wanted(table.display, stream, {}, Inbox)
         return ReceivedSource(environment, table, options, wanted, LogRows(table))
+
+    def linked(self, table: Table, at: bytes) -> Chunk:
+        """See `Connector`."""
+        return linked_rows(LogRows(table), at)
 
 
 def logs_inbox(receivers: Receivers) -> Inbox | None:

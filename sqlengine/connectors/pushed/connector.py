@@ -14,10 +14,11 @@ from parser.types import DataType
 from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, SourceCapabilities
 from planner.catalog import Table
 from sqlengine.connectors.base import Connector, Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.pushed.bodies import Bodies
 from sqlengine.connectors.pushed.inbox import Inbox
-from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows
+from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows, linked_rows
 from sqlengine.connectors.receivers.base import Receiver
 from sqlengine.connectors.receivers.service import Receivers, Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
@@ -42,6 +43,7 @@ class TableInbox(Inbox):
 
 class HttpPushConnector(Connector):
     name: ClassVar[str] = "http-push"
+    on_spark: ClassVar[str] = "tasks read what the driver receives"
     options: ClassVar[Mapping[str, Option]] = RECEIVE_OPTIONS
     metadata: ClassVar[Mapping[str, DataType]] = COLUMNS
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -57,6 +59,10 @@ class HttpPushConnector(Connector):
         stream = stream_of(_PLACE + ".".join(table.name), {}, options, 0)
         wanted = Wanted(table.display, stream, {}, lambda: TableInbox(table))
         return ReceivedSource(environment, table, options, wanted, PushedRows(table))
+
+    def linked(self, table: Table, at: bytes) -> Chunk:
+        """See `Connector`."""
+        return linked_rows(PushedRows(table), at)
 
 
 def inbox_of(receivers: Receivers, table: Sequence[str]) -> TableInbox | None:

@@ -27,8 +27,9 @@ from planner.catalog import Table
 from planner.logical.change_kinds import INSERT_ONLY
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Sink, Source
+from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows
+from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows, linked_rows
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
@@ -50,6 +51,8 @@ from sqlengine.system.sizes import size
 
 class SyslogConnector(Connector):
     name: ClassVar[str] = "syslog"
+    on_spark: ClassVar[str] = "tasks read what the driver receives; the driver writes"
+    tested_with: ClassVar[str] = "rsyslogd 8.2302"
     options: ClassVar[Mapping[str, Option]] = {
         "listen": Option(
             listen_addresses,
@@ -166,6 +169,10 @@ class SyslogConnector(Connector):
             min(timeout_ms / 1000, environment.openings.timeout_s / 2),
             _context(address, options, environment.files),
         )
+
+    def linked(self, table: Table, at: bytes) -> Chunk:
+        """See `Connector`."""
+        return linked_rows(PushedRows(table), at)
 
     def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
         """See `Connector`: rows with a severity or facility that is none, and for UDP those that
