@@ -40,6 +40,7 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import http as connectors_http
 from benchmarks.connectors import mqtt as connectors_mqtt
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_http": connectors_http.run,
     "connectors_mqtt": connectors_mqtt.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,

@@ -159,6 +159,7 @@ class RunningGraph:
             auto_create=config.auto_create,
             openings=host.openings,
             files=config.file_access,
+            network=config.network_access,
             secrets=config.secret_values,
             dimensions=config.dimensions,
             any_times=True,

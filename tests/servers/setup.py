@@ -89,7 +89,8 @@ class Jars:
 
 
 MOSQUITTO: Final = Program("mosquitto", "mosquitto")
-SERVERS: Final = (Jars("kafka"), MOSQUITTO)
+RSYSLOG: Final = Program("rsyslogd", "rsyslog")
+SERVERS: Final = (Jars("kafka"), MOSQUITTO, RSYSLOG)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

@@ -134,6 +134,12 @@ class Receivers:
             )
         return not differing
 
+    def at(self, place: str) -> Receiver | None:
+        """Returns what receives at a place; None where nobody reads that."""
+        with self._lock:
+            thread = self._threads.get(place)
+            return None if thread is None or not thread.alive else thread.receiver
+
     def release(self, log: ReceivedLog, position: Position) -> None:
         """Removes a reader."""
         with self._lock:
