@@ -83,7 +83,7 @@ class Jars:
         unfinished.rename(self.folder)
 
 
-SERVERS: Final = (Jars("kafka"),)
+SERVERS: Final = (Jars("kafka"), Jars("rocketmq"))
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:
