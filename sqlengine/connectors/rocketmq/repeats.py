@@ -1,0 +1,115 @@
+"""Messages of ours that came twice, known by what their writer has put down in a property.
+
+    writer:epoch:number
+
+The number counts the messages of the epoch in their queue. A writer that does not know whether
+messages have arrived sends them again, in the same order: whoever has seen a later one of the
+writer in a queue has seen these."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+
+PROPERTY: Final = "_sqlengine"
+MARK: Final = PROPERTY.encode() + b"\x01"
+# The writers of a queue that are remembered: those that have been heard of last.
+_MOST_WRITERS: Final = 64
+# Places of a queue at which it is known what was seen: reading may go back to one of them.
+_MOST_PLACES: Final = 64
+
+# Epoch and number of the last message by writer.
+Seen: TypeAlias = Mapping[str, tuple[int, int]]
+_NOTHING: Final[Seen] = MappingProxyType({})
+
+
+@dataclass(frozen=True, order=True)
+class Origin:
+    """The place of a message among all of its writer in a queue."""
+
+    epoch: int
+    number: int
+    writer: str = ""
+
+    def text(self) -> str:
+        """Returns the value of the property."""
+        return f"{self.writer}:{self.epoch}:{self.number}"
+
+
+def origin_of(properties: bytes) -> Origin | None:
+    """Returns what the properties of a message, as they are stored, say of its origin; None where
+    it is not of ours."""
+    at = properties.find(MARK)
+    if at < 0 or (at > 0 and properties[at - 1] != 2):
+        return None
+    begin = at + len(MARK)
+    end = properties.find(b"\x02", begin)
+    text = properties[begin : len(properties) if end < 0 else end].decode("utf-8", "replace")
+    writer, _, rest = text.partition(":")
+    epoch, _, number = rest.partition(":")
+    if not (
+        writer and epoch.isascii() and epoch.isdigit() and number.isascii() and number.isdigit()
+    ):
+        return None
+    return Origin(int(epoch), int(number), writer)
+
+
+class Repeats:
+    """Tells the messages of one queue that came before. It depends on what was read of the queue,
+    so it goes back where reading does: to the places that it remembers."""
+
+    def __init__(self, mark: str | None = None) -> None:
+        places = _NO_PLACES if mark is None else _decoded(mark)
+        self._offsets = [offset for offset, _ in places]
+        self._known: list[Seen] = [seen for _, seen in places]
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def begin(self, offset: int) -> None:
+        """Says that the messages from this offset on come next."""
+        at = bisect_right(self._offsets, offset)
+        del self._offsets[at:], self._known[at:]
+        self._seen = dict(self._known[-1]) if self._known else {}
+
+    def came_before(self, origin: Origin) -> bool:
+        """True if a message of this origin, or a later one, came before; else notes it."""
+        place = origin.epoch, origin.number
+        last = self._seen.pop(origin.writer, None)
+        repeated = last is not None and place <= last
+        # Popped and put: the last that was heard of is the last of the dict.
+        self._seen[origin.writer] = last if last is not None and repeated else place
+        if len(self._seen) > _MOST_WRITERS:
+            del self._seen[next(iter(self._seen))]
+        return repeated
+
+    def end(self, offset: int) -> None:
+        """Says that reading stands at this offset now."""
+        if not self._known and not self._seen:
+            return
+        seen = dict(self._seen)
+        if self._offsets and self._offsets[-1] == offset:
+            self._known[-1] = seen
+        elif not self._known or self._known[-1] != seen:
+            self._offsets.append(offset)
+            self._known.append(seen)
+        del self._offsets[:-_MOST_PLACES], self._known[:-_MOST_PLACES]
+
+    def mark(self) -> str | None:
+        """Returns what has to be known after a restart: of the last two places, as nobody says
+        which of them counts. None where there is nothing."""
+        if not self._known:
+            return None
+        last = list(zip(self._offsets, self._known, strict=True))[-2:]
+        return msgspec.json.encode([(o, dict(s)) for o, s in last]).decode()
+
+
+_NO_PLACES: Final[list[tuple[int, Seen]]] = []
+
+
+def _decoded(mark: str) -> list[tuple[int, Seen]]:
+    found = msgspec.json.decode(mark, type=list[tuple[int, dict[str, tuple[int, int]]]])
+    return [(offset, MappingProxyType(seen)) for offset, seen in found]
