@@ -44,8 +44,13 @@ class Program:
         """Installs the package. `Missing` says why it cannot."""
         if os.geteuid() != 0 or shutil.which("apt-get") is None:
             raise Missing(f"{self.name} needs root and apt-get (package {self.package})")
+        quiet = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", self.package]
-        _run(command, {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"})
+        try:
+            _run(command, quiet)
+        except Missing:  # its list of packages may be missing, or old
+            _run(["apt-get", "update", "-q"], quiet)
+            _run(command, quiet)
 
 
 @dataclass(frozen=True)

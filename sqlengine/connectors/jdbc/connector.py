@@ -43,6 +43,7 @@ _SQLITE: Final = "jdbc:sqlite:"
 
 class JdbcConnector(Connector):
     name: ClassVar[str] = "jdbc"
+    on_spark: ClassVar[str] = "the driver reads (tasks: partitions) and writes"
     options: ClassVar[Mapping[str, Option]] = {
         "url": Option(
             required=True,
@@ -73,6 +74,7 @@ class JdbcConnector(Connector):
             doc="where each writer notes its last epoch; it is made where it is missing",
         ),
     }
+    tested_with: ClassVar[str] = "SQLite 3, MariaDB 10.11"
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(
             boundedness=Boundedness.BOUNDED, replayable=False, lookup=Lookup.RELOADED
