@@ -39,6 +39,7 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import rocketmq as connectors_rocketmq
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
 
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_rocketmq": connectors_rocketmq.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,
     "dimensions_others": dimensions_others.run,
@@ -80,6 +82,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
     {
+        "connectors_rocketmq",
         "dimensions_others",
         "rules_gen_flink",
         "rules_real_flink",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
 from sqlengine.broker.rocketmq.client import RocketClient
+from sqlengine.broker.rocketmq.connection import Tls
 from sqlengine.broker.rocketmq.errors import RocketError
 from sqlengine.broker.rocketmq.wire import Account
 from tests.servers.process import ServerProcess, free_ports, is_open
@@ -27,13 +29,24 @@ class _Java(ServerProcess):
 
     main: str
     memory: Sequence[str]
+    options: Sequence[str] = ()
 
     def settings(self) -> Mapping[str, str]:
         raise NotImplementedError
 
     def command(self) -> Sequence[str]:
         home, path = f"-Duser.home={self.folder}", Jars("rocketmq").path()
-        return [*_JAVA, *self.memory, home, "-cp", path, self.main, "-c", "server.conf"]
+        return [
+            *_JAVA,
+            *self.memory,
+            *self.options,
+            home,
+            "-cp",
+            path,
+            self.main,
+            "-c",
+            "server.conf",
+        ]
 
     def environment(self) -> Mapping[str, str]:
         return {"ROCKETMQ_HOME": str(self.folder), "NAMESRV_ADDR": ""}
@@ -68,20 +81,25 @@ class RocketBroker(_Java):
     memory = ("-Xms96m", "-Xmx384m", "-XX:MaxDirectMemorySize=256m")
 
     def __init__(
-        self, folder: Path, names: int, called: str, settings: Mapping[str, str], account: Account
+        self,
+        folder: Path,
+        called: str,
+        client: Callable[[], RocketClient],
+        names: int,
+        settings: Mapping[str, str],
     ) -> None:
         super().__init__(folder)
         # It listens at the second port below its own, too, and for copies of itself.
         while is_open(self.port - 2):
             self.port = free_ports(1)[0]
         self._names, self.called, self._settings = names, called, settings
-        self._account = account
+        self._client = client
 
     def ready(self) -> bool:
         if not is_open(self.port):
             return False
         try:
-            with RocketClient(f"127.0.0.1:{self._names}", self._account) as client:
+            with self._client() as client:
                 return self.called in client.brokers()
         except RocketError:
             return False
@@ -122,7 +140,8 @@ class RocketBroker(_Java):
 class RocketServer:
     """A name server and brokers behind it.
 
-    `brokers`: their names; `settings`: of all of them; `account`: who asks them."""
+    `brokers`: their names; `settings`: of all of them; `account` and `tls`: how they are asked;
+    `options`: of Java, for all."""
 
     def __init__(
         self,
@@ -130,13 +149,17 @@ class RocketServer:
         brokers: Sequence[str] = ("broker-a",),
         settings: Mapping[str, str] | None = None,
         account: Account | None = None,
+        tls: Tls | None = None,
+        options: Sequence[str] = (),
     ) -> None:
-        self.account = account or Account()
+        self._client = partial(RocketClient, account=account, tls=tls)
         self.names = NameServer(folder / "names")
         self.brokers = [
-            RocketBroker(folder / name, self.names.port, name, settings or {}, self.account)
+            RocketBroker(folder / name, name, self.client, self.names.port, settings or {})
             for name in brokers
         ]
+        for server in (self.names, *self.brokers):
+            server.options = options
 
     @property
     def address(self) -> str:
@@ -144,7 +167,7 @@ class RocketServer:
 
     def client(self) -> RocketClient:
         """Returns a client, which the caller closes."""
-        return RocketClient(self.address, self.account)
+        return self._client(self.address)
 
     def start(self) -> Self:
         """Starts all of them."""

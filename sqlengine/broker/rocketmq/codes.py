@@ -12,6 +12,7 @@ CREATE_TOPIC: Final = 17
 OFFSET_AT_TIME: Final = 29
 MAX_OFFSET: Final = 30
 MIN_OFFSET: Final = 31
+CHECK_FILTER: Final = 46
 ROUTE: Final = 105
 CLUSTER: Final = 106
 SEND: Final = 310
@@ -19,6 +20,7 @@ SEND_BATCH: Final = 320
 
 # Answers.
 OK: Final = 0
+SYSTEM_ERROR: Final = 1
 SYSTEM_BUSY: Final = 2
 FLUSH_LATE: Final = 10  # stored, and not yet on disk
 COPY_MISSING: Final = 11  # stored, and no copy took it
@@ -31,6 +33,8 @@ NOTHING_FOUND: Final = 19  # no message at this offset, yet
 PULL_AGAIN: Final = 20  # the filter let nothing pass
 OFFSET_MOVED: Final = 21
 NO_OFFSET: Final = 22
+# The same may work later.
+PASSING: Final = (SYSTEM_ERROR, SYSTEM_BUSY, NOT_AVAILABLE)
 
 # A message's flags.
 COMPRESSED: Final = 1

@@ -26,7 +26,7 @@ _BUFFER: Final = 1 << 18
 
 @dataclass(frozen=True)
 class Tls:
-    """How a connection is encrypted. Paths of files in PEM form: `trusted` certificates (empty:
+    """The encryption of a connection. Paths of files in PEM form: `trusted` certificates (empty:
     those of the system), and the client's own with its key. `verify`: the server has to prove who
     it is."""
 

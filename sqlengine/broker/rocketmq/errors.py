@@ -1,8 +1,12 @@
-"""What a cluster of RocketMQ refuses, and that it is away."""
+"""The errors of a cluster of RocketMQ: it refuses something, or is away."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlengine.broker.errors import BrokerError
+
+_MOST: Final = 300  # characters of what a server says
 
 
 class RocketError(BrokerError):
@@ -17,5 +21,6 @@ class Refused(RocketError):
     """An answer with a `code` other than success."""
 
     def __init__(self, code: int, what: str, remark: str) -> None:
-        super().__init__(f"RocketMQ refuses {what}", detail=remark or f"code {code}")
+        words = " ".join(remark.split())
+        super().__init__(f"RocketMQ refuses {what}", detail=words[:_MOST] or f"code {code}")
         self.code = code

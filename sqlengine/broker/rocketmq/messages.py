@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +18,8 @@ DELIVER_AT, DELAY_MS = "TIMER_DELIVER_MS", "TIMER_DELAY_MS"
 # Between a name and its value, and behind that.
 _IS, _END = "\x01", "\x02"
 MOST_PROPERTIES: Final = 32767  # bytes
+# Bytes of a body that is unpacked: brokers take 4 MB, unless they are told otherwise.
+_MOST_PLAIN: Final = 1 << 28
 
 _V2: Final = -626843477  # the form with long topics
 _MAGICS: Final = (-626843481, _V2)
@@ -93,17 +94,22 @@ def _long_hosts(data: bytes, at: int, flags: int) -> tuple[int, bytes, int, int]
 
 
 def plain_body(message: Message) -> bytes:
-    """Returns the body unpacked. ValueError where that cannot be done."""
+    """Returns the body unpacked. ValueError where that cannot be done, or it would be longer than
+    any message."""
     if not message.flags & codes.COMPRESSED:
         return message.body
     kind = (message.flags >> codes.COMPRESSION_SHIFT) & 7
     try:
         if kind not in _CODECS:
-            return zlib.decompress(message.body)
-        with pa.CompressedInputStream(pa.BufferReader(message.body), _CODECS[kind]) as stream:
-            return bytes(stream.read())
+            plain = zlib.decompressobj().decompress(message.body, _MOST_PLAIN + 1)
+        else:
+            with pa.CompressedInputStream(pa.BufferReader(message.body), _CODECS[kind]) as stream:
+                plain = bytes(stream.read(_MOST_PLAIN + 1))
     except (zlib.error, OSError) as error:
         raise ValueError(f"the body of a message cannot be unpacked: {error}") from None
+    if len(plain) > _MOST_PLAIN:
+        raise ValueError(f"the body of a message cannot be unpacked: over {_MOST_PLAIN} bytes")
+    return plain
 
 
 def packed_body(body: bytes, kind: int) -> tuple[bytes, int]:
@@ -141,15 +147,15 @@ def property_text(properties: Mapping[str, str]) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A message to be sent. `flags`: of its body; `alone`: it cannot be sent together with
-    others."""
+class Outgoing(NamedTuple):
+    """A message to be sent. `flags`: of its body; `alone`: it cannot be sent together with others;
+    `rows`: how many it carries, which nobody else is told."""
 
     body: bytes
     properties: str = ""
     flags: int = 0
     alone: bool = False
+    rows: int = 1
 
     @property
     def size(self) -> int:

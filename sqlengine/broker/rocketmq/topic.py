@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue, RocketClient, Route
 from sqlengine.broker.rocketmq.errors import Refused
@@ -21,7 +23,7 @@ STORED: Final = (codes.OK, codes.FLUSH_LATE, codes.COPY_MISSING, codes.COPY_LATE
 
 @dataclass(frozen=True)
 class Filter:
-    """Which messages a broker gives: those with one of the tags of a || b, or those whose
+    """The messages that a broker gives: those with one of the tags of a || b, or those whose
     properties fulfil a condition in SQL-92."""
 
     expression: str = "*"
@@ -41,8 +43,8 @@ ALL: Final = Filter()
 
 @dataclass(frozen=True)
 class Pull:
-    """What is asked for of a queue: at most `count` messages and about `size` bytes from `offset`
-    on; where there are none, the broker waits so long for the next one."""
+    """A request for messages of a queue: at most `count` messages and about `size` bytes from
+    `offset` on; where there are none, the broker waits so long for the next one."""
 
     offset: int
     count: int
@@ -125,6 +127,18 @@ class RocketTopic:
             "subVersion": "0",
         }
         return self.client.begin(queue.broker, codes.PULL, fields, any_copy=True)
+
+    def check(self, broker: str, wanted: Filter) -> None:
+        """Raises Refused for a condition that a broker cannot evaluate: its pulls would give
+        everything."""
+        subscription = {
+            "topic": self.name,
+            "subString": wanted.expression,
+            "expressionType": "SQL92",
+        }
+        body = {"clientId": self.group, "group": self.group, "subscriptionData": subscription}
+        what = f"the condition '{wanted.expression}'"
+        self.client.call(broker, codes.CHECK_FILTER, {}, what, msgspec.json.encode(body))
 
     # ---- writing ---------------------------------------------------------------------------------
 

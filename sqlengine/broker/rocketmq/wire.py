@@ -55,7 +55,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Account:
-    """Who asks: without an access key nobody in particular."""
+    """The account of who asks: without an access key nobody in particular."""
 
     access_key: str = ""
     secret_key: str = ""

@@ -46,6 +46,8 @@ class RocketConnector(Connector):
     name: ClassVar[str] = "rocketmq"
     options: ClassVar[Mapping[str, Option]] = {**CLUSTER, **SOURCE, **SINK}
     metadata: ClassVar[Mapping[str, DataType]] = METADATA
+    tested_with: ClassVar[str] = "RocketMQ 5.5"
+    on_spark: ClassVar[str] = "the driver reads, tasks encode"
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(
             changelog=OF_FORMAT,

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.errors import Refused, RocketError
-from sqlengine.broker.rocketmq.messages import Outgoing, property_text, stored
+from sqlengine.broker.rocketmq.messages import Outgoing, stored
 from sqlengine.broker.rocketmq.topic import STORED, Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
 from sqlengine.connectors.rocketmq.fetching import pulled
-from sqlengine.connectors.rocketmq.repeats import PROPERTY, Origin, origin_of
+from sqlengine.connectors.rocketmq.repeats import Origin, origin_of, origin_text
 
 # Messages that go together, and their bytes; brokers take 4 MB.
 _MOST_TOGETHER: Final = 1000
@@ -26,12 +25,9 @@ _MOST_BYTES: Final = 1 << 20
 _TAIL: Final = 1024
 _STEP: Final = 32
 _TAIL_BYTES: Final = 4 << 20
-# A broker that is busy, or not ready, may take the same messages later.
-PASSING: Final = (codes.SYSTEM_BUSY, codes.NOT_AVAILABLE, 1)
 
 
-@dataclass(frozen=True)
-class Numbered:
+class Numbered(NamedTuple):
     """A message and its number among those of its epoch in its queue; None for one that consumers
     get later, which is in another place then."""
 
@@ -41,7 +37,7 @@ class Numbered:
 
 @dataclass
 class QueuePart:
-    """What is left for one queue. `unsure`: some of it may be there already."""
+    """The messages that are left for one queue. `unsure`: some of it may be there already."""
 
     queue: Queue
     left: deque[Numbered]
@@ -76,7 +72,8 @@ class QueuePart:
 
 
 class EpochDelivery:
-    """Delivers the messages of an epoch, by `writer`; without one nobody knows them again."""
+    """Delivers the messages of an epoch, by `writer`; without one nobody knows them again. `sent`:
+    how many rows have arrived."""
 
     def __init__(
         self,
@@ -133,12 +130,11 @@ class EpochDelivery:
 
     def _named(self, numbered: Numbered) -> Outgoing:
         """Returns the message with its origin among the properties."""
-        message = numbered.message
-        if self._writer is None or numbered.number is None:
+        message, number = numbered
+        if self._writer is None or number is None:
             return message
-        origin = Origin(self.epoch, numbered.number, self._writer).text()
-        text = message.properties + property_text({PROPERTY: origin})
-        return Outgoing(message.body, text, message.flags, message.alone)
+        origin = origin_text(Origin(self.epoch, number, self._writer))
+        return message._replace(properties=message.properties + origin)
 
     def _take(self, answer: Future[Answer], part: QueuePart) -> None:
         try:
@@ -150,7 +146,7 @@ class EpochDelivery:
             self._error = error
             part.failed()
         else:
-            self.sent += len(part.sending)
+            self.sent += sum(n.message.rows for n in part.sending)
             part.sending = []
             self._go_on(part)
 

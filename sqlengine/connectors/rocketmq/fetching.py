@@ -70,7 +70,7 @@ class QueueFetcher:
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes wait to be taken. Any thread."""
+        """The bytes that wait to be taken. Any thread."""
         return self._bytes
 
     def take(self, offset: int) -> Pulled | None:

@@ -105,6 +105,11 @@ SINK: Final[Mapping[str, Option]] = {
     "compressMsgBodyOverHowmuch": Option(
         at_least(0), default="4096", doc="larger bodies (bytes) are compressed"
     ),
+    "rowsPerMessage": Option(
+        at_least(1),
+        default="1",
+        doc="up to so many rows are one message, which tables of this connector alone can read",
+    ),
     UPSERT_OPTION: Option(
         boolean,
         default="false",

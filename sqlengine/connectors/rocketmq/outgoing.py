@@ -46,6 +46,15 @@ class MessageEncoder(RowEncoder):
         self._written = {m.key: m for m in written}
         for column in self._written.values():
             _require_writable(column, self)
+        self.rows_per_message = integer_of(options, "rowsPerMessage")
+        own = self._upserts is not None or self._tag is not None or self._written
+        if self.rows_per_message > 1 and (own or self.delays):
+            raise OptionError(
+                f"rows of table '{table.display}' cannot share messages",
+                detail="each has its own key, tag, properties or delay",
+                hint="leave 'rowsPerMessage' out",
+                subject="rowsPerMessage",
+            )
 
     @property
     def delays(self) -> bool:
@@ -108,7 +117,7 @@ class MessageEncoder(RowEncoder):
             found[TAGS] = _texts(rows, [self._tag])
         if self._upserts is not None:
             found[KEYS] = [k.decode() for k in self._upserts.keys(rows).to_pylist()]
-        elif self._keys is not None:
+        elif self._keys is not None and self.rows_per_message == 1:
             found[KEYS] = _texts(rows, self._keys.names)
         if "delivery-timestamp" in self._written:
             times = rows.column(self._written["delivery-timestamp"].column.name)

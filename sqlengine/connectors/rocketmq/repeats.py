@@ -8,16 +8,18 @@ writer in a queue has seen these."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 PROPERTY: Final = "_sqlengine"
-MARK: Final = PROPERTY.encode() + b"\x01"
+_ORIGIN: Final = re.compile(
+    rb"(?:\A|\x02)" + PROPERTY.encode() + rb"\x01([!-9;-~]+):([0-9]{1,18}):([0-9]{1,18})(?:\x02|\Z)"
+)
 # The writers of a queue that are remembered: those that have been heard of last.
 _MOST_WRITERS: Final = 64
 # Places of a queue at which it is known what was seen: reading may go back to one of them.
@@ -28,35 +30,27 @@ Seen: TypeAlias = Mapping[str, tuple[int, int]]
 _NOTHING: Final[Seen] = MappingProxyType({})
 
 
-@dataclass(frozen=True, order=True)
-class Origin:
+class Origin(NamedTuple):
     """The place of a message among all of its writer in a queue."""
 
     epoch: int
     number: int
     writer: str = ""
 
-    def text(self) -> str:
-        """Returns the value of the property."""
-        return f"{self.writer}:{self.epoch}:{self.number}"
+
+def origin_text(origin: Origin) -> str:
+    """Returns the property that says the origin of a message, as it is sent."""
+    return f"{PROPERTY}\x01{origin.writer}:{origin.epoch}:{origin.number}\x02"
 
 
 def origin_of(properties: bytes) -> Origin | None:
     """Returns what the properties of a message, as they are stored, say of its origin; None where
     it is not of ours."""
-    at = properties.find(MARK)
-    if at < 0 or (at > 0 and properties[at - 1] != 2):
+    found = _ORIGIN.search(properties)
+    if found is None:
         return None
-    begin = at + len(MARK)
-    end = properties.find(b"\x02", begin)
-    text = properties[begin : len(properties) if end < 0 else end].decode("utf-8", "replace")
-    writer, _, rest = text.partition(":")
-    epoch, _, number = rest.partition(":")
-    if not (
-        writer and epoch.isascii() and epoch.isdigit() and number.isascii() and number.isdigit()
-    ):
-        return None
-    return Origin(int(epoch), int(number), writer)
+    writer, epoch, number = found.groups()
+    return Origin(int(epoch), int(number), writer.decode())
 
 
 class Repeats:
@@ -68,20 +62,26 @@ class Repeats:
         self._offsets = [offset for offset, _ in places]
         self._known: list[Seen] = [seen for _, seen in places]
         self._seen: dict[str, tuple[int, int]] = {}
+        self._speaks = ""
 
     def begin(self, offset: int) -> None:
         """Says that the messages from this offset on come next."""
         at = bisect_right(self._offsets, offset)
         del self._offsets[at:], self._known[at:]
         self._seen = dict(self._known[-1]) if self._known else {}
+        self._speaks = ""
 
     def came_before(self, origin: Origin) -> bool:
         """True if a message of this origin, or a later one, came before; else notes it."""
-        place = origin.epoch, origin.number
-        last = self._seen.pop(origin.writer, None)
+        epoch, number, writer = origin
+        place = epoch, number
+        last = self._seen.get(writer)
         repeated = last is not None and place <= last
-        # Popped and put: the last that was heard of is the last of the dict.
-        self._seen[origin.writer] = last if last is not None and repeated else place
+        if writer != self._speaks:
+            # Popped and put: the last that was heard of is the last of the dict.
+            self._seen.pop(writer, None)
+            self._speaks = writer
+        self._seen[writer] = last if last is not None and repeated else place
         if len(self._seen) > _MOST_WRITERS:
             del self._seen[next(iter(self._seen))]
         return repeated

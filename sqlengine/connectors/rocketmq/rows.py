@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from sqlengine.broker.rocketmq.messages import (
     properties_of,
 )
 from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.rocketmq.packing import ROWS, rows_in, unpacked
 from sqlengine.connectors.rocketmq.repeats import PROPERTY
 from sqlengine.connectors.topic.upserts import is_upsert
 from sqlengine.formats.registry import value_metadata
@@ -42,7 +44,8 @@ METADATA: Final[Mapping[str, DataType]] = {
 # What clients and servers put down for themselves, which is no property of users.
 SYSTEM: Final = frozenset(
     {
-        TAGS, KEYS, DELIVER_AT, PROPERTY, "WAIT", "DELAY", "RETRY_TOPIC", "REAL_TOPIC", "REAL_QID",
+        TAGS, KEYS, DELIVER_AT, PROPERTY, ROWS, "WAIT",
+        "DELAY", "RETRY_TOPIC", "REAL_TOPIC", "REAL_QID",
         "TRAN_MSG", "PGROUP", "MIN_OFFSET", "MAX_OFFSET", "BUYER_ID", "ORIGIN_MESSAGE_ID",
         "TRANSFER_FLAG", "CORRECTION_FLAG", "MQ2_FLAG", "RECONSUME_TIME", "MSG_REGION", "TRACE_ON",
         "UNIQ_KEY", "EXTEND_UNIQ_INFO", "MAX_RECONSUME_TIMES", "CONSUME_START_TIME", "INNER_NUM",
@@ -71,20 +74,30 @@ class MessageRows:
 
     def chunk(self, shard: str, start: int, end: int, messages: Sequence[Message]) -> Chunk:
         """Returns the rows of messages that were read from `start` to `end`."""
-        kinds = None
-        bodies = [_record(m) for m in messages]
+        kinds, counts = None, None
         if self._upsert:
-            messages, bodies, kinds = _upserts(messages, bodies)
+            messages, bodies, kinds = _upserts(messages)
+            records = pa.array(bodies, pa.binary())
+        elif any(rows_in(m.properties) is not None for m in messages):
+            parts = [_records(m) for m in messages]
+            records, counts = pa.concat_arrays(parts), [len(p) for p in parts]
+        else:
+            records = pa.array(map(_record, messages), pa.binary())
         read = self._reads_properties
         properties = [properties_of(m.properties) for m in messages] if read else []
+        offsets = np.fromiter((m.offset for m in messages), np.int64, len(messages))
         metadata = {m.key: self._metadata(m, shard, messages, properties) for m in self._columns}
+        if counts is not None:  # rows of one message have the same place
+            places = np.repeat(np.arange(len(messages)), counts)
+            offsets = offsets[places]
+            metadata = {key: c.take(pa.array(places)) for key, c in metadata.items()}
         return Chunk(
             shard,
             start,
             end,
-            len(bodies),
-            pa.array(bodies, pa.binary()),
-            offsets=np.fromiter((m.offset for m in messages), np.int64, len(messages)),
+            len(records),
+            records,
+            offsets=offsets,
             metadata=metadata,
             kinds=kinds,
         )
@@ -137,15 +150,25 @@ def _record(message: Message) -> bytes:
         return message.body
 
 
+def _records(message: Message) -> pa.Array:
+    """Returns the records of a message that may carry many; one that is damaged is one record."""
+    body, count = _record(message), rows_in(message.properties)
+    if count is not None:
+        with suppress(ValueError):
+            return unpacked(body, count)
+    return pa.array([body], pa.binary())
+
+
 def _upserts(
-    messages: Sequence[Message], bodies: Sequence[bytes]
+    messages: Sequence[Message],
 ) -> tuple[list[Message], list[bytes], npt.NDArray[np.int8]]:
     """Returns messages with the bytes to decode of each (its body, for a deletion its keys) and the
     kinds of rows. A deletion without keys is left out."""
     kept: list[Message] = []
     records: list[bytes] = []
     kinds: list[int] = []
-    for message, body in zip(messages, bodies, strict=True):
+    for message in messages:
+        body = _record(message)
         record = body or properties_of(message.properties).get(KEYS, "").encode()
         if record:
             kept.append(message)

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
-from sqlengine.batch import Batch
+from sqlengine.batch import Batch, IntArray
 from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue
+from sqlengine.broker.rocketmq.codes import PASSING
 from sqlengine.broker.rocketmq.errors import Refused, RocketError
 from sqlengine.broker.rocketmq.messages import DELAY_MS, DELIVER_AT, Outgoing, packed_body
 from sqlengine.broker.rocketmq.topic import RocketTopic
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.rocketmq.delivery import (
-    PASSING,
     EpochDelivery,
     Numbered,
     QueuePart,
@@ -33,8 +35,11 @@ from sqlengine.connectors.rocketmq.delivery import (
 )
 from sqlengine.connectors.rocketmq.options import integer_of
 from sqlengine.connectors.rocketmq.outgoing import MessageEncoder
+from sqlengine.connectors.rocketmq.packing import packed, rows_text
 
 _DELAYED: Final = (f"{DELAY_MS}\x01", f"{DELIVER_AT}\x01")
+# Bytes of many rows in one message, before they are compressed.
+_PACKED_BYTES: Final = 1 << 20
 # Seconds between two looks for new queues.
 _ROUTE_S: Final = 30.0
 _KINDS: Final = {"ZLIB": codes.ZLIB, "ZSTD": codes.ZSTD}
@@ -135,40 +140,79 @@ class RocketSink(Sink):
             except RocketError:
                 self._due = time.monotonic() + _ROUTE_S  # those that are known are asked
         values, properties, hashes = (pa.concat_arrays(c) for c in zip(*self._pending, strict=True))
-        chosen = self._chosen(epoch, hashes)
-        messages: dict[int, deque[Numbered]] = {}
-        numbers: dict[int, int] = {}
-        for queue, value, text in zip(
-            chosen, values.to_pylist(), properties.to_pylist(), strict=True
-        ):
-            message = self._message(value or b"", text)
-            number = None
-            if not self._is_delayed(text):
-                number = numbers.get(queue, 0)
-                numbers[queue] = number + 1
-            messages.setdefault(queue, deque()).append(Numbered(message, number))
+        queues: Mapping[int, list[Outgoing]]
+        if self._encoder.rows_per_message > 1:
+            queues = self._packed(self._chosen(epoch, hashes), values)
+        else:
+            queues = self._single(self._chosen(epoch, hashes), values, properties)
         parts = (
-            QueuePart(self._queues[q], found, self._queues[q] not in self._sure)
-            for q, found in sorted(messages.items())
+            QueuePart(self._queues[q], self._numbered(found), self._queues[q] not in self._sure)
+            for q, found in sorted(queues.items())
         )
         return EpochDelivery(self._topic, epoch, self._writer, parts, self._most)
 
-    def _chosen(self, epoch: int, hashes: pa.Array) -> list[int]:
+    def _single(
+        self, chosen: IntArray, values: pa.Array, properties: pa.Array
+    ) -> dict[int, list[Outgoing]]:
+        """Returns the messages of each queue, one for each row."""
+        queues: dict[int, list[Outgoing]] = {}
+        rows = zip(chosen.tolist(), values.to_pylist(), properties.to_pylist(), strict=True)
+        for queue, value, text in rows:
+            queues.setdefault(queue, []).append(self._message(value or b"", text))
+        return queues
+
+    def _packed(self, chosen: IntArray, values: pa.Array) -> dict[int, list[Outgoing]]:
+        """Returns the messages of each queue, with many rows in each."""
+        queues: dict[int, list[Outgoing]] = {}
+        for queue in np.unique(chosen).tolist():
+            mine = values.take(pa.array(np.flatnonzero(chosen == queue))).fill_null(b"")
+            queues[queue] = [self._message_of(part) for part in self._parts(mine)]
+        return queues
+
+    def _parts(self, records: pa.Array) -> Iterator[pa.Array]:
+        """Divides records into those of one message each."""
+        sizes = pc.binary_length(records).to_numpy().astype(np.int64) + 4
+        ends = np.cumsum(sizes)
+        begin, most = 0, min(self._most, _PACKED_BYTES)
+        while begin < len(records):
+            before = int(ends[begin - 1]) if begin else 0
+            fitting = int(np.searchsorted(ends, before + most, "right"))
+            end = min(max(fitting, begin + 1), begin + self._encoder.rows_per_message)
+            yield records.slice(begin, end - begin)
+            begin = end
+
+    def _message_of(self, records: pa.Array) -> Outgoing:
+        if len(records) == 1:
+            return self._message(records[0].as_py(), "")
+        body, flags = packed_body(packed(records), codes.ZSTD)
+        return Outgoing(body, rows_text(len(records)), flags, bool(flags), len(records))
+
+    def _numbered(self, messages: list[Outgoing]) -> deque[Numbered]:
+        if not self._encoder.delays:
+            return deque(map(Numbered, messages, count()))
+        numbers = count()
+        return deque(
+            Numbered(m, None if self._is_delayed(m.properties) else next(numbers)) for m in messages
+        )
+
+    def _chosen(self, epoch: int, hashes: pa.Array) -> IntArray:
         """Returns the number of each row's queue."""
-        count = len(self._queues)
+        number = len(self._queues)
         if hashes.null_count:
-            return [epoch % count] * len(hashes)
-        chosen: list[int] = (hashes.to_numpy() % np.uint64(count)).tolist()
+            return np.full(len(hashes), epoch % number, np.int64)
+        chosen: IntArray = (hashes.to_numpy() % np.uint64(number)).astype(np.int64)
         return chosen
 
     def _message(self, body: bytes, properties: str) -> Outgoing:
-        flags = 0
         if self._kind is not None and len(body) > self._packs_over:
-            body, flags = packed_body(body, self._kind)
-        return Outgoing(body, properties, flags, bool(flags) or self._is_delayed(properties))
+            smaller, flags = packed_body(body, self._kind)
+            if flags:
+                return Outgoing(smaller, properties, flags, alone=True)
+        alone = self._encoder.delays and self._is_delayed(properties)
+        return Outgoing(body, properties, 0, alone)
 
     def _is_delayed(self, properties: str) -> bool:
-        return self._encoder.delays and any(mark in properties for mark in _DELAYED)
+        return any(mark in properties for mark in _DELAYED)
 
     def close(self) -> None:
         self._topic.client.close()

@@ -4,19 +4,19 @@ queue."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Final
 from zlib import crc32
 
-from parser.errors import PlanError
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue, queue_of
+from sqlengine.broker.rocketmq.codes import PASSING
 from sqlengine.broker.rocketmq.errors import Refused, RocketAway, RocketError
-from sqlengine.broker.rocketmq.messages import Message, properties_of, stored
+from sqlengine.broker.rocketmq.messages import TAGS, Message, properties_of, stored
 from sqlengine.broker.rocketmq.topic import Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
 from sqlengine.connectors.base import Source
@@ -24,10 +24,11 @@ from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import is_rehearsal
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.rocketmq.fetching import Pulled, QueueFetcher, pulled
-from sqlengine.connectors.rocketmq.options import filter_of, integer_of, text_of, time_of
+from sqlengine.connectors.rocketmq.options import filter_of, integer_of, text_of
+from sqlengine.connectors.rocketmq.packing import rows_in
 from sqlengine.connectors.rocketmq.repeats import Repeats, origin_of
 from sqlengine.connectors.rocketmq.rows import MessageRows
-from sqlengine.connectors.topic.upserts import is_upsert
+from sqlengine.connectors.rocketmq.starts import ends_at, start_at
 
 # Bytes that wait to be read: of all queues together, and of one.
 _WAITING_BYTES: Final = 64 << 20
@@ -40,8 +41,6 @@ _PATIENCE_S: Final = 30.0
 _RETRY_S: Final = 0.25
 # Seconds after which queues are looked for, where a broker is away.
 _AWAY_S: Final = 5.0
-# What a broker says when it is busy, or not ready.
-_PASSING: Final = (codes.SYSTEM_BUSY, codes.NOT_AVAILABLE, 1)
 
 
 class RocketSource(Source):
@@ -59,9 +58,10 @@ class RocketSource(Source):
         self.health = Health()
         self._topic = topic
         self._assignment = assignment
-        self._start = _start_at(topic, table, options)
+        self._start = start_at(topic, table, options)
         self._rows = MessageRows(table)
         self._wanted = filter_of(table, options)
+        self._tags = self._wanted.tags
         self._publishes = bool(text_of(options, "consumerGroup"))
         self._published: dict[str, int] = {}
         self._count = integer_of(options, "pullBatchSize")
@@ -70,9 +70,13 @@ class RocketSource(Source):
         self._fetchers: dict[str, QueueFetcher] = {}
         self._repeats: dict[str, Repeats] = {}
         self._known_ends: dict[str, int] = {}
+        # Since when brokers have refused to give, or have not found, what is to be read.
+        self._refused_since: dict[str, float] = {}
         self._short_since: dict[str, float] = {}
         self._find_queues()
-        ends = _ends_at(topic, table, options)
+        if self._wanted.sql and self._queues:
+            topic.check(next(iter(self._queues.values())).broker, self._wanted)
+        ends = ends_at(topic, table, options)
         self.bounded = ends is not None or not self._queues
         self._ends: dict[str, int] = {}
         if ends is not None and not is_rehearsal():
@@ -189,17 +193,18 @@ class RocketSource(Source):
         origin = origin_of(message.properties)
         if origin is not None and repeats.came_before(origin):
             return False
-        tags = self._wanted.tags
-        return tags is None or properties_of(message.properties).get("TAGS") in tags
+        if self._tags is None:
+            return True
+        return properties_of(message.properties).get(TAGS) in self._tags
 
     def _read_ahead(self, shard: str, offset: int, max_rows: int) -> tuple[list[Message], int]:
-        """Returns what has come, and where that ends; nothing and `offset` while there is
-        nothing."""
+        """Returns what has come, and where that ends; nothing and `offset` while there is nothing.
+        A message with many rows may bring more than `max_rows`: it has one offset."""
         limit = self._ends.get(shard, 0) if self.bounded else None
         fetcher = self._fetcher(shard)
         found: list[Message] = []
-        at, size = offset, 0
-        while len(found) < max_rows and size < _CHUNK_BYTES and (limit is None or at < limit):
+        at, size, rows = offset, 0, 0
+        while rows < max_rows and size < _CHUNK_BYTES and (limit is None or at < limit):
             part = self._take(shard, fetcher, at)
             if part is None:
                 break
@@ -207,7 +212,9 @@ class RocketSource(Source):
             at = part.end
             for message in stored(part.body):
                 found.append(message)
-                if len(found) == max_rows and message.behind < len(part.body):
+                packed = rows_in(message.properties)
+                rows += 1 if packed is None else packed
+                if rows >= max_rows and message.behind < len(part.body):
                     at = message.offset + 1
                     fetcher.put_back(Pulled(at, part.end, part.body[message.behind :]))
                     break
@@ -228,12 +235,15 @@ class RocketSource(Source):
         try:
             part = fetcher.take(at)
         except RocketError as error:
-            if isinstance(error, Refused) and error.code not in _PASSING:
+            since = self._refused_since.setdefault(shard, time.monotonic())
+            waited = time.monotonic() - since
+            if isinstance(error, Refused) and (error.code not in PASSING or waited > _PATIENCE_S):
                 raise
             self._note(error)
             return None
         if part is None:
             return None
+        self._refused_since.pop(shard, None)
         if part.moved:
             return self._moved(shard, at, part.end)
         self._short_since.pop(shard, None)
@@ -298,47 +308,3 @@ class RocketSource(Source):
 
     def close(self) -> None:
         self._topic.client.close()
-
-
-def _start_at(
-    topic: RocketTopic, table: Table, options: Mapping[str, object]
-) -> Callable[[Queue], int]:
-    """Returns a function from a queue to the offset at which a new job begins. PlanError where the
-    startup mode lacks an option."""
-    offset = options["startMessageOffset"]
-    if isinstance(offset, int):
-        return lambda queue: offset
-    default = "earliest-offset" if is_upsert(table) else options["scan.startup.mode"]
-    mode = options["scan.startup.mode"] if "scan.startup.mode" in table.options else default
-    millis = time_of(options, "startTimeMs", "startTime", "scan.startup.timestamp-millis")
-    if mode == "timestamp" or "startTimeMs" in table.options or "startTime" in table.options:
-        if millis is None:
-            raise PlanError(
-                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'"
-            )
-        return lambda queue: topic.at_time(queue, millis)
-    if mode == "group-offsets":
-        if not text_of(options, "consumerGroup"):
-            raise PlanError(f"table '{table.display}' needs the option 'consumerGroup'")
-        return lambda queue: _or_end(topic, queue, topic.committed(queue))
-    return topic.first if mode == "earliest-offset" else topic.end
-
-
-def _or_end(topic: RocketTopic, queue: Queue, offset: int | None) -> int:
-    return topic.end(queue) if offset is None else offset
-
-
-def _ends_at(
-    topic: RocketTopic, table: Table, options: Mapping[str, object]
-) -> Callable[[Queue], int] | None:
-    """Returns a function from a queue to the offset at which reading ends; None where it does not.
-    PlanError where the mode lacks an option."""
-    mode = options["scan.bounded.mode"]
-    millis = time_of(options, "endTime", "scan.bounded.timestamp-millis")
-    if mode == "timestamp" or "endTime" in table.options:
-        if millis is None:
-            raise PlanError(
-                f"table '{table.display}' needs the option 'scan.bounded.timestamp-millis'"
-            )
-        return lambda queue: topic.at_time(queue, millis)
-    return topic.end if mode == "latest-offset" else None

@@ -11,6 +11,7 @@ from planner.catalog import Table
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import TopicNotFound
 from sqlengine.connectors.environment import Environment, writer_of
+from sqlengine.connectors.rocketmq.options import CLUSTER
 
 # Keeps a name of the data folder, chosen by chance: graphs are called alike in all of them.
 _TOPIC: Final = "_rocketmq"
@@ -22,8 +23,9 @@ def writer_name(table: Table, environment: Environment) -> str | None:
     twice."""
     if not environment.once:
         return None
-    options = (f"{k}={v}" for k, v in sorted(table.options.items()) if k in ("topic", "format"))
-    writer = writer_of(environment.writer, table, *options)
+    # Not how the cluster is reached: that may change, and some of it is secret.
+    own = {k: v for k, v in table.options.items() if k == "topic" or k not in CLUSTER}
+    writer = writer_of(environment.writer, table, *(f"{k}={v}" for k, v in sorted(own.items())))
     folder = "" if environment.broker is None else _folder_name(environment.broker)
     return xxh64_hexdigest(f"{folder}/{writer}".encode())
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlengine.broker.rocketmq import codes, wire
+from sqlengine.broker.rocketmq import messages as forms
 from sqlengine.broker.rocketmq.messages import (
     Outgoing,
     batch_body,
@@ -110,6 +111,15 @@ def test_bodies_are_unpacked(kind: int) -> None:
     with pytest.raises(ValueError, match="cannot be unpacked"):
         plain_body(message._replace(flags=flags, body=b"\x00" + body))
     assert packed_body(b"x", codes.ZLIB) == (b"x", 0), "what would not get smaller stays"
+
+
+@pytest.mark.parametrize("kind", [codes.ZLIB, codes.ZSTD])
+def test_bodies_that_would_be_endless(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "_MOST_PLAIN", 999)
+    body, flags = packed_body(bytes(1000), kind)
+    (message,) = stored(Stored(0, 0, 0, 0, body, "t", {}, False, False, False).bytes())
+    with pytest.raises(ValueError, match="over 999 bytes"):
+        plain_body(message._replace(flags=flags))
 
 
 def test_what_is_no_property() -> None:

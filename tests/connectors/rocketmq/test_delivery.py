@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import Counter, deque
@@ -18,6 +19,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.rocketmq import client
 from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.messages import Outgoing
+from sqlengine.config import Config
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq.delivery import EpochDelivery, Numbered, QueuePart
@@ -160,6 +162,19 @@ def test_stopped_started_and_dead(cluster: Cluster, tmp_path: Path) -> None:
             engine = copying(*names)
     engine.close()
     assert Counter(ids(options)) == Counter(range(200))
+
+
+def test_the_example_of_the_page_runs(cluster: Cluster, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "connectors" / "rocketmq.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```sql rocketmq\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    orders, large = (cluster.topic(name=name) for name in ("orders", "large_orders"))
+    engine = Engine(Config(data=tmp_path))
+    engine.submit("orders", block.replace("localhost:9876", cluster.server.address))
+    engine.start()
+    with running(engine):
+        send(orders, [re.findall(r"-p '(.*?)'", page)[0].encode()])
+        eventually(lambda: messages(large), lambda: engine.job("orders"))
+    assert [m.body.decode() for m in messages(large)] == re.findall(r"BODY: (.*)", page)
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlengine.broker.rocketmq.messages import property_text
-from sqlengine.connectors.rocketmq.repeats import PROPERTY, Origin, Repeats, origin_of
+from sqlengine.connectors.rocketmq.repeats import (
+    PROPERTY,
+    Origin,
+    Repeats,
+    origin_of,
+    origin_text,
+)
 
 
 @st.composite
@@ -76,7 +82,7 @@ def test_few_writers_are_remembered() -> None:
 def test_properties_tell_the_origin() -> None:
     origin = Origin(12, 3, "ab12")
     for before in ("", property_text({"x": "y"})):
-        text = before + property_text({PROPERTY: origin.text()})
+        text = before + origin_text(origin)
         assert origin_of(text.encode()) == origin
         assert origin_of((text + property_text({"z": ""})).encode()) == origin
     for other in (

@@ -3,6 +3,7 @@ the options say, and every range can be read again."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -244,21 +245,44 @@ def test_delayed_messages_come_later(cluster: Cluster) -> None:
     sink.close()
 
 
-def test_large_rows_are_packed_and_too_large_ones_refused(cluster: Cluster) -> None:
+@pytest.mark.parametrize("packing", ["ZSTD", "none"])
+def test_large_rows_come_and_too_large_ones_are_refused(cluster: Cluster, packing: str) -> None:
     topic = cluster.topic()
-    options = cluster.options(topic, maxMessageSize=str(11 << 20), compressType="ZSTD")
+    options = cluster.options(topic, maxMessageSize=str(11 << 20), compressType=packing)
     declared = table(options)
     sink = open_sink(declared, environment())
-    names = ["s", "m" * 100_000, "l" * (10 << 20), None]
+    large = random.Random(1).randbytes(5 << 20).hex()  # 10 MB, of which half can be packed
+    names = ["s", "m" * 100_000, large, None]
     assert written(sink, 1, batch([1, 2, 3, 4], name=names)) == 4
     assert [r["name"] for r in rows(options)] == names
-    assert sum(len(m.body) for m in messages(topic)) < 50_000
+    size = sum(len(m.body) for m in messages(topic))
+    assert size > 10 << 20 if packing == "none" else size < 6 << 20
     too_large = batch([5], name=["x" * (11 << 20)])
     connector = get_connector("rocketmq")
     assert connector is not None
     for refuses in (sink.write, lambda rows: connector.encode(declared, rows)):
         with pytest.raises(ExecutionError, match="too large for a message"):
             refuses(too_large)
+    sink.close()
+
+
+def test_many_rows_share_a_message(cluster: Cluster) -> None:
+    topic = cluster.topic(2)
+    options = cluster.options(topic, keyColumns="name", rowsPerMessage="100")
+    declared = table(options, metadata={"offset": BIGINT})
+    sink = open_sink(declared, environment())
+    names = [f"k{i % 7}" for i in range(1500)]
+    for epoch in (1, 2):
+        assert written(sink, epoch, batch(list(range(1500)), name=names)) == 1500
+    assert len(messages(topic)) <= 34
+    found = rows(options)
+    for key in range(7):
+        assert [r["id"] for r in found if r["name"] == f"k{key}"] == [*range(key, 1500, 7)] * 2
+    source = open_source(declared, environment())
+    chunk = eventually(lambda: source.read("broker-a:0", 0, max_rows=150))
+    assert (chunk.num_rows, chunk.end) == (200, 2)
+    assert chunk.metadata["offset"].to_pylist() == [0] * 100 + [1] * 100
+    source.close()
     sink.close()
 
 
@@ -289,6 +313,7 @@ ERRORS: list[tuple[dict[str, str], type[Exception], str]] = [
         RocketError,
         "RocketMQ at 127.0.0.1:1 cannot be reached",
     ),
+    ({"sql": "size >> ("}, RocketError, "RocketMQ refuses the condition 'size >> \\('"),
     ({"tag": "a", "sql": "b = 1"}, OptionError, "'tag' and 'sql' of table 't' exclude each other"),
     ({"scan.startup.mode": "timestamp"}, PlanError, "needs the option 'scan.startup.timestamp"),
     ({"scan.startup.mode": "group-offsets"}, PlanError, "needs the option 'consumerGroup'"),
@@ -305,6 +330,7 @@ SINK_ERRORS: list[tuple[dict[str, str], type[Exception], str]] = [
     ({"keyColumns": "idd"}, OptionError, "'keyColumns' of table 't' names no column 'idd'"),
     ({"isDynamicTag": "true"}, OptionError, "needs the option 'dynamicTagColumn'"),
     ({"keyColumns": "id,name", "writeKeysToBody": "false"}, OptionError, "is left for the body"),
+    ({"rowsPerMessage": "9", "delay": "1 s"}, OptionError, "of table 't' cannot share messages"),
 ]
 
 
