@@ -42,11 +42,19 @@ class Cluster:
     ) -> RocketTopic:
         """Makes a topic."""
         name = name or f"t{next(_topics)}"
-        create_topic(self.client, name, queues, kind=kind, attributes=attributes)
+        eventually(lambda: self._made(name, queues, kind, attributes))
         topic = RocketTopic(self.client, name, "tests")
         brokers = len(self.server.brokers)
         eventually(lambda: len(self._queues(topic)) == queues * brokers, f"the route of {name}")
         return topic
+
+    def _made(self, name: str, queues: int, kind: str, attributes: Mapping[str, str]) -> bool:
+        """Makes a topic; False where a connection was lost with a broker that was killed."""
+        try:
+            create_topic(self.client, name, queues, kind=kind, attributes=attributes)
+        except RocketAway:
+            return False
+        return True
 
     def _queues(self, topic: RocketTopic) -> Sequence[Queue]:
         try:
