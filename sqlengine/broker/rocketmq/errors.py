@@ -12,6 +12,11 @@ _MOST: Final = 300  # characters of what a server says
 class RocketError(BrokerError):
     """The cluster does not do what it was asked for."""
 
+    @property
+    def words(self) -> str:
+        """The message with its detail, in one line."""
+        return self.message if self.detail is None else f"{self.message}: {self.detail}"
+
 
 class RocketAway(RocketError):
     """A server cannot be reached, or does not answer: the same may work later."""

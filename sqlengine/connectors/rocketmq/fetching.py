@@ -135,11 +135,8 @@ class QueueFetcher:
             self._asked_at = None
             if found is None:
                 # The client knows when to connect again.
-                away = isinstance(failure, RocketAway)
-                self._failure, self._due = (
-                    failure,
-                    time.monotonic() + (_AWAY_S if away else _PAUSE_S),
-                )
+                pause = _AWAY_S if isinstance(failure, RocketAway) else _PAUSE_S
+                self._failure, self._due = failure, time.monotonic() + pause
                 return
             self._next = None if found.moved else found.end
             if found.end != found.start or found.moved:

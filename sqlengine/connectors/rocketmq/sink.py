@@ -66,6 +66,7 @@ class RocketSink(Sink):
         self._packs_over = integer_of(options, "compressMsgBodyOverHowmuch")
         self._retries = integer_of(options, "retryTimes")
         self._refusals = 0
+        self._noted: RocketError | None = None
         self._pending: list[tuple[pa.Array, ...]] = []
         self._delivery: EpochDelivery | None = None
         self._last: int | None = None
@@ -116,9 +117,10 @@ class RocketSink(Sink):
 
     def _failed(self, error: RocketError) -> SqlError:
         """Returns what a commit raises: Busy where it may work later."""
-        words = error.message if error.detail is None else f"{error.message}: {error.detail}"
-        self.health.failed(words)
-        self.health.retries += 1
+        if error is not self._noted:
+            self._noted = error
+            self.health.failed(error.words)
+            self.health.retries += 1
         if isinstance(error, Refused):
             self._refusals += 1
             if error.code not in PASSING or self._refusals > self._retries:
@@ -126,7 +128,7 @@ class RocketSink(Sink):
                 return error
         return Busy(
             f"table '{self._table.display}' cannot be written now",
-            detail=words,
+            detail=error.words,
             hint="its rows are kept, and written when RocketMQ takes them",
         )
 

@@ -70,6 +70,7 @@ class RocketSource(Source):
         self._fetchers: dict[str, QueueFetcher] = {}
         self._repeats: dict[str, Repeats] = {}
         self._known_ends: dict[str, int] = {}
+        self._noted: RocketError | None = None
         # Since when brokers have refused to give, or have not found, what is to be read.
         self._refused_since: dict[str, float] = {}
         self._short_since: dict[str, float] = {}
@@ -251,11 +252,13 @@ class RocketSource(Source):
         return part
 
     def _note(self, error: RocketError) -> None:
-        """Notes what may pass."""
-        words = error.message if error.detail is None else f"{error.message}: {error.detail}"
-        if self.health.trouble != words:
-            self.health.failed(words)
+        """Notes what may pass. A connection that is lost is told again until the next attempt."""
+        if error is self._noted:
+            return
+        self._noted = error
         self.health.retries += 1
+        if self.health.trouble != error.words:
+            self.health.failed(error.words)
         self._due = min(self._due, time.monotonic() + _AWAY_S)
 
     def _moved(self, shard: str, at: int, edge: int) -> Pulled | None:

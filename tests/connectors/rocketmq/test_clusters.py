@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -11,9 +14,12 @@ from sqlengine.batch import from_pydict
 from sqlengine.broker.rocketmq import client
 from sqlengine.broker.rocketmq.connection import Tls
 from sqlengine.broker.rocketmq.wire import Account
-from sqlengine.connectors.base import Busy, Sink
+from sqlengine.connectors.base import Busy, Sink, Source
 from sqlengine.connectors.registry import open_sink, open_source
-from tests.connectors.rocketmq.cluster import Cluster, ids, running, send_ids
+from sqlengine.connectors.rocketmq import fetching
+from sqlengine.connectors.rocketmq.connector import RocketConnector
+from sqlengine.connectors.rocketmq.source import RocketSource
+from tests.connectors.rocketmq.cluster import Cluster, ids, messages, running, send_ids
 from tests.connectors.tables import SCHEMA, environment, table
 from tests.hostile.certificates import MISSING, Authority
 from tests.servers.rocketmq import RocketServer
@@ -122,6 +128,41 @@ def test_one_of_two_brokers_is_away(two: Cluster, monkeypatch: pytest.MonkeyPatc
     assert first.num_rows + second.num_rows == 20
     sink.close()
     source.close()
+
+
+def test_a_broker_that_is_silent(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has got what it does not answer: others see that once, too."""
+    monkeypatch.setattr(client, "_LONGEST_S", 1.0)
+    monkeypatch.setattr(fetching, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(fetching, "_WAIT_MS", 1000)
+    topic = two.topic(1)
+    options = two.options(topic, keyColumns="id", requestTimeout="1 s")
+    source = RocketConnector().source(table(options), environment())
+    sink = open_sink(table(options), environment())
+    sink.write(from_pydict(SCHEMA, {"id": list(range(20)), "name": [None] * 20}))
+    assert sink.commit(1) == 20
+    first = eventually(lambda: source.read("broker-a:0", 0, max_rows=99))
+    pid = two.server.brokers[0].pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        sink.write(from_pydict(SCHEMA, {"id": list(range(20)), "name": ["again"] * 20}))
+        with pytest.raises(Busy, match="cannot be written now"):
+            sink.commit(2)
+        eventually(lambda: source.read("broker-a:0", first.end, max_rows=99) or _trouble(source))
+        assert "no answer" in _trouble(source)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    eventually(lambda: _committed(sink, 2))
+    eventually(lambda: source.read("broker-a:0", first.end, max_rows=99))
+    assert not _trouble(source)
+    assert sorted(json.loads(m.body)["id"] for m in messages(topic)) == sorted([*range(20)] * 2)
+    sink.close()
+    source.close()
+
+
+def _trouble(source: Source) -> str:
+    assert isinstance(source, RocketSource)
+    return source.health.trouble or ""
 
 
 def test_a_name_server_that_is_away_costs_nothing(two: Cluster) -> None:
