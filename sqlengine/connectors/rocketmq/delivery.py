@@ -15,7 +15,7 @@ from sqlengine.broker.rocketmq.messages import Outgoing, stored
 from sqlengine.broker.rocketmq.topic import STORED, Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
 from sqlengine.connectors.rocketmq.fetching import pulled
-from sqlengine.connectors.rocketmq.repeats import Origin, origin_of, origin_text
+from sqlengine.connectors.rocketmq.repeats import Origin, origin_of, origin_prefix
 
 # Messages that go together, and their bytes; brokers take 4 MB.
 _MOST_TOGETHER: Final = 1000
@@ -87,6 +87,7 @@ class EpochDelivery:
         self.sent = 0
         self._topic = topic
         self._writer = writer
+        self._origin = "" if writer is None else origin_prefix(writer, epoch)
         self._parts = [part for part in parts if part.left]
         self._most = min(most_bytes, _MOST_BYTES)
         self._flying: dict[Future[Answer], QueuePart] = {}
@@ -131,10 +132,10 @@ class EpochDelivery:
     def _named(self, numbered: Numbered) -> Outgoing:
         """Returns the message with its origin among the properties."""
         message, number = numbered
-        if self._writer is None or number is None:
+        if number is None or not self._origin:
             return message
-        origin = origin_text(Origin(self.epoch, number, self._writer))
-        return message._replace(properties=message.properties + origin)
+        body, properties, flags, alone, rows = message
+        return Outgoing(body, f"{properties}{self._origin}{number}\x02", flags, alone, rows)
 
     def _take(self, answer: Future[Answer], part: QueuePart) -> None:
         try:

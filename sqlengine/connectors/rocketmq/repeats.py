@@ -38,9 +38,10 @@ class Origin(NamedTuple):
     writer: str = ""
 
 
-def origin_text(origin: Origin) -> str:
-    """Returns the property that says the origin of a message, as it is sent."""
-    return f"{PROPERTY}\x01{origin.writer}:{origin.epoch}:{origin.number}\x02"
+def origin_prefix(writer: str, epoch: int) -> str:
+    """Returns the property that says the origin of a message, as it is sent, up to the number; the
+    byte 2 ends it."""
+    return f"{PROPERTY}\x01{writer}:{epoch}:"
 
 
 def origin_of(properties: bytes) -> Origin | None:

@@ -12,7 +12,7 @@ from sqlengine.connectors.rocketmq.repeats import (
     Origin,
     Repeats,
     origin_of,
-    origin_text,
+    origin_prefix,
 )
 
 
@@ -82,7 +82,7 @@ def test_few_writers_are_remembered() -> None:
 def test_properties_tell_the_origin() -> None:
     origin = Origin(12, 3, "ab12")
     for before in ("", property_text({"x": "y"})):
-        text = before + origin_text(origin)
+        text = before + origin_prefix("ab12", 12) + "3\x02"
         assert origin_of(text.encode()) == origin
         assert origin_of((text + property_text({"z": ""})).encode()) == origin
     for other in (
