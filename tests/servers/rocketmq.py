@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from sqlengine.broker.rocketmq.client import RocketClient
-from sqlengine.broker.rocketmq.connection import Tls
 from sqlengine.broker.rocketmq.errors import RocketError
+from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account
 from tests.servers.process import ServerProcess, free_ports, is_open
 from tests.servers.setup import Jars

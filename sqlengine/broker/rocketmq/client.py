@@ -15,8 +15,9 @@ from typing import Final, NamedTuple, Self, TypeVar
 import msgspec
 
 from sqlengine.broker.rocketmq import codes
-from sqlengine.broker.rocketmq.connection import Connection, Tls
+from sqlengine.broker.rocketmq.connection import Connection
 from sqlengine.broker.rocketmq.errors import Refused, RocketAway, RocketError
+from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account, Answer
 
 # The pauses between two attempts to connect: the first one, twice as long each time, the longest.

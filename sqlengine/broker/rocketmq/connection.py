@@ -7,46 +7,22 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
-from dataclasses import dataclass
+from io import BufferedReader
 from typing import BinaryIO, Final, cast
 
 from sqlengine.broker.rocketmq import wire
 from sqlengine.broker.rocketmq.errors import RocketAway
+from sqlengine.broker.rocketmq.tls import SharedTls
 from sqlengine.broker.rocketmq.wire import Account, Answer
 
 log = logging.getLogger("sqlengine.connectors")
 
 _CONNECT_S: Final = 5.0
 _BUFFER: Final = 1 << 18
-
-
-@dataclass(frozen=True)
-class Tls:
-    """The encryption of a connection. Paths of files in PEM form: `trusted` certificates (empty:
-    those of the system), and the client's own with its key. `verify`: the server has to prove who
-    it is."""
-
-    trusted: str = ""
-    certificate: str = ""
-    key: str = ""
-    password: str = ""
-    verify: bool = True
-
-    def context(self) -> ssl.SSLContext:
-        """Returns what wraps sockets. OSError where a file cannot be read."""
-        context = ssl.create_default_context(cafile=self.trusted or None)
-        if not self.verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if self.certificate:
-            context.load_cert_chain(
-                self.certificate, self.key or None, lambda: self.password.encode()
-            )
-        return context
 
 
 class Connection:
@@ -62,6 +38,7 @@ class Connection:
         self._context = context
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
+        self._sends: Callable[[bytes], object] | None = None
         self._unsent: list[bytes] = []
         self._waiting: dict[int, Future[Answer]] = {}
         self._next = 0
@@ -88,11 +65,11 @@ class Connection:
             self._next = number = (self._next + 1) & 0x7FFFFFFF
             self._waiting[number] = answer
             data = wire.request(code, number, signed, body)
-            if self._socket is None:
+            if self._socket is None or self._sends is None:
                 self._unsent.append(data)
                 return answer
             try:
-                self._socket.sendall(data)
+                self._sends(data)
             except OSError as error:
                 # The thread that reads sees the end, and fails what waits.
                 self._shut(self._socket)
@@ -139,18 +116,25 @@ class Connection:
         try:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self._context is not None:
-                made = self._context.wrap_socket(made, server_hostname=host.strip("[]"))
-            made.settimeout(None)
+            stream: BinaryIO
+            sends: Callable[[bytes], object]
+            if self._context is None:
+                made.settimeout(None)
+                stream, sends = cast("BinaryIO", made.makefile("rb", _BUFFER)), made.sendall
+            else:
+                made = encrypted = self._context.wrap_socket(made, server_hostname=host.strip("[]"))
+                shared = SharedTls(encrypted)
+                stream, sends = BufferedReader(shared, _BUFFER), shared.sendall
             with self._lock:
                 if self._lost is not None:
                     raise self._lost
-                made.sendall(b"".join(self._unsent))
-                self._unsent, self._socket, self.connected = [], made, True
+                sends(b"".join(self._unsent))
+                self._unsent, self._socket, self._sends = [], made, sends
+                self.connected = True
         except BaseException:
             made.close()
             raise
-        return cast("BinaryIO", made.makefile("rb", _BUFFER))
+        return stream
 
     def _read(self, stream: BinaryIO) -> None:
         while len(sizes := stream.read(wire.SIZES.size)) == wire.SIZES.size:

@@ -16,6 +16,7 @@ from sqlengine.broker.rocketmq.topic import STORED, Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
 from sqlengine.connectors.rocketmq.fetching import pulled
 from sqlengine.connectors.rocketmq.repeats import Origin, origin_of, origin_prefix
+from sqlengine.system.lanes import get_on
 
 # Messages that go together, and their bytes; brokers take 4 MB.
 _MOST_TOGETHER: Final = 1000
@@ -149,6 +150,7 @@ class EpochDelivery:
         else:
             self.sent += sum(n.message.rows for n in part.sending)
             part.sending = []
+            get_on()
             self._go_on(part)
 
 

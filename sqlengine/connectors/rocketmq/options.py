@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from parser.errors import OptionError, PlanError
 from planner.catalog import Table
 from sqlengine.broker.rocketmq.client import RocketClient
-from sqlengine.broker.rocketmq.connection import Tls
+from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.topic import ALL, Filter, RocketTopic
 from sqlengine.broker.rocketmq.wire import Account
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 from zlib import crc32
 
+from parser.errors import ExecutionError
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.rocketmq import codes
@@ -29,6 +30,7 @@ from sqlengine.connectors.rocketmq.packing import rows_in
 from sqlengine.connectors.rocketmq.repeats import Repeats, origin_of
 from sqlengine.connectors.rocketmq.rows import MessageRows
 from sqlengine.connectors.rocketmq.starts import ends_at, start_at
+from sqlengine.system.lanes import get_on
 
 # Bytes that wait to be read: of all queues together, and of one.
 _WAITING_BYTES: Final = 64 << 20
@@ -45,8 +47,6 @@ _AWAY_S: Final = 5.0
 
 class RocketSource(Source):
     """Reads the queues of a topic. While a broker is away there are no rows of its queues."""
-
-    bounded = False  # unless the options say otherwise
 
     def __init__(
         self,
@@ -67,6 +67,9 @@ class RocketSource(Source):
         self._count = integer_of(options, "pullBatchSize")
         self._interval_s = integer_of(options, "partitionDiscoveryIntervalMs") / 1000
         self._queues: dict[str, Queue] = {}
+        # Parts of the graph that had queues first, and queues that appeared since.
+        self._parts: set[int] = set()
+        self._appeared: set[str] = set()
         self._fetchers: dict[str, QueueFetcher] = {}
         self._repeats: dict[str, Repeats] = {}
         self._known_ends: dict[str, int] = {}
@@ -78,19 +81,34 @@ class RocketSource(Source):
         if self._wanted.sql and self._queues:
             topic.check(next(iter(self._queues.values())).broker, self._wanted)
         ends = ends_at(topic, table, options)
-        self.bounded = ends is not None or not self._queues
+        self._bounded = ends is not None
         self._ends: dict[str, int] = {}
         if ends is not None and not is_rehearsal():
             self._ends = {name: ends(queue) for name, queue in self._queues.items()}
 
     # ---- queues ----------------------------------------------------------------------------------
 
+    @property
+    def bounded(self) -> bool:
+        """See `Source`. A part without a queue has nothing to wait for."""
+        return self._bounded or not self._queues
+
     def _find_queues(self) -> None:
+        """Looks for queues. ExecutionError where one appears for a part that had none, and has
+        ended."""
         self._due = time.monotonic() + self._interval_s
+        parts = set[int]()
         for queue in self._topic.route().readable:
             # A topic may get queues and brokers: a queue's number must not change with them.
-            if self._assignment.has(crc32(queue.broker.encode()) + queue.number):
-                self._queues.setdefault(queue.name, queue)
+            number = crc32(queue.broker.encode()) + queue.number
+            part = number % self._assignment.parallelism
+            parts.add(part)
+            if self._parts and part not in self._parts:
+                raise _unread(self._topic.name, queue)
+            if self._assignment.has(number) and queue.name not in self._queues:
+                self._queues[queue.name] = queue
+                self._appeared.update([queue.name] if self._parts else [])
+        self._parts = self._parts or parts
 
     def shards(self) -> list[str]:
         """See `Source`. A queue whose broker is away is still one."""
@@ -262,9 +280,9 @@ class RocketSource(Source):
         self._due = min(self._due, time.monotonic() + _AWAY_S)
 
     def _moved(self, shard: str, at: int, edge: int) -> Pulled | None:
-        """Decides what to do at an offset that a queue does not have: one that was found while it
-        was old already is read from its beginning."""
-        if at == 0:
+        """Decides what to do at an offset that a queue does not have: one that appeared when it was
+        old already is read from its beginning."""
+        if at == 0 and shard in self._appeared:
             return Pulled(at, edge)
         lost = RocketError(
             f"messages of topic '{self._topic.name}' are gone",
@@ -294,13 +312,14 @@ class RocketSource(Source):
                 self._note(error)
                 time.sleep(_RETRY_S)
                 continue
-            if part.end <= at or (part.moved and at > 0):
+            if part.end <= at or part.moved:
                 raise RocketError(
                     f"messages of topic '{self._topic.name}' are gone",
                     detail=self._lost(shard, at, part.end),
                 )
             found += stored(part.body)
             at = part.end
+            get_on()
         self.health.works()
         return found
 
@@ -311,3 +330,11 @@ class RocketSource(Source):
 
     def close(self) -> None:
         self._topic.client.close()
+
+
+def _unread(topic: str, queue: Queue) -> ExecutionError:
+    return ExecutionError(
+        f"topic '{topic}' has got queue '{queue.name}', which no part of the graph reads",
+        detail="the part whose it would be had no queue, and has ended",
+        hint="the job reads it when it is started again",
+    )

@@ -12,7 +12,7 @@ import pytest
 from parser.errors import SqlError
 from sqlengine.batch import from_pydict
 from sqlengine.broker.rocketmq import client
-from sqlengine.broker.rocketmq.connection import Tls
+from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account
 from sqlengine.connectors.base import Busy, Sink, Source
 from sqlengine.connectors.registry import open_sink, open_source

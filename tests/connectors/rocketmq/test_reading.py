@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from parser.errors import OptionError, PlanError, UnsupportedError
+from parser.errors import ExecutionError, OptionError, PlanError, UnsupportedError
 from parser.types import (
     BIGINT,
     DataType,
 )  # fmt: skip
 from planner.catalog import Table
+from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.rocketmq.errors import RocketError
 from sqlengine.broker.rocketmq.topic import RocketTopic
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq import source as sources
+from sqlengine.connectors.rocketmq.connector import RocketConnector
 from tests.connectors.rocketmq.cluster import Cluster, messages, rows, send, send_ids
 from tests.connectors.tables import environment, json_rows, table
 from tests.support import eventually
@@ -114,6 +117,35 @@ def test_new_queues_are_read_from_their_beginning(cluster: Cluster) -> None:
     chunk = eventually(lambda: source.read("broker-a:1", 0, max_rows=9))
     assert (chunk.num_rows, chunk.end) == (1, 1)
     source.close()
+
+
+def test_parts_of_a_graph_share_the_queues(cluster: Cluster) -> None:
+    """A part without a queue ends; a queue that it would have had later is an error, not a loss."""
+    topic = cluster.topic(3)
+    options = cluster.options(topic, partitionDiscoveryIntervalMs="100")
+
+    def parts(count: int) -> list[Source]:
+        shares = [SubtaskAssignment(n, count) for n in range(count)]
+        found = [replace(environment(), assignment=share) for share in shares]
+        return [RocketConnector().source(table(options), each) for each in found]
+
+    two, four = parts(2), parts(4)
+    names = [f"broker-a:{n}" for n in range(3)]
+    assert sorted(shard for source in two for shard in source.shards()) == names
+    assert sorted(len(source.shards()) for source in four) == [0, 1, 1, 1]
+    assert [source.bounded for source in two] == [False, False]
+    assert [source.bounded for source in four] == [not source.shards() for source in four]
+    cluster.topic(4, name=topic.name)
+    eventually(lambda: sum(len(source.shards()) for source in two) == 4)
+
+    def looks() -> bool:
+        next(source for source in four if not source.bounded).shards()
+        return False
+
+    with pytest.raises(ExecutionError, match="has got queue 'broker-a:3', which no part"):
+        eventually(looks)
+    for source in (*two, *four):
+        source.close()
 
 
 def test_offsets_are_published_for_the_group(cluster: Cluster) -> None:
