@@ -32,7 +32,14 @@ from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import options_of
-from sqlengine.connectors.rocketmq.options import CLUSTER, SINK, SOURCE, text_of, topic_of
+from sqlengine.connectors.rocketmq.options import (
+    CLUSTER,
+    SINK,
+    SOURCE,
+    check_files,
+    text_of,
+    topic_of,
+)
 from sqlengine.connectors.rocketmq.outgoing import MessageEncoder
 from sqlengine.connectors.rocketmq.rows import METADATA
 from sqlengine.connectors.rocketmq.sink import RocketSink
@@ -73,6 +80,7 @@ class RocketConnector(Connector):
         """See `Connector`. RocketError where the topic is missing or the cluster is away, PlanError
         for options that contradict each other."""
         options = options_of(table)
+        check_files(table, options, environment.files)
         topic = topic_of(table, options, text_of(options, "consumerGroup"))
         try:
             return RocketSource(topic, table, options, environment.assignment)
@@ -83,6 +91,7 @@ class RocketConnector(Connector):
     def sink(self, table: Table, environment: Environment) -> Sink:
         """See `Connector`. RocketError as for a source."""
         options = options_of(table)
+        check_files(table, options, environment.files)
         topic = topic_of(table, options, text_of(options, "producerGroup"))
         try:
             return RocketSink(topic, table, options, writer_name(table, environment))

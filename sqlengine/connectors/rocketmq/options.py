@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -16,8 +17,10 @@ from sqlengine.broker.rocketmq.wire import Account
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration
+from sqlengine.system.file_access import FileAccess, PathRefused
 
 _GROUP: Final = "sqlengine"
+_FILES: Final = tuple(f"tls.client.{k}Path" for k in ("trustCert", "cert", "key"))
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 
@@ -150,6 +153,16 @@ def topic_of(table: Table, options: Mapping[str, object], group: str) -> RocketT
     return RocketTopic(client, table.options["topic"], group or _GROUP)
 
 
+def check_files(table: Table, options: Mapping[str, object], files: FileAccess) -> None:
+    """PlanError for a certificate or key in a file that SQL may not use."""
+    for option in _FILES:
+        if path := text_of(options, option):
+            try:
+                files.check_file(Path(path))
+            except PathRefused as error:
+                raise error.of_table(table.display) from None
+
+
 def _account(table: Table, options: Mapping[str, object]) -> Account:
     access, secret = text_of(options, "accessKey"), text_of(options, "secretKey")
     if bool(access) != bool(secret):
@@ -161,8 +174,8 @@ def _account(table: Table, options: Mapping[str, object]) -> Account:
 def _tls(table: Table, options: Mapping[str, object]) -> Tls | None:
     if not options["tls.enable"]:
         return None
-    paths = "trustCertPath", "certPath", "keyPath", "keyPassword"
-    trusted, certificate, key, password = (text_of(options, f"tls.client.{k}") for k in paths)
+    names = (*_FILES, "tls.client.keyPassword")
+    trusted, certificate, key, password = (text_of(options, name) for name in names)
     verify = bool(options["tls.client.authServer"])
     tls = Tls(trusted, certificate, key, password, verify)
     try:
