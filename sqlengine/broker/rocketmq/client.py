@@ -23,6 +23,8 @@ from sqlengine.broker.rocketmq.wire import Account, Answer
 # The pauses between two attempts to connect: the first one, twice as long each time, the longest.
 _FIRST_S, _LONGEST_S = 1.0, 60.0
 _JITTER: Final = 0.1
+# Seconds that a broker has to put into queues what it has stored, and between two looks.
+_SETTLES_S, _LOOK_S = 10.0, 0.02
 _MASTER: Final = 0
 _READABLE, _WRITABLE = 4, 2
 # Servers may write numbers as names in JSON.
@@ -70,6 +72,10 @@ class _BrokerData(msgspec.Struct, rename="camel"):
 class _RouteData(msgspec.Struct, rename="camel"):
     queue_datas: list[_QueueData]
     broker_datas: list[_BrokerData]
+
+
+class _StateData(msgspec.Struct):
+    table: dict[str, str]
 
 
 class _ClusterData(msgspec.Struct, rename="camel"):
@@ -228,6 +234,23 @@ class RocketClient:
                 f"broker '{broker}' of RocketMQ does not answer",
                 detail=f"no answer for {self.timeout_s:g} s",
             ) from None
+
+    def settle(self, broker: str) -> None:
+        """Waits until a broker has put into its queues what it had stored when it was asked: it
+        confirms messages before. RocketAway as for `call`; a broker that does not tell, or takes
+        too long, is not waited for."""
+        deadline, stored = time.monotonic() + _SETTLES_S, None
+        while time.monotonic() < deadline:
+            try:
+                answer = self.call(broker, codes.STATE, {}, f"to tell the state of '{broker}'")
+                state = _decoded(answer.body, _StateData).table
+                end, behind = int(state["commitLogMaxOffset"]), int(state["dispatchBehindBytes"])
+            except (Refused, KeyError, ValueError):
+                return
+            stored = end if stored is None else stored
+            if end - behind >= stored:
+                return
+            time.sleep(_LOOK_S)
 
     def drop(self, broker: str, why: str) -> None:
         """Closes the connections to a broker that does not answer; others are opened."""

@@ -9,6 +9,7 @@ PULL: Final = 11
 QUERY_OFFSET: Final = 14
 UPDATE_OFFSET: Final = 15
 CREATE_TOPIC: Final = 17
+STATE: Final = 28
 OFFSET_AT_TIME: Final = 29
 MAX_OFFSET: Final = 30
 MIN_OFFSET: Final = 31

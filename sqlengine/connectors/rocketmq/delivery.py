@@ -93,6 +93,7 @@ class EpochDelivery:
         self._most = min(most_bytes, _MOST_BYTES)
         self._flying: dict[Future[Answer], QueuePart] = {}
         self._error: RocketError | None = None
+        self._settled: set[str] = set()
 
     @property
     def queues(self) -> Iterator[Queue]:
@@ -103,6 +104,7 @@ class EpochDelivery:
         """Delivers what is left. RocketError where a queue does not take it: what others take is
         delivered, and the next call goes on with the rest."""
         self._error = None
+        self._settled.clear()
         for part in self._parts:
             self._go_on(part)
         while self._flying:
@@ -120,6 +122,7 @@ class EpochDelivery:
         """Sends what comes next for a queue."""
         try:
             if part.unsure and self._writer is not None:
+                self._settle(part.queue.broker)
                 part.drop_arrived(last_of(self._topic, part.queue, self._writer), self.epoch)
             part.unsure = False
         except RocketError as error:
@@ -129,6 +132,12 @@ class EpochDelivery:
             request = part.next_request(self._most)
             messages = [self._named(numbered) for numbered in request]
             self._flying[self._topic.send(part.queue, messages)] = part
+
+    def _settle(self, broker: str) -> None:
+        """Waits until what has arrived at a broker is in its queues, once a run."""
+        if broker not in self._settled:
+            self._topic.client.settle(broker)
+            self._settled.add(broker)
 
     def _named(self, numbered: Numbered) -> Outgoing:
         """Returns the message with its origin among the properties."""
@@ -156,7 +165,8 @@ class EpochDelivery:
 
 def last_of(topic: RocketTopic, queue: Queue, writer: str) -> tuple[int, int] | None:
     """Returns epoch and number of the last message of a writer in a queue; None where there is none
-    among the last ones of all. RocketError where the broker does not tell."""
+    among the last ones of all. RocketError where the broker does not tell. What it has stored just
+    now may be missing, see `RocketClient.settle`."""
     end = topic.end(queue)
     first = max(topic.first(queue), end - _TAIL)
     while end > first:

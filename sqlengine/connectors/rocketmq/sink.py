@@ -88,6 +88,8 @@ class RocketSink(Sink):
         """See `Sink`. After a start it is the last one before what is at the ends of the queues,
         which may be incomplete."""
         if self._last is None and self._writer is not None:
+            for broker in {queue.broker for queue in self._queues}:
+                self._topic.client.settle(broker)
             found = (last_of(self._topic, queue, self._writer) for queue in self._queues)
             epochs = [last[0] for last in found if last is not None]
             return max(epochs) - 1 if epochs else None

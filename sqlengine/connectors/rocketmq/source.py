@@ -84,6 +84,8 @@ class RocketSource(Source):
         self._bounded = ends is not None
         self._ends: dict[str, int] = {}
         if ends is not None and not is_rehearsal():
+            for broker in {queue.broker for queue in self._queues.values()}:
+                topic.client.settle(broker)
             self._ends = {name: ends(queue) for name, queue in self._queues.items()}
 
     # ---- queues ----------------------------------------------------------------------------------

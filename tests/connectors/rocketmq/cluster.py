@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -62,6 +62,12 @@ class Cluster:
         except RocketError:  # name servers have not heard of it yet
             return ()
 
+    def settle(self) -> None:
+        """Waits until all that has been sent can be read, of brokers that are there."""
+        for broker in self.client.brokers():
+            with suppress(RocketAway):
+                self.client.settle(broker)
+
     def options(self, topic: RocketTopic, **more: str) -> dict[str, str]:
         """The options of a table that is read from its beginning."""
         return {
@@ -91,6 +97,7 @@ def _sent(topic: RocketTopic, queue: Queue, messages: Sequence[Outgoing]) -> boo
     """Sends messages; False where the connection was lost before, with a broker that was killed."""
     try:
         topic.client.wait(topic.send(queue, messages), queue.broker, "to send")
+        topic.client.settle(queue.broker)
     except RocketAway:
         return False
     return True
@@ -104,6 +111,7 @@ def messages(topic: RocketTopic) -> list[Message]:
     """All messages of a topic, queue by queue, as anybody sees them."""
     found: list[Message] = []
     for queue in topic.route().readable:
+        topic.client.settle(queue.broker)
         at, end = topic.first(queue), topic.end(queue)
         while at < end:
             answer = topic.client.answer(topic.pull(queue, Pull(at, 1024, 4 << 20)), queue.broker)

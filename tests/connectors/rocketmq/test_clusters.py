@@ -113,6 +113,7 @@ def test_one_of_two_brokers_is_away(two: Cluster, monkeypatch: pytest.MonkeyPatc
     two.server.brokers[1].kill()
     with pytest.raises(Busy, match="cannot be written now"):
         sink.commit(1)
+    two.settle()
     first = eventually(lambda: source.read("broker-a:0", 0, max_rows=99))
     assert 0 < first.num_rows < 20
     eventually(
@@ -124,6 +125,7 @@ def test_one_of_two_brokers_is_away(two: Cluster, monkeypatch: pytest.MonkeyPatc
     assert source.read("broker-b:0", 0, max_rows=99) is None
     two.server.brokers[1].start()
     assert eventually(lambda: _committed(sink, 1)) == 20
+    eventually(lambda: len(messages(topic)) == 20)
     second = eventually(lambda: source.read("broker-b:0", 0, max_rows=99))
     assert first.num_rows + second.num_rows == 20
     sink.close()
@@ -141,6 +143,7 @@ def test_a_broker_that_is_silent(two: Cluster, monkeypatch: pytest.MonkeyPatch) 
     sink = open_sink(table(options), environment())
     sink.write(from_pydict(SCHEMA, {"id": list(range(20)), "name": [None] * 20}))
     assert sink.commit(1) == 20
+    two.settle()
     first = eventually(lambda: source.read("broker-a:0", 0, max_rows=99))
     pid = two.server.brokers[0].pid
     os.kill(pid, signal.SIGSTOP)

@@ -60,10 +60,12 @@ def batch(found: list[int], schema: Schema = SCHEMA, **columns: Sequence[object]
     return from_pydict(schema, {c.name: given[c.name] for c in schema})
 
 
-def written(sink: Sink, epoch: int, *batches: Batch) -> int:
+def written(cluster: Cluster, sink: Sink, epoch: int, *batches: Batch) -> int:
     for each in batches:
         sink.write(each)
-    return sink.commit(epoch)
+    count = sink.commit(epoch)
+    cluster.settle()
+    return count
 
 
 @pytest.mark.parametrize("rows_per_message", ["1", "9"])
@@ -72,7 +74,7 @@ def test_values_of_all_types_come_back(cluster: Cluster, rows_per_message: str) 
     declared = table(cluster.options(topic, rowsPerMessage=rows_per_message), ALL)
     given = from_pydict(ALL, {c.name: [v, None] for c, v in zip(ALL, VALUES, strict=True)})
     sink = open_sink(declared, environment())
-    assert written(sink, 1, given) == 2
+    assert written(cluster, sink, 1, given) == 2
     sink.close()
     source = open_source(declared, environment())
     chunk = eventually(lambda: source.read("broker-a:0", 0, max_rows=9))
@@ -87,8 +89,8 @@ def test_rows_go_to_the_queue_of_their_keys_in_order(cluster: Cluster) -> None:
     options = cluster.options(topic, keyColumns="name")
     sink = open_sink(table(options), environment())
     names = [f"k{i % 5}" for i in range(100)]
-    assert written(sink, 1, batch(list(range(50)), name=names[:50])) == 50
-    assert written(sink, 2, batch(list(range(50, 100)), name=names[50:])) == 50
+    assert written(cluster, sink, 1, batch(list(range(50)), name=names[:50])) == 50
+    assert written(cluster, sink, 2, batch(list(range(50, 100)), name=names[50:])) == 50
     found = rows(options)
     for key in range(5):
         assert [r["id"] for r in found if r["name"] == f"k{key}"] == list(range(key, 100, 5))
@@ -105,7 +107,7 @@ def test_metadata_is_written_and_read(cluster: Cluster) -> None:
         "m_tags": ["a", None], "m_keys": ["k1 k2", None],
         "m_properties": [[("p", "q"), ("TAGS", "of the system")], None],
     }  # fmt: skip
-    assert written(sink, 1, batch([1, 2], declared.schema, **columns)) == 2
+    assert written(cluster, sink, 1, batch([1, 2], declared.schema, **columns)) == 2
     sink.close()
     read = {**TAGS, "offset": BIGINT, "timestamp": timestamp_ltz(3)}
     source = open_source(table(cluster.options(topic), metadata=read), environment())
@@ -123,7 +125,7 @@ def test_tags_and_keys_come_from_columns(cluster: Cluster) -> None:
     options = {"isDynamicTag": "true", "dynamicTagColumn": "name", "keyColumns": "id,name"}
     options |= {"dynamicTagColumnWriteIncluded": "false"}
     sink = open_sink(table(cluster.options(topic, **options)), environment())
-    assert written(sink, 1, batch([1, 2], name=["x", None])) == 2
+    assert written(cluster, sink, 1, batch([1, 2], name=["x", None])) == 2
     assert [m.body for m in messages(topic)] == [b'{"id":1}', b'{"id":2}']
     told = [properties_of(m.properties) for m in messages(topic)]
     assert [(t.get("TAGS"), t["KEYS"]) for t in told] == [("x", "1 x"), (None, "2")]
@@ -135,7 +137,7 @@ def test_delayed_messages_come_later(cluster: Cluster) -> None:
     options = cluster.options(topic, delay="1 s")
     sink = open_sink(table(options), environment())
     began = time.monotonic()
-    assert written(sink, 1, batch([1, 2])) == 2
+    assert written(cluster, sink, 1, batch([1, 2])) == 2
     eventually(lambda: sorted(ids(options), key=str) == [1, 2])
     assert time.monotonic() - began > 0.9
     sink.close()
@@ -149,7 +151,7 @@ def test_large_rows_come_and_too_large_ones_are_refused(cluster: Cluster, packin
     sink = open_sink(declared, environment())
     large = random.Random(1).randbytes(5 << 20).hex()  # 10 MB, of which half can be packed
     names = ["s", "m" * 100_000, large, None]
-    assert written(sink, 1, batch([1, 2, 3, 4], name=names)) == 4
+    assert written(cluster, sink, 1, batch([1, 2, 3, 4], name=names)) == 4
     assert [r["name"] for r in rows(options)] == names
     size = sum(len(m.body) for m in messages(topic))
     assert size > 10 << 20 if packing == "none" else size < 6 << 20
@@ -169,7 +171,7 @@ def test_many_rows_share_a_message(cluster: Cluster) -> None:
     sink = open_sink(declared, environment())
     names = [f"k{i % 7}" for i in range(1500)]
     for epoch in (1, 2):
-        assert written(sink, epoch, batch(list(range(1500)), name=names)) == 1500
+        assert written(cluster, sink, epoch, batch(list(range(1500)), name=names)) == 1500
     assert len(messages(topic)) <= 34
     found = rows(options)
     for key in range(7):
@@ -189,7 +191,7 @@ def test_upserts_and_tombstones_in_a_compacted_topic(cluster: Cluster) -> None:
     sink = open_sink(declared, environment())
     kinds = [RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE]
     changes = replace(batch([1, 2, 1, 2]), kinds=np.array(kinds, np.int8))
-    assert written(sink, 1, changes) == 4
+    assert written(cluster, sink, 1, changes) == 4
     source = open_source(declared, environment())
     chunk = eventually(lambda: source.read("broker-a:0", 0, max_rows=9))
     assert chunk.records is not None
