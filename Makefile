@@ -19,7 +19,7 @@ SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist loadfile --max-worker-restart
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 
-.PHONY: help setup setup-spark check format test test-all test-slow soak test-spark test-oracle test-wheel goldens-check bench demo lock sbom wheel clean
+.PHONY: help setup setup-spark setup-servers check format test test-all test-slow soak test-spark test-oracle test-wheel goldens-check bench demo lock sbom wheel clean
 
 help: ## show the targets
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 16
@@ -28,6 +28,9 @@ setup: $(SETUP) ## make .venv with locked versions and the commands `sql` and `s
 	@$(BIN)/python -m compileall -q $(SOURCES)
 
 setup-spark: $(SPARK) ## add Spark to .venv
+
+setup-servers: $(SETUP) ## what tests of connectors run against: programs of Debian (as root), jars of Maven Central
+	@$(BIN)/python -m tests.servers.setup
 
 $(BIN)/python:
 	@[ -n "$(PYTHON)" ] || { echo "needs Python 3.11 or newer: make setup PYTHON=/path/to/python3" >&2; exit 1; }

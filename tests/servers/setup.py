@@ -1,0 +1,118 @@
+"""What the servers of tests are made of, and how it gets onto this machine.
+
+    python -m tests.servers.setup        installs what can be installed, and names what cannot
+
+Programs are Debian's (apt-get, for root), servers in Java are jars of Maven Central, which `mvn` copies
+into a cache in the home of the user. Nothing is fetched that is there already."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from tests.servers.process import Missing
+
+HERE: Final = Path(__file__).resolve().parent
+REMEDY: Final = "make setup-servers"
+# Where programs are that the PATH of a user may lack.
+_SYSTEM: Final = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A server that is a program: the name of its executable, and Debian's package."""
+
+    name: str
+    package: str
+
+    def path(self) -> str:
+        """Returns where the executable is; `Missing` where it is not installed."""
+        found = shutil.which(self.name, path=os.pathsep.join([os.environ["PATH"], *_SYSTEM]))
+        if found is None:
+            raise Missing(
+                f"{self.name} is not installed: {REMEDY} as root (package {self.package})"
+            )
+        return found
+
+    def install(self) -> None:
+        """Installs the package. `Missing` says why it cannot."""
+        if os.geteuid() != 0 or shutil.which("apt-get") is None:
+            raise Missing(f"{self.name} needs root and apt-get (package {self.package})")
+        command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", self.package]
+        _run(command, {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"})
+
+
+@dataclass(frozen=True)
+class Jars:
+    """A server that runs in Java: `NAME.pom.xml` beside this file has its dependencies."""
+
+    name: str
+
+    @property
+    def _pom(self) -> Path:
+        return HERE / f"{self.name}.pom.xml"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the jars: another one for another list of dependencies."""
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        digest = sha256(self._pom.read_bytes()).hexdigest()[:12]
+        return cache / "sqlengine" / "servers" / f"{self.name}-{digest}"
+
+    def path(self) -> str:
+        """Returns a class path; `Missing` where Java or the jars are not there."""
+        if shutil.which("java") is None:
+            raise Missing(f"there is no Java, which {self.name} runs on")
+        if not self.folder.is_dir():
+            raise Missing(f"the jars of {self.name} are not there: {REMEDY}")
+        return f"{self.folder}/*"
+
+    def install(self) -> None:
+        """Copies the jars. `Missing` says why it cannot."""
+        if shutil.which("mvn") is None or shutil.which("java") is None:
+            raise Missing(f"{self.name} needs mvn and java")
+        unfinished = self.folder.with_suffix(f".{os.getpid()}")
+        command = ["mvn", "-q", "-B", "-f", str(self._pom), "dependency:copy-dependencies"]
+        _run([*command, f"-DoutputDirectory={unfinished}", "-DincludeScope=runtime"], {})
+        unfinished.rename(self.folder)
+
+
+SERVERS: Final = (Jars("kafka"),)
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        command,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Missing(f"'{' '.join(command)}' failed: {done.stdout.strip()[-300:]}")
+
+
+def main() -> None:
+    """Installs what is missing. What cannot be installed costs only the tests that need it."""
+    for server in SERVERS:
+        try:
+            server.path()
+        except Missing:
+            try:
+                server.install()
+            except Missing as error:
+                print(f"skipped: {error}", file=sys.stderr)
+                continue
+        print(f"{server.name}: {server.path()}")
+
+
+if __name__ == "__main__":
+    main()
