@@ -17,7 +17,10 @@ ALLOWED: Final = frozenset(
     )
 )  # fmt: skip
 # Library -> why its licence is no obstacle, though it is not among these.
-EXCEPTIONS: Final[dict[str, str]] = {}
+_OPTIONAL: Final = (
+    "an extra that is installed beside, as it is: the LGPL asks no more of who imports it"
+)
+EXCEPTIONS: Final[dict[str, str]] = {"psycopg": _OPTIONAL, "psycopg-binary": _OPTIONAL}
 
 
 def is_allowed(licence: str) -> bool:

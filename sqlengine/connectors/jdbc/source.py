@@ -9,13 +9,10 @@ again."""
 from __future__ import annotations
 
 import pyarrow as pa
-from xxhash import xxh64_hexdigest
 
-from planner.catalog import Table
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.jdbc.reading import TableReader
-from sqlengine.connectors.jdbc.values import columns_of
 
 
 class JdbcSource(Source):
@@ -23,12 +20,9 @@ class JdbcSource(Source):
 
     bounded = True
 
-    def __init__(self, table: Table, reader: TableReader) -> None:
+    def __init__(self, reader: TableReader) -> None:
         self._reader = reader
-        rows = reader.rows()
-        self._shard = xxh64_hexdigest(repr(rows).encode())
-        self._count = len(rows)
-        self._columns = columns_of(rows, table, reader.name)
+        self._columns, self._count, self._shard = reader.load()
 
     def shards(self) -> list[str]:
         return [self._shard]
