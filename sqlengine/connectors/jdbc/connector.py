@@ -77,7 +77,7 @@ class JdbcConnector(Connector):
     }
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(
-            boundedness=Boundedness.BOUNDED, replayable=False, lookup=Lookup.RELOADED
+            boundedness=Boundedness.BOUNDED, replayable=False, queried=True, lookup=Lookup.RELOADED
         ),
         sink=SinkCapabilities(
             changelog=UPSERT, condition="rows and epoch are written in one transaction"
@@ -104,7 +104,7 @@ class JdbcConnector(Connector):
         reader = TableReader(table, _account(table), fetch)
         if partitions:
             return PartitionedSource(reader, partitions)
-        return JdbcSource(reader)
+        return JdbcSource(reader, queried=table.queried)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the table of epochs. ExecutionError where the table is missing or has other

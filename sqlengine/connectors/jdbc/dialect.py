@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -28,10 +28,12 @@ class DatabaseFull(TryAgain):
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a table as a SELECT names them, and those that order its rows."""
+    """The columns of a table as a SELECT names them, those that order its rows, and the types of
+    all in the database, where it has some."""
 
     columns: tuple[str, ...]
     order: tuple[str, ...]
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

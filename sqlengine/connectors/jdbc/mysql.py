@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar, Final, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from parser.errors import ServiceError
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialect import Dialect, Writer
+from sqlengine.connectors.jdbc.dialect import Dialect, Shape, Writer
 from sqlengine.connectors.jdbc.driver import (
     CONNECT_S,
     SILENCE_S,
@@ -19,6 +20,11 @@ from sqlengine.connectors.jdbc.driver import (
 )
 from sqlengine.connectors.jdbc.row_writer import RowWriter
 from sqlengine.connectors.jdbc.statements import Statements
+
+_TYPES: Final = (
+    "SELECT column_name, data_type FROM information_schema.columns"
+    " WHERE table_schema = DATABASE() AND table_name = %s"
+)
 
 
 class MySql(Dialect):
@@ -58,6 +64,12 @@ class MySql(Dialect):
             return connection.cursor()
         make = cast("Callable[[object], Cursor]", connection.cursor)
         return make(import_module("pymysql.cursors").SSCursor)
+
+    def shape(self, cursor: Cursor, table: Table, name: str) -> Shape:
+        """See `Dialect`."""
+        found = super().shape(cursor, table, name)
+        cursor.execute(_TYPES, (name,))
+        return replace(found, types={str(n): str(t) for n, t in cursor.fetchall()})
 
     @property
     def errors(self) -> type[Exception]:

@@ -13,6 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from planner.scalar import Scalar
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.jdbc.partitions import Partition
@@ -35,6 +36,10 @@ class PartitionedSource(Source):
         self._columns: Mapping[str, pa.Array] = {}
         self._hashes: dict[str, str] = {}  # of shards that were read, in part or to the end
         self._reached: dict[str, int] = {}
+
+    def apply_query(self, where: Scalar | None, limit: int) -> None:
+        """See `Source`. Each partition is asked for with the condition, but without the limit."""
+        self._reader.ask(where, 0)
 
     def shards(self) -> list[str]:
         """See `Source`. Rows are counted the first time."""

@@ -83,7 +83,8 @@ def shape_of(
             )
     columns = (_asked(quoted(c.name), c.type, found.get(c.name, "")) for c in table.physical)
     ordering = table.primary_key or table.physical.names
-    return Shape(tuple(columns), tuple(_ordered(quoted(n), found.get(n, "")) for n in ordering))
+    order = (_ordered(quoted(n), found.get(n, "")) for n in ordering)
+    return Shape(tuple(columns), tuple(order), found)
 
 
 def fits(kind: DataType, found: str) -> bool:

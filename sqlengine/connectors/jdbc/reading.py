@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialect import Query, words
+from planner.scalar import Scalar
+from sqlengine.connectors.jdbc.conditions import asked
+from sqlengine.connectors.jdbc.dialect import Query, Shape, words
 from sqlengine.connectors.jdbc.dialects import dialect_of
 from sqlengine.connectors.jdbc.driver import Account, Cursor
 from sqlengine.connectors.jdbc.loading import Loaded
@@ -25,6 +27,12 @@ class TableReader:
         self._account = account
         self._fetch = fetch
         self._dialect = dialect_of(self._url)
+        self._where: Scalar | None = None
+        self._limit = 0
+
+    def ask(self, where: Scalar | None, limit: int) -> None:
+        """Lets the database leave out rows: see `Source.apply_query`."""
+        self._where, self._limit = where, limit
 
     def load(self, partition: Partition | None = None) -> Loaded:
         """Returns the rows of the table, or of a partition, in the order of the primary key or,
@@ -33,7 +41,9 @@ class TableReader:
         with self._cursor() as cursor:
             shape = dialect.shape(cursor, self._table, self.name)
             text = f"SELECT {', '.join(shape.columns)} FROM {dialect.table_name(self.name)}"
-            query = self._query(text, partition, f" ORDER BY {', '.join(shape.order)}")
+            behind = f" ORDER BY {', '.join(shape.order)}"
+            behind += f" LIMIT {self._limit}" if self._limit else ""
+            query = self._query(text, shape, partition, behind)
             return dialect.load(cursor, query, self._table, self._fetch)
 
     def counts(self, partitions: Sequence[Partition]) -> list[int]:
@@ -41,18 +51,24 @@ class TableReader:
         found = []
         with self._cursor() as cursor:
             text = f"SELECT COUNT(*) FROM {self._dialect.table_name(self.name)}"
+            shape = self._dialect.shape(cursor, self._table, self.name)
             for partition in partitions:
-                query = self._query(text, partition)
+                query = self._query(text, shape, partition)
                 cursor.execute(query.text, query.values)
                 (row,) = cursor.fetchall()
                 found.append(int(str(row[0])))
         return found
 
-    def _query(self, text: str, partition: Partition | None, behind: str = "") -> Query:
-        if partition is None:
-            return Query(text + behind)
-        text = f"{text} WHERE {partition.condition(self._dialect)}{behind}"
-        return Query(text, (partition.start, partition.stop))
+    def _query(
+        self, text: str, shape: Shape, partition: Partition | None, behind: str = ""
+    ) -> Query:
+        parts = [asked(self._where, shape.types, self._dialect)]
+        if partition is not None:
+            ends = (partition.start, partition.stop)
+            parts.append(Query(partition.condition(self._dialect), ends))
+        known = [p for p in parts if p is not None]
+        where = " WHERE " + " AND ".join(p.text for p in known) if known else ""
+        return Query(f"{text}{where}{behind}", tuple(v for p in known for v in p.values))
 
     @contextmanager
     def _cursor(self) -> Iterator[Cursor]:

@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from planner.scalar import Scalar
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.jdbc.reading import TableReader
 
 
 class JdbcSource(Source):
-    """A source with one shard, named after a hash of its rows; an offset counts them."""
+    """A source with one shard, named after a hash of its rows; an offset counts them. With
+    `queried` they are read by `apply_query`."""
 
     bounded = True
 
-    def __init__(self, reader: TableReader) -> None:
+    def __init__(self, reader: TableReader, *, queried: bool = False) -> None:
         self._reader = reader
-        self._columns, self._count, self._shard = reader.load()
+        if not queried:
+            self.apply_query(None, 0)
+
+    def apply_query(self, where: Scalar | None, limit: int) -> None:
+        self._reader.ask(where, limit)
+        self._columns, self._count, self._shard = self._reader.load()
 
     def shards(self) -> list[str]:
         return [self._shard]
