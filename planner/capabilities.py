@@ -53,11 +53,12 @@ class Overwrite(Enum):
 
 
 class FormatUse(Enum):
-    """The formats that a connector reads and writes: none, those of records, or also bulk
-    formats of whole files."""
+    """The formats that a connector reads and writes: none, those of records, of the keys of records
+    as well, or also bulk formats of whole files."""
 
     NONE = "none"
     RECORDS = "records"
+    RECORDS_WITH_KEYS = "records, keys"
     RECORDS_AND_FILES = "records, files"
 
 
@@ -110,8 +111,9 @@ class Capabilities:
     be PARTITIONED BY columns that are not in the records; `keeps_rows`: rows are kept as they
     are, so metadata may have any key, and tables partitions; `on_broker`: tables are topics of
     the server's broker, so offsets count records, and space and loss of power are the broker's
-    concern; `blocks`: a call may wait for a host or a disk, so that a server makes it beside its
-    graphs, with a deadline."""
+    concern; `received`: tables are read from such topics, which the server fills with what comes
+    from outside; `blocks`: a call may wait for a host or a disk, so that a server makes it beside
+    its graphs, with a deadline."""
 
     source: SourceCapabilities | None = None
     sink: SinkCapabilities | None = None
@@ -119,7 +121,13 @@ class Capabilities:
     partitioning: bool = False
     keeps_rows: bool = False
     on_broker: bool = False
+    received: bool = False
     blocks: bool = True
+
+    @property
+    def reads_topics(self) -> bool:
+        """True if offsets count records of topics of the server's broker."""
+        return self.on_broker or self.received
 
     def with_changelog(
         self, *, source: ChangelogMode | None = None, sink: ChangelogMode | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from rules.counters import Counters as RuleCounters
 from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.connectors.full_cache import CacheStatus
+from sqlengine.connectors.health import Health
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs
@@ -39,6 +40,27 @@ _OF_TASKS: Final = {
     "task_retries": "Attempts of tasks that Spark began again",
     "task_cpu_seconds": "CPU time of tasks",
 }
+
+
+# What connectors count of their connections, with their help texts.
+_OF_CONNECTIONS: Final = {
+    "errors": "Errors that a system, or its client, told",
+    "retries": "Attempts after one that failed",
+    "reconnects": "Times that rows went on after an error",
+}
+
+
+def _healths(graphs: Iterable[ManagedGraph]) -> Iterator[tuple[list[str], Health]]:
+    """Yields what open tables tell of their connections, with graph, table and direction."""
+    for graph in graphs:
+        for running in list(graph.runner.inputs.running.values()):
+            if running.source.health is not None:
+                yield [graph.name, running.scan.table.display, "in"], running.source.health
+        plan = graph.runner.executor.plan
+        for name, sink in list(graph.runner.outputs.running.items()):
+            table = plan.sinks[name].sink.table if name in plan.sinks else None
+            if sink.health is not None and table is not None:
+                yield [graph.name, table.display, "out"], sink.health
 
 
 def _counted(done: SparkProgress) -> tuple[float, ...]:
@@ -66,6 +88,7 @@ class EngineCollector:
         yield from self._job_progress()
         yield self._isolated()
         yield from self._lookups()
+        yield from self._connections()
         yield from self._operators(totals)
         yield from self._rules(totals)
         yield self._plans()
@@ -207,6 +230,21 @@ class EngineCollector:
             versions.add_metric(of, self._rising.onwards(f"versions {name}", status.versions))
             failures.add_metric(of, self._rising.onwards(f"failures {name}", status.failures))
         yield from (rows, versions, failures)
+
+    def _connections(self) -> Iterator[Metric]:
+        """Yields how open tables do with the systems behind them, by graph; only of connectors that
+        tell."""
+        families = {
+            name: CounterMetricFamily(
+                f"sqlengine_connector_{name}", text, labels=["graph", "table", "direction"]
+            )
+            for name, text in _OF_CONNECTIONS.items()
+        }
+        for of, health in _healths(self._graphs()):
+            for name, family in families.items():
+                label = f"{name} {' '.join(of)}"
+                family.add_metric(of, self._rising.onwards(label, getattr(health, name)))
+        yield from families.values()
 
     def _operators(self, totals: GraphTotals) -> Iterator[Metric]:
         counters = Counter(expressions.counters)

@@ -19,6 +19,7 @@ from sqlengine.connectors.chunks import Chunk, Part
 from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.full_cache import FullCache
+from sqlengine.connectors.health import Health
 from sqlengine.formats.base import Option
 from sqlengine.system.file_access import FileAccess
 
@@ -36,6 +37,8 @@ class Source(ABC):
     full_cache: FullCache | None = None
     # True if `apply_filter` has an effect.
     filters: bool = False
+    # What the connection does, for people and metrics; None where there is none to tell of.
+    health: Health | None = None
 
     @property
     @abstractmethod
@@ -158,6 +161,9 @@ class Sink(ABC):
     together, once, even if the same epoch is committed again after a crash. `last_epoch` is what
     the table knows of that. Methods with a body belong to a declared capability
     (`planner.capabilities`)."""
+
+    # What the connection does, for people and metrics; None where there is none to tell of.
+    health: Health | None = None
 
     @abstractmethod
     def last_epoch(self) -> int | None:

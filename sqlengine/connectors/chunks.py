@@ -25,7 +25,9 @@ class Chunk:
     read's start).
 
     Either `records` (bytes as they came, to be decoded by the table's format) or `columns` (rows
-    made by the connector itself, such as datagen's, by column name). `kinds`: a RowKind per row,
+    made by the connector itself, such as datagen's, by column name). `keys`: those of the records,
+    where the table's rows are made of them, too; a record of the kind -D then has no value, and no
+    bytes in `records`. `kinds`: a RowKind per row,
     None where the connector gives none. `metadata` holds columns by metadata key ('timestamp',
     'offset', …). `digest`: of what was read, where a repetition has to make sure that it reads the
     same. `lengths`: the bytes of each record, where only the first ones of some are in
@@ -46,6 +48,7 @@ class Chunk:
     lengths: npt.NDArray[np.int64] | None = None
     pruned: int = 0
     places: Sequence[Place] = ()
+    keys: pa.Array | None = None
 
 
 class Part(NamedTuple):

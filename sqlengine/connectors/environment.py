@@ -19,6 +19,7 @@ from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
+from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.system.disk import MACHINE, Disk
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.secrets import Secrets
@@ -40,7 +41,8 @@ class Environment:
     tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
     others waiting; `files`: which of them tables may read and write; `secrets`: what options refer
     to; `dimensions`: the folder of versions of tables that are looked up (None: there can be none);
-    `any_times`: times in records may be of any standard, where a table names none."""
+    `any_times`: times in records may be of any standard, where a table names none; `receivers`:
+    what takes messages from outside into topics (None: another process does, or nobody)."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -57,6 +59,7 @@ class Environment:
     secrets: Secrets = field(default_factory=Secrets)
     dimensions: Path | None = None
     any_times: bool = False
+    receivers: Receivers | None = None
 
 
 # Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.

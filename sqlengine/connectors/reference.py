@@ -143,7 +143,7 @@ def _users(format_: Format) -> Iterator[str]:
         assert connector is not None
         use = connector.capabilities.format
         if use is FormatUse.RECORDS_AND_FILES or (
-            use is FormatUse.RECORDS and not format_.capabilities.bulk
+            use is not FormatUse.NONE and not format_.capabilities.bulk
         ):
             yield name
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
@@ -26,7 +25,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
-from sqlengine.formats.registry import VALUE, changelog_mode_of, format_of
+from sqlengine.formats.registry import VALUE, changelog_mode_of, decoder_for, format_of
 from sqlengine.system.plugins import CONNECTORS, Plugins
 
 _connectors: Plugins[Connector] = Plugins(CONNECTORS)
@@ -42,15 +41,6 @@ def get_connector(name: str) -> Connector | None:
     return _connectors.get(name)
 
 
-# Connectors of Flink's that have a counterpart of another name.
-_INSTEAD: Final = {
-    "kafka": "there is no client of Kafka here: 'connector' = 'topic' is a topic of this server,"
-    " and needs no bootstrap servers",
-    "upsert-kafka": "there is no client of Kafka here: 'connector' = 'topic' is a topic of this"
-    " server; with 'upsert' = 'true' its records replace those of their key",
-}
-
-
 def connector_of(table: Table) -> Connector:
     """Returns the table's connector; PlanError with what was probably meant."""
     name = table.options.get("connector")
@@ -62,8 +52,7 @@ def connector_of(table: Table) -> Connector:
     connector = get_connector(name)
     if connector is None:
         known = connector_names()
-        meant = did_you_mean(name, known) or _INSTEAD.get(name)
-        hint = meant or "known connectors: " + ", ".join(known)
+        hint = did_you_mean(name, known) or "known connectors: " + ", ".join(known)
         raise OptionError(
             f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
         )
@@ -106,7 +95,7 @@ def validate(table: Table) -> None:
         if format_.capabilities.bulk and can.format is FormatUse.RECORDS_AND_FILES:
             format_.check(table.physical, options)
         else:
-            format_.decoder(table.physical, options)
+            decoder_for(table)
 
 
 def _check_metadata(declared: MetadataColumn, connector: Connector, table: Table) -> None:

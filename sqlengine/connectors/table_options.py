@@ -4,6 +4,7 @@ its format."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from parser.errors import OptionError, SqlError
 from planner.capabilities import FormatUse
@@ -13,8 +14,10 @@ from sqlengine.connectors.base import Connector
 from sqlengine.connectors.column_paths import part_names
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration, known_options, parse_options, probably_meant
-from sqlengine.formats.registry import format_of
+from sqlengine.formats.registry import format_prefixes
 
+# The end of the name of an option that stands for all with the same beginning.
+ANY_NAME: Final = ".*"
 _COMMON = {
     "connector": Option(required=True),
     IDLE_OPTION: Option(
@@ -64,9 +67,9 @@ def unknown_of(table: Table, connector: Connector) -> list[OptionError]:
 
 def _known(table: Table, connector: Connector) -> list[str]:
     names = list(declared_options(table, connector))
-    if connector.capabilities.format is not FormatUse.NONE and "format" in table.options:
-        format_, _ = format_of(table)
-        names += [f"{format_.name}.{name}" for name in format_.options]
+    if connector.capabilities.format is not FormatUse.NONE:
+        for format_, prefix in format_prefixes(table):
+            names += [prefix + name for name in format_.options]
     return names
 
 
@@ -82,11 +85,17 @@ def _unknown(name: str, table: Table, known: list[str]) -> OptionError:
 
 def declared_options(table: Table, connector: Connector) -> Mapping[str, Option]:
     """Returns the connector's options; a # in a name stands for each column of the table, and each
-    part of one."""
+    part of one, a * at its end for whatever the table has there."""
     declared = dict(_COMMON)
     if connector.capabilities.format is not FormatUse.NONE:
-        declared["format"] = Option(required=True, doc="for example 'format' = 'json'")
+        keyed = connector.capabilities.format is FormatUse.RECORDS_WITH_KEYS
+        declared["format"] = Option(required=not keyed, doc="for example 'format' = 'json'")
     for name, option in connector.options.items():
+        if name.endswith(ANY_NAME):
+            prefix = name.removesuffix("*")
+            given = (n for n in table.options if n.startswith(prefix))
+            declared |= {n: option for n in given if n not in connector.options}
+            continue
         if "#" in name:
             declared |= {
                 name.replace("#", part): option
@@ -99,5 +108,6 @@ def declared_options(table: Table, connector: Connector) -> Mapping[str, Option]
 
 
 def _is_format_option(name: str, table: Table, connector: Connector) -> bool:
-    prefix = table.options.get("format", "") + "."
-    return connector.capabilities.format is not FormatUse.NONE and name.startswith(prefix)
+    if connector.capabilities.format is FormatUse.NONE:
+        return False
+    return any(name.startswith(prefix) for _, prefix in format_prefixes(table))

@@ -89,7 +89,7 @@ def aligned_offsets(
 
 def tolerance_of(source: RunningSource) -> int:
     """Returns how far two graphs may be apart in a shard of the source: records or bytes."""
-    on_broker = declared_capabilities(source.scan.table).on_broker
+    on_broker = declared_capabilities(source.scan.table).reads_topics
     return MAX_RECORDS if on_broker else MAX_BYTES
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 import pyarrow as pa
 
 from parser.errors import JobError, Position
+from planner.catalog import Table
 from planner.logical import AssignWatermark, Filter, LogicalPlan, Project, Scan, Sink, Union
 from planner.scalar import Scalar, find_position, walk
 from sqlengine.connectors.base import Source
@@ -23,7 +24,7 @@ from sqlengine.executors.dead_letters import stored
 from sqlengine.executors.epochs import Replay, ReplayedRecord
 from sqlengine.executors.replays import read_record, statements_of
 from sqlengine.executors.sources import RunningSource
-from sqlengine.formats.registry import decoder_for, with_any_times
+from sqlengine.formats.registry import decoder_for, decodes_keys, with_any_times
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.job import JobState
 from sqlengine.jobs.planning import PlannedJob
@@ -238,7 +239,7 @@ class _Candidate:
         chunk = read_record(source, shard, offset)
         if chunk is None:
             record = self._payload()
-            if record is None or scan.table.metadata:
+            if record is None or _needs_source(scan.table):
                 raise JobError(f"'{self.letter.stored}' does not keep the record any more")
         else:
             assert chunk.records is not None
@@ -251,7 +252,7 @@ class _Candidate:
             != 1
         ):
             raise JobError("the record holds several rows, or none that can be read")
-        return None if scan.table.metadata else record
+        return None if _needs_source(scan.table) else record
 
     def _payload(self) -> bytes | None:
         """Returns a malformed record as the letter has it; None if that is not all of it."""
@@ -312,3 +313,8 @@ def find_expression(sinks: Iterable[Sink], subject: str) -> Position | None:
         if own and subject == ", ".join(map(str, own)):
             return find_position(own[0])
     return None
+
+
+def _needs_source(table: Table) -> bool:
+    """True if the bytes of a record alone do not make its rows."""
+    return bool(table.metadata) or decodes_keys(table)

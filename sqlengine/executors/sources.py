@@ -16,7 +16,7 @@ from sqlengine.batch import Batch, empty, log_of
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.chunks import Chunk
-from sqlengine.formats.registry import value_metadata
+from sqlengine.formats.registry import decodes_keys, value_metadata
 from sqlengine.operators.scan import raw_schema, with_lengths
 
 # Next offsets by source and shard.
@@ -34,7 +34,9 @@ class ChunkRows:
         # A version of a table of look-ups has none: they are in its rows.
         columns = () if isinstance(scan, MappedScan) else scan.table.metadata
         self._keys = tuple(m for m in columns if m not in in_value)
-        self.raw = raw_schema(Schema(tuple(Column(m.key, m.column.type) for m in self._keys)))
+        self._keyed = decodes_keys(scan.table)
+        metadata = Schema(tuple(Column(m.key, m.column.type) for m in self._keys))
+        self.raw = raw_schema(metadata, keyed=self._keyed)
 
     def batch(self, chunk: Chunk, proctime: int, seed: int) -> Batch:
         """The chunk as input of the scan operator, at the epoch's processing time (ms). Chunks of
@@ -51,6 +53,9 @@ class ChunkRows:
             schema = self.raw
             metadata = [chunk.metadata[m.key] for m in self._keys]
             columns = (chunk.records, pa.array(chunk.offsets), *metadata)
+            if self._keyed:
+                assert chunk.keys is not None
+                columns = (*columns, chunk.keys)
             if chunk.lengths is not None:
                 schema, columns = with_lengths(schema), (*columns, pa.array(chunk.lengths))
         rows = Batch(schema, columns, chunk.num_rows, proctime, origin=chunk.shard, seed=seed)

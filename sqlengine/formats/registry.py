@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
-from parser.errors import OptionError, PlanError
+from parser.errors import OptionError, PlanError, SqlError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
 from planner.logical.change_kinds import ChangelogMode
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
 from sqlengine.formats.guarded import GuardedDecoder, GuardedEncoder
+from sqlengine.formats.keyed import KEY_FORMAT, VALUE_FORMAT, KeyPart, key_part, keyed_decoder
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.times import ANY
@@ -40,16 +43,44 @@ def get_format(name: str) -> Format:
 def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
     """Returns the table's format and its options without their prefix. PlanError where the table
     names none."""
-    if "format" not in table.options:
+    named = _named(table)
+    if named is None:
         raise PlanError(
             f"table '{table.display}' needs the option 'format'",
             hint="for example 'format' = 'json'",
         )
-    format_ = get_format(table.options["format"])
-    prefix = format_.name + "."
+    return _with_options(table, *named)
+
+
+def _named(table: Table) -> tuple[str, str] | None:
+    """Returns the name of the format of the table's values, and what its options begin with."""
+    options = table.options
+    if "format" in options:
+        return options["format"], ""
+    return (options[VALUE_FORMAT], VALUE) if VALUE_FORMAT in options else None
+
+
+def _with_options(table: Table, name: str, before: str) -> tuple[Format, Mapping[str, str]]:
+    format_ = get_format(name)
+    prefix = f"{before}{format_.name}."
     return format_, {
         k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)
     }
+
+
+def key_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
+    """Returns the format of the keys of the table's records and its options; None where it names
+    none."""
+    name = table.options.get(KEY_FORMAT)
+    return None if name is None else _with_options(table, name, _KEY)
+
+
+def format_prefixes(table: Table) -> list[tuple[Format, str]]:
+    """Returns the formats that a table names, each with what its options begin with."""
+    named = _named(table), (table.options.get(KEY_FORMAT), _KEY)
+    pairs = [n for n in named if n is not None and n[0] is not None]
+    found = [(get_format(name), before) for name, before in pairs if name is not None]
+    return [(format_, f"{before}{format_.name}.") for format_, before in found]
 
 
 def changelog_mode_of(table: Table) -> ChangelogMode:
@@ -66,6 +97,8 @@ def bulk_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
 
 # Before the key of metadata that the table's format tells, and not its connector.
 VALUE = "value."
+# Before the options of the format of keys.
+_KEY = "key."
 
 
 def value_metadata(table: Table) -> tuple[MetadataColumn, ...]:
@@ -79,11 +112,11 @@ _STANDARD = "timestamp-format.standard"
 
 def with_any_times(table: Table) -> Table:
     """Returns the table with times of any standard, where it names none: as a server reads it."""
-    format_ = _formats.get(table.options.get("format", ""))
-    if format_ is None or _STANDARD not in format_.options:
-        return table
-    option = f"{format_.name}.{_STANDARD}"
-    return replace(table, options={option: ANY, **table.options})
+    with suppress(SqlError):
+        pairs = format_prefixes(table)
+        times = {prefix + _STANDARD: ANY for f, prefix in pairs if _STANDARD in f.options}
+        return replace(table, options={**times, **table.options}) if times else table
+    return table
 
 
 def decoder_for(
@@ -94,24 +127,55 @@ def decoder_for(
     It gives all physical columns or `columns`, in the table's order, and `metadata` of the format.
     A table without a format, or with one of whole files, whose connector makes the rows, has
     nothing to decode."""
-    if "format" not in table.options or bulk_format_of(table) is not None:
+    if _named(table) is None or bulk_format_of(table) is not None:
         return _NothingToDecode()
-    format_, options = format_of(table)
-    names = None if columns is None else tuple(c.name for c in columns)
     keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
-    decoder = format_.decoder(table.physical, options, names, keys)
-    return GuardedDecoder(table.options["format"], decoder)
+
+    def value(schema: Schema, wanted: Iterable[Column] | None) -> Decoder:
+        format_, options = format_of(table)
+        names = None if wanted is None else tuple(c.name for c in wanted)
+        return GuardedDecoder(format_.name, format_.decoder(schema, options, names, keys))
+
+    part = key_part(table)
+    if part is None or not part.decoded:
+        return value(table.physical, columns)
+    wanted = table.physical if columns is None else columns
+    return keyed_decoder(part, table, wanted, partial(_key_decoder, table), value)
+
+
+def _key_decoder(table: Table, fields: Schema, names: tuple[str, ...]) -> Decoder:
+    found = key_format_of(table)
+    assert found is not None
+    format_, options = found
+    return GuardedDecoder(format_.name, format_.decoder(fields, options, names))
+
+
+def decodes_keys(table: Table) -> bool:
+    """True if rows of the table are made of the keys of its records, too."""
+    part = key_part(table)
+    return part is not None and part.decoded
 
 
 def encoder_for(table: Table) -> Encoder:
-    """Writes batches of the table's physical columns."""
-    return encoder_of(table, table.physical)
+    """Writes the values of batches of the table's columns."""
+    part = key_part(table)
+    return encoder_of(
+        table, table.physical if part is None else Schema(part.of_value(table.physical))
+    )
+
+
+def key_encoder_of(table: Table, part: KeyPart) -> Encoder:
+    """Writes keys: batches of their fields."""
+    found = key_format_of(table)
+    assert found is not None
+    format_, options = found
+    return GuardedEncoder(format_.name, format_.encoder(part.schema(table), options))
 
 
 def encoder_of(table: Table, columns: Schema) -> Encoder:
     """Writes batches of these columns in the table's format."""
     format_, options = format_of(table)
-    return GuardedEncoder(table.options["format"], format_.encoder(columns, options))
+    return GuardedEncoder(format_.name, format_.encoder(columns, options))
 
 
 def framing_of(table: Table) -> Framing:

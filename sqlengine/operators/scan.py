@@ -13,22 +13,25 @@ from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
 from sqlengine.batch import NO_OFFSET, Batch, IntArray, RowKind, replaced
 from sqlengine.formats.base import BadRecord, Decoded, Decoder
+from sqlengine.formats.keyed import KeyedDecoder
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import MAX_PAYLOAD, letters
 from sqlengine.state.columns import BoolArray, validity
 
 RECORD = "record"
+KEY = "key"
 OFFSET = "offset"
 METADATA_PREFIX = "@"
 _LENGTH = "length"
 
 
-def raw_schema(metadata: Schema) -> Schema:
-    """Returns the schema of a scan's input: record, offset in the shard, and metadata columns as
-    '@' and the key."""
-    keys = tuple(Column(METADATA_PREFIX + c.name, c.type) for c in metadata)
-    return Schema((Column(RECORD, BYTES), Column(OFFSET, BIGINT), *keys))
+def raw_schema(metadata: Schema, *, keyed: bool = False) -> Schema:
+    """Returns the schema of a scan's input: record, offset in the shard, metadata columns as '@'
+    and the key, and the keys of the records where they are decoded, too."""
+    columns = tuple(Column(METADATA_PREFIX + c.name, c.type) for c in metadata)
+    key = (Column(KEY, BYTES),) if keyed else ()
+    return Schema((Column(RECORD, BYTES), Column(OFFSET, BIGINT), *columns, *key))
 
 
 def with_lengths(schema: Schema) -> Schema:
@@ -73,7 +76,7 @@ class ScanOperator:
         return [(ERROR_PORT, self._bad(batch, long)), *rest]
 
     def _decoded(self, batch: Batch) -> list[tuple[int, Batch]]:
-        decoded = self._decoder.decode(batch.column(RECORD))
+        decoded = self._of_records(batch)
         metadata = self._metadata(batch, decoded)
         self._counters["records_decoded"] += batch.num_rows
         rows = replaced(
@@ -88,6 +91,16 @@ class ScanOperator:
         if len(bad) > len(decoded.bad):
             rows = rows.take(np.flatnonzero(~_nulls(rows, self._required)))
         return [(ERROR_PORT, self._bad(batch, bad)), (0, rows)]
+
+    def _of_records(self, batch: Batch) -> Decoded:
+        records = batch.column(RECORD)
+        if not isinstance(self._decoder, KeyedDecoder):
+            return self._decoder.decode(records)
+        if batch.kinds is None:
+            deleted = np.zeros(batch.num_rows, np.bool_)
+        else:
+            deleted = batch.kinds == RowKind.DELETE
+        return self._decoder.decode_keyed(batch.column(KEY), records, deleted)
 
     def _metadata(self, batch: Batch, decoded: Decoded) -> list[pa.Array]:
         """Returns the metadata columns: by record where the connector has them, by row where the

@@ -21,7 +21,6 @@ GEN = {"connector": "datagen"}
 CASES: list[tuple[dict[str, str], str, str]] = [
     ({}, "table 't' needs the option 'connector'", "one of blackhole, datagen"),
     ({"connector": "topik"}, "unknown connector 'topik' of table 't'", "did you mean 'topic'?"),
-    ({"connector": "kafka"}, "unknown connector 'kafka'", "there is no client of Kafka here"),
     ({**TOPIC, "topc": "y"}, "unknown option 'topc' of table 't'", "did you mean 'topic'?"),
     (
         {"connector": "topic", "format": "json"},

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from planner.logical import Scan
 from sqlengine.connectors.chunks import Chunk, Part, Place
-from sqlengine.formats.registry import value_metadata
+from sqlengine.formats.registry import decodes_keys, value_metadata
 
 # Offsets and counts are written with 64 bits.
 _MOST: Final = 1 << 63
@@ -103,6 +103,7 @@ class ChunkCheck:
 
     def __init__(self, scan: Scan) -> None:
         in_value = value_metadata(scan.table)
+        self._keyed = decodes_keys(scan.table)
         self._keys = [m.key for m in scan.table.metadata if m not in in_value]
         self._columns = [(c.name, c.type.arrow) for c in scan.schema]
 
@@ -137,6 +138,8 @@ class ChunkCheck:
             _require_length(lines(chunk.records), rows, "records")
             _require_numbers(chunk.offsets, rows, np.int64, "offsets")
             self._look_at_metadata(chunk.metadata, rows)
+            if self._keyed:
+                _require_length(lines(chunk.keys), rows, "keys")
         if chunk.kinds is not None:
             _require_numbers(chunk.kinds, rows, np.int8, "kinds of rows")
 

@@ -28,6 +28,7 @@ class WalledSink(Sink):
     def __init__(self, sink: Sink, calls: Calls) -> None:
         self._sink = sink
         self._calls = calls
+        self.health = sink.health
         # Rows that came while the sink was busy.
         self._waiting: deque[Batch] = deque()
         # A call whose result nobody has taken, and the commit among them with its epoch.

@@ -84,6 +84,7 @@ class WalledSource(Source):
         self._bounded = bounded
         self.full_cache = full_cache
         self.filters = filters
+        self.health = source.health
         self._where: Scalar | None = None
         self._told: Scalar | None = None
         self._outdated: Call[Findings] | None = None

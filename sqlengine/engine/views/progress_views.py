@@ -216,7 +216,7 @@ class _GraphView:
 
     def _table_of(self, source: _Source, late: int, now_ms: int) -> TableProgress:
         watermark, ended = source.time(source.watermark), source.ended
-        on_broker = declared_capabilities(source.running.scan.table).on_broker
+        on_broker = declared_capabilities(source.running.scan.table).reads_topics
         return TableProgress(
             source.table,
             "records" if on_broker else "bytes",

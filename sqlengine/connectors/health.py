@@ -1,0 +1,31 @@
+"""How a table that is open does with the system behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Health:
+    """The connection of an open table, as its connector knows it; written by that, read by any
+    thread.
+
+    `trouble`: why no rows come or go now, for people; None while they do. The others count since
+    the table was opened: `errors` that the other side or its client told, `retries` of what had
+    failed, and `reconnects`: rows went on after an error."""
+
+    trouble: str | None = None
+    errors: int = 0
+    retries: int = 0
+    reconnects: int = 0
+
+    def failed(self, what: str) -> None:
+        """Notes an error that may pass."""
+        self.errors += 1
+        self.trouble = what
+
+    def works(self) -> None:
+        """Notes that rows came or went: what was in the way is gone."""
+        if self.trouble is not None:
+            self.trouble = None
+            self.reconnects += 1
