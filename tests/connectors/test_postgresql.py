@@ -21,7 +21,7 @@ from parser.types import (
     timestamp_ltz,
 )
 from sqlengine.batch import Batch, RowKind, from_pydict
-from sqlengine.connectors.registry import open_sink, open_source
+from sqlengine.connectors.registry import open_sink, open_source, rejects
 from tests.connectors.databases import Database
 from tests.connectors.tables import SCHEMA, environment
 from tests.servers.postgresql import PostgresServer
@@ -114,6 +114,12 @@ def test_texts_and_bytes_are_what_they_were(database: Database) -> None:
     only = Schema.of(name=STRING)
     found = read(database, "s.texts", only).column("name").to_pylist()
     assert sorted(map(str, found)) == sorted(map(str, names))
+
+
+def test_a_text_that_it_cannot_keep_is_rejected(database: Database) -> None:
+    target = database.table("s.texts", SCHEMA)
+    told = from_pydict(SCHEMA, {"id": [1, 2, 3], "name": ["a", "b\0", None]})
+    assert list(rejects(target, told)) == [1]
 
 
 def test_rows_of_a_key_of_two_columns(database: Database) -> None:

@@ -35,7 +35,7 @@ class MariaDbServer(ServerProcess):
         done = subprocess.run(
             [*self._base(), "--bootstrap"],
             cwd=self.folder,
-            input=_TABLES.encode(),
+            input=_TABLES.replace("\n ", " ").encode(),
             capture_output=True,
             check=False,
         )
@@ -48,5 +48,10 @@ class MariaDbServer(ServerProcess):
         return [*base, f"--user={user}"] if user else base
 
 
-# What replication asks for; other tables of the system are not needed without grants.
-_TABLES: Final = "CREATE DATABASE app;\nCREATE DATABASE IF NOT EXISTS mysql;\n"
+# Of the tables of the system those that replication asks for; others are not needed without grants.
+_TABLES: Final = """
+CREATE DATABASE app;
+CREATE DATABASE IF NOT EXISTS mysql;
+CREATE TABLE mysql.gtid_slave_pos (domain_id INT UNSIGNED NOT NULL, sub_id BIGINT UNSIGNED NOT NULL,
+ server_id INT UNSIGNED NOT NULL, seq_no BIGINT UNSIGNED NOT NULL, PRIMARY KEY (domain_id, sub_id));
+"""

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
@@ -98,6 +99,16 @@ class PostgresServer(ServerProcess):
         for child in children:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
+        until = time.monotonic() + 10
+        while any(map(_runs, children)) and time.monotonic() < until:
+            time.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _programs() -> Path:

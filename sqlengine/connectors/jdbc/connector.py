@@ -23,6 +23,7 @@ from planner.capabilities import (
 )
 from planner.catalog import Table
 from planner.logical.change_kinds import INSERT_ONLY, UPSERT
+from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.jdbc.dialects import dialect_of
@@ -105,6 +106,10 @@ class JdbcConnector(Connector):
         if partitions:
             return PartitionedSource(reader, partitions)
         return JdbcSource(reader, queried=table.queried)
+
+    def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
+        """See `Connector`."""
+        return dialect_of(table.options["url"]).rejects(rows)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the table of epochs. ExecutionError where the table is missing or has other

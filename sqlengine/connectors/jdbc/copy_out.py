@@ -42,7 +42,7 @@ def load_copy(cursor: Cursor, text: str, table: Table) -> Loaded:
     hashed, count = xxh64(), 0
     for piece in _pieces(cast("_CopyCursor", cursor), text):
         hashed.update(piece)
-        pieces.append(_columns(piece, table))
+        pieces.append(columns_of_csv(piece, table))
         count += len(next(iter(pieces[-1].values())))
     return Loaded(joined(pieces, table), count, hashed.hexdigest())
 
@@ -62,7 +62,11 @@ def _pieces(cursor: _CopyCursor, text: str) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-def _columns(piece: bytes, table: Table) -> dict[str, pa.Array]:
+def columns_of_csv(piece: bytes, table: Table) -> dict[str, pa.Array]:
+    """Returns the columns of rows in CSV, in which NULL alone is without quotes. ExecutionError for
+    a value that its column cannot hold."""
+    if not piece:
+        return joined([], table)
     names = [c.name for c in table.physical]
     types = {c.name: _type_in_csv(c.type) for c in table.physical}
     name = table.options["table-name"]
@@ -74,8 +78,8 @@ def _columns(piece: bytes, table: Table) -> dict[str, pa.Array]:
             csv.ConvertOptions(
                 column_types=types,
                 null_values=[""],
-                true_values=["t"],
-                false_values=["f"],
+                true_values=["t", "1"],
+                false_values=["f", "0"],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),

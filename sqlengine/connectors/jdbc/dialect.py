@@ -155,6 +155,10 @@ class Dialect(ABC):
         cursor.execute(query.text, query.values)
         return load_rows(cursor, table, fetch)
 
+    def rejects(self, rows: Batch) -> Mapping[int, str]:
+        """Returns the rows that no table of the database can take, with the reasons."""
+        return {}
+
     def check_url(self, url: str) -> None:  # noqa: B027
         """OptionError for a URL of this database that cannot be."""
 

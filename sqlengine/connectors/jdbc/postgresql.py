@@ -7,9 +7,13 @@ from importlib import import_module
 from typing import ClassVar, Final, Protocol, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import numpy as np
+import pyarrow.compute as pc
+
 from parser.errors import OptionError, ServiceError
 from parser.types import DataType
 from planner.catalog import Table
+from sqlengine.batch import Batch
 from sqlengine.connectors.jdbc.copy_in import CopyWriter
 from sqlengine.connectors.jdbc.copy_out import load_copy
 from sqlengine.connectors.jdbc.dialect import Dialect, Query, Shape, Writer, shown
@@ -74,6 +78,16 @@ class PostgreSql(Dialect):
 
     def type_name(self, kind: DataType, key: bool) -> str:
         return type_name(kind)
+
+    def rejects(self, rows: Batch) -> Mapping[int, str]:
+        """See `Dialect`: rows with a text that has the character NUL."""
+        found: dict[int, str] = {}
+        for column, array in zip(rows.schema, rows.columns, strict=True):
+            if column.type.is_string:
+                having = pc.fill_null(pc.match_substring(array, "\0"), False)
+                for row in np.flatnonzero(np.asarray(having)).tolist():
+                    found[row] = f"column '{column.name}' has a NUL, which PostgreSQL cannot keep"
+        return found
 
     def check_url(self, url: str) -> None:
         for name, _ in parse_qsl(urlsplit(url.removeprefix("jdbc:")).query):
