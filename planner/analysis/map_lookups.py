@@ -49,13 +49,7 @@ def _mapped(node: LogicalPlan) -> LogicalPlan:
         )
     null_safe = tuple(dict.fromkeys(e.right for e in node.equalities if e.null_safe))
     mapped = MappedScan(
-        scan.table,
-        scan.where,
-        reloaded=True,
-        rows=node.right,
-        keys=node.keys(1),
-        null_safe=null_safe,
-        unique=_unique(node),
+        scan.table, scan.where, True, node.right, node.keys(1), null_safe, _unique(node)
     )
     return replace(node, right=mapped)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -51,7 +51,7 @@ class Scan(LogicalPlan):
     table: Table
     where: Scalar | None = None
     reloaded: bool = False
-    limit: int = 0
+    limit: int = field(default=0, kw_only=True)
 
     @cached_property
     def schema(self) -> Schema:

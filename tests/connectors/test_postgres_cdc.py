@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from parser.errors import UnsupportedError
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from tests.connectors.databases import Database
@@ -232,10 +231,3 @@ def test_what_the_server_lacks_is_told(life: Life) -> None:
     eventually(lambda: "REPLICA IDENTITY FULL" in str(views()[0].trouble), views)
     life.run("ALTER TABLE cdc.source REPLICA IDENTITY FULL")
     life.same()
-    with pytest.raises(UnsupportedError, match="needs a PRIMARY KEY"):
-        engine.submit(
-            "other",
-            """CREATE TABLE t (id BIGINT) WITH ('connector' = 'postgres-cdc', 'hostname' = 'h',
-          'username' = 'u', 'database-name' = 'd', 'table-name' = 't', 'slot.name' = 's', 'changelog-mode' = 'upsert');
-        CREATE TABLE p (id BIGINT) WITH ('connector' = 'print'); INSERT INTO p SELECT id FROM t;""",
-        )

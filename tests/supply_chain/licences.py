@@ -20,7 +20,11 @@ ALLOWED: Final = frozenset(
 _OPTIONAL: Final = (
     "an extra that is installed beside, as it is: the LGPL asks no more of who imports it"
 )
-EXCEPTIONS: Final[dict[str, str]] = {"psycopg": _OPTIONAL, "psycopg-binary": _OPTIONAL}
+EXCEPTIONS: Final[dict[str, str]] = {
+    "psycopg": _OPTIONAL,
+    "psycopg-binary": _OPTIONAL,
+    "mysql-replication": "its metadata says 'Apache 2'",
+}
 
 
 def is_allowed(licence: str) -> bool:

@@ -42,7 +42,7 @@ class Gtid(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """How a server is reached."""
+    """The place of a server, and who connects."""
 
     host: str
     port: int

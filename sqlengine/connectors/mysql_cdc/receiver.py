@@ -29,8 +29,19 @@ _SETTINGS: Final = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image":
 _METADATA: Final = "binlog_row_metadata"
 
 
+class _Event(Protocol):
+    """An event of the log; which of these it has depends on its class."""
+
+    gtid: str
+    query: str
+    schema: str
+    table: str
+    timestamp: int
+    rows: Sequence[Mapping[str, Mapping[str, object]]]
+
+
 class _Reader(Protocol):
-    def fetchone(self) -> object: ...
+    def fetchone(self) -> _Event: ...
     def close(self) -> None: ...
 
 
@@ -145,26 +156,25 @@ class MariaDbReceiver(Receiver):
         self._note(found)
         return {topic: taken for topic, taken in found.items() if taken.values}
 
-    def _handle(self, kind: str, event: object, found: Batch) -> int:
+    def _handle(self, kind: str, event: _Event, found: Batch) -> int:
         """Adds what an event tells; returns the number of rows."""
         if kind == "MariadbGtidEvent":
-            self._at, self._within = Gtid.parsed(str(event.gtid)), True
+            self._at, self._within = Gtid.parsed(event.gtid), True
             for table in self._tables:
                 table.begins(self._at.number)
                 table.origin = self._at.origin
         elif kind == "XidEvent":
             self._within = False
         elif kind == "QueryEvent":
-            self._within = self._within and str(event.query).upper() == "BEGIN"
+            self._within = self._within and event.query.upper() == "BEGIN"
         else:
             return self._rows(event, found)
         return 0
 
-    def _rows(self, event: object, found: Batch) -> int:
-        name = str(event.schema), str(event.table)
-        rows = cast("Sequence[Mapping[str, Mapping[str, object]]]", event.rows)
+    def _rows(self, event: _Event, found: Batch) -> int:
+        name, rows = (event.schema, event.table), event.rows
         deleted = type(event).__name__ == "DeleteRowsEvent"
-        time_ms = int(event.timestamp) * 1000
+        time_ms = event.timestamp * 1000
         for table in self._tables:
             if table.name == name and rows:
                 columns = list(next(iter(rows[0].values())))

@@ -15,7 +15,6 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from parser.errors import UnsupportedError
 from parser.types import DataType
 from planner.capabilities import Capabilities, SourceCapabilities
 from planner.catalog import Table
@@ -83,10 +82,6 @@ class PostgresCdcConnector(Connector):
         options = options_of(table)
         upsert = options["changelog-mode"] == _UPSERT
         check_types(table, table.physical, arrays=False)
-        if upsert and not table.primary_key:
-            raise UnsupportedError(
-                f"'changelog-mode' = 'upsert' of table '{table.display}' needs a PRIMARY KEY"
-            )
         receivers = environment.receivers
         lasting = receivers is None or receivers.lasting
         host, slot = f"{options['hostname']}:{options['port']}", str(options["slot.name"])

@@ -29,7 +29,7 @@ _SETTINGS: Final = " ".join(
 
 @dataclass(frozen=True)
 class Place:
-    """How a server is reached."""
+    """The place of a server, and who connects."""
 
     host: str
     port: int
