@@ -70,7 +70,9 @@ class SourceCapabilities:
     new job may begin elsewhere than at the first record; `expires`: records may be removed while
     a savepoint still refers to them; `partition_push_down`: it reads only partitions that fulfil
     a condition; `filter_push_down`: it can leave out rows that do not fulfil one, as far as that is
-    known without reading them; `parallel`: subtasks may share out its shards."""
+    known without reading them; `queried`: each plan has a scan of its own, which asks for the
+    columns, rows and number of rows that the plan wants; `parallel`: subtasks may share out its
+    shards."""
 
     changelog: ChangelogMode = INSERT_ONLY
     boundedness: Boundedness = Boundedness.UNBOUNDED
@@ -79,6 +81,7 @@ class SourceCapabilities:
     expires: bool = False
     partition_push_down: bool = False
     filter_push_down: bool = False
+    queried: bool = False
     lookup: Lookup = Lookup.SCANNED
     parallel: bool = False
 

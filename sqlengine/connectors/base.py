@@ -121,6 +121,12 @@ class Source(ABC):
         `partition_push_down`). Called before anything else."""
         raise NotImplementedError(f"{type(self).__name__} has no partitions")
 
+    def apply_query(self, where: Scalar | None, limit: int) -> None:
+        """Lets the source ask for rows that fulfil `where` alone, as far as it can, and for at most
+        `limit` of them (0: all); more rows do no harm (capability `queried`). Called before
+        anything else."""
+        raise NotImplementedError(f"{type(self).__name__} asks for nothing")
+
     def widen(self, times: int, size: int) -> None:  # noqa: B027
         """Lets polls read so many times as many rows, where these are about `size` bytes at most:
         who polls pays for each. Called before anything else; not all sources can."""

@@ -56,7 +56,7 @@ class RocketSink(Sink):
         options: Mapping[str, object],
         writer: str | None,
     ) -> None:
-        self.health = Health()
+        self.health: Health = Health()
         self._table = table
         self._topic = topic
         self._writer = writer

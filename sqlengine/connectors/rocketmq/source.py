@@ -55,7 +55,7 @@ class RocketSource(Source):
         options: Mapping[str, object],
         assignment: SubtaskAssignment,
     ) -> None:
-        self.health = Health()
+        self.health: Health = Health()
         self._topic = topic
         self._assignment = assignment
         self._start = start_at(topic, table, options)
