@@ -39,6 +39,7 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import kafka as connectors_kafka
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
 
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_kafka": connectors_kafka.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,
     "dimensions_others": dimensions_others.run,
