@@ -42,6 +42,7 @@ from benchmarks import (
     state,
 )
 from benchmarks.connectors import http as connectors_http
+from benchmarks.connectors import kafka as connectors_kafka
 from benchmarks.connectors import mqtt as connectors_mqtt
 from benchmarks.connectors import rocketmq as connectors_rocketmq
 from benchmarks.nexmark import compare as nexmark
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "connectors_mqtt": connectors_mqtt.run,
     "connectors_rocketmq": connectors_rocketmq.run,
     "databases": databases.run,
+    "connectors_kafka": connectors_kafka.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,
     "dimensions_others": dimensions_others.run,

@@ -49,4 +49,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
         ["--add-scram", f"SCRAM-SHA-256=[name=alice,password={PASSWORD}]"],
     )
     with started(server):
-        yield Kafka(server)
+        made = Kafka(server)
+        made.warm()
+        yield made
