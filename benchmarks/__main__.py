@@ -39,6 +39,7 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import kafka as connectors_kafka
 from benchmarks.connectors import mqtt as connectors_mqtt
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_kafka": connectors_kafka.run,
     "connectors_mqtt": connectors_mqtt.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,

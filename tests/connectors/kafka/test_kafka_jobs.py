@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 import time
@@ -19,9 +20,13 @@ from sqlengine.cli import cli
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.metrics import render
+from sqlengine.session import spark
 from tests.connectors.kafka.clients import Kafka, Record
 from tests.connectors.kafka.life import JOB
 from tests.connectors.tables import json_rows
+from tests.docs.test_documents import TOPIC, jobs_of
+from tests.spark.scripting import run as run_script
+from tests.spark.staged import Staged
 from tests.support import ROOT, eventually
 
 COLUMNS = "id BIGINT, name STRING"
@@ -173,6 +178,56 @@ def test_a_server_that_went_away_is_told_and_the_job_goes_on(kafka: Kafka, tmp_p
         kafka.write(first, json_rows([2]))
         eventually(lambda: kafka.values(second) == json_rows([1, 2]), "the second row")
         assert server.job(JOB).state.value == "running"
+
+
+@pytest.mark.parametrize(
+    "where", ["in one process", "in stages", pytest.param("on Spark", marks=pytest.mark.spark)]
+)
+def test_the_same_rows_wherever_they_are_decoded(
+    kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Keys and values are decoded, counted and encoded in tasks; the driver reads and writes."""
+    if where == "in stages":
+        monkeypatch.setattr(spark, "OwnSpark", lambda *_: Staged(3))
+    events, totals = kafka.topic(2), kafka.topic()
+    kafka.write(
+        events,
+        [
+            Record(None if n == 39 else b'{"n": %d}' % n, b'{"k": %d}' % (n % 4), n % 2)
+            for n in range(40)
+        ],
+    )
+    keyed = {
+        "connector": "upsert-kafka", "properties.bootstrap.servers": kafka.address, "key.format": "json",
+        "value.format": "json", "value.fields-include": "EXCEPT_KEY",
+    }  # fmt: skip
+    source = {**keyed, "topic": events, "scan.bounded.mode": "latest-offset"}
+    target = {
+        **keyed, "topic": totals, "sink.delivery-guarantee": "exactly-once",
+        "sink.transactional-id-prefix": where.replace(" ", "-"),
+    }  # fmt: skip
+    script = (
+        _table("source", "k INT, n INT, PRIMARY KEY (k) NOT ENFORCED", source)
+        + _table("target", "odd INT, s BIGINT, PRIMARY KEY (odd) NOT ENFORCED", target)
+        + "INSERT INTO target SELECT MOD(k, 2), SUM(n) FROM source GROUP BY MOD(k, 2);"
+    )
+    done = run_script(script, tmp_path, tmp_path / "run", "embedded" if "one" in where else "spark")
+    assert not done.errors
+    last = {r.key: r.value for r in kafka.read(totals)}
+    assert last == {b'{"odd":0}': b'{"s":74}', b'{"odd":1}': b'{"s":37}'}
+
+
+def test_the_page(kafka: Kafka, tmp_path: Path) -> None:
+    """What the page shows is submitted, with this broker in the place of those that it names."""
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "kafka").write_text("x")
+    blocks = jobs_of((ROOT / "docs" / "connectors" / "kafka.md").read_text())
+    with engine(tmp_path / "data", secrets=tmp_path / "secrets") as server:
+        for number, block in enumerate(blocks):
+            for topic in TOPIC.findall(block):
+                kafka.topic(name=topic)
+            text = re.sub("(localhost:9092|broker.example.org:9094)", kafka.address, block)
+            assert server.submit(f"block{number}", text).status == "added"
 
 
 class Life:
