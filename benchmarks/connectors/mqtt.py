@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -180,7 +181,8 @@ def run() -> Section:
         " In: JSON is decoded, one filter, the topic as a column, exactly once from the log on."
     )
     columns = ["direction", "by", "messages per CPU second"]
-    return Section(NAME, "MQTT", about, [Table("MQTT, QoS 1", columns, rows)])
+    load = f"Processes that were ready to run meanwhile: about {os.getloadavg()[0]:.0f}."
+    return Section(NAME, "MQTT", about, [Table("MQTT, QoS 1", columns, rows)], [load])
 
 
 _NAMES: Final = {

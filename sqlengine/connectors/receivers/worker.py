@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from parser.errors import ServiceError, TryAgain
+from parser.errors import ServiceError, SqlError, TryAgain
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Taken
 from sqlengine.connectors.receivers.log import ReceivedLog
 from sqlengine.system.threads import Background
@@ -25,6 +25,7 @@ _LINGER_S: Final = 2.0
 _WAIT_S: Final = 0.2  # for messages
 _TIDY_S: Final = 10.0  # between two looks for what can go
 _REST_S: Final = 0.05  # while nothing can be appended
+_SAID_S: Final = 60.0  # until the same is said again in the log
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class ReceiverThread(Background):
         self._renewed = False
         self._woken = threading.Event()
         self._trouble: str | None = None
+        self._told = "", 0.0  # the last line in the log, and when
         self._idle_since: float | None = None
         self._tidied = time.monotonic()
         self._connections = self._failures = self._asked = 0
@@ -157,13 +159,13 @@ class ReceiverThread(Background):
         pauses = BackOff()
         try:
             while not self._done():
+                self._woken.clear()
                 try:
                     self._connect()
                     pauses.reset()
                     self._receive()
-                except ServiceError as error:
+                except SqlError as error:
                     self._lost(error)
-                    self._woken.clear()
                     if not self._stopping.is_set():
                         self._woken.wait(pauses.next())
         except Exception:  # the thread's own end: people must see it
@@ -208,18 +210,14 @@ class ReceiverThread(Background):
                 self.receiver.follow([one.stream for one in self._prepared()], self._gone)
                 self._gone = []
                 self._works()
-            if (full := next((one for one in self.logs.values() if one.full), None)) is not None:
-                self._rest(
-                    f"nothing more is taken: {full.unread():,} messages of {self.place} wait to be"
-                    " read"
-                )
+            if any(one.full for one in self.logs.values()):
+                self._rest("messages wait to be read, and no more are taken (receive.max-unread)")
             else:
                 batch = self.receiver.take(_WAIT_S)
                 if batch:
                     self._append(batch)
                     self.receiver.acknowledge()
-                if self._trouble is not None:
-                    self._works()
+                self._rested()
             self._tidy()
 
     def _append(self, batch: Batch) -> None:
@@ -242,7 +240,7 @@ class ReceiverThread(Background):
         self.receiver.rest()
         self._stopping.wait(_REST_S)
 
-    def _lost(self, error: ServiceError) -> None:
+    def _lost(self, error: SqlError) -> None:
         self.connected = False
         self.receiver.close()
         if not self._stopping.is_set():
@@ -252,12 +250,23 @@ class ReceiverThread(Background):
                 one.health.retries += 1
             self._in_trouble(" ".join(str(error).split()))
 
-    def _in_trouble(self, what: str) -> None:
-        if self._trouble != what:
-            log.warning("receiver of %s: %s", self.place, what)
-            self._trouble = what
+    def _rested(self) -> None:
+        """Notes that a rest is over, where there was one: that is no new connection."""
+        if self._trouble is not None:
+            self._trouble = None
             for one in list(self.logs.values()):
-                one.health.trouble = what
+                one.health.trouble = self.receiver.refused(one.stream)
+
+    def _in_trouble(self, what: str) -> None:
+        if self._trouble == what:
+            return
+        self._trouble = what
+        for one in list(self.logs.values()):
+            one.health.trouble = what
+        told, now = self._told, time.monotonic()
+        if what != told[0] or now - told[1] > _SAID_S:
+            log.warning("receiver of %s: %s", self.place, what)
+            self._told = what, now
 
     def _works(self) -> None:
         """Notes that messages may come now: all that was in the way is gone."""
