@@ -170,9 +170,13 @@ class RocketServer:
         return self._client(self.address)
 
     def start(self) -> Self:
-        """Starts all of them."""
-        for server in (self.names, *self.brokers):
-            server.start()
+        """Starts all of them, or none."""
+        try:
+            for server in (self.names, *self.brokers):
+                server.start()
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def kill(self) -> None:

@@ -107,11 +107,21 @@ def send_ids(topic: RocketTopic, ids: Sequence[int], queue: int = 0, **propertie
     send(topic, json_rows(ids), queue, **properties)
 
 
+def _settled(client: RocketClient, broker: str) -> bool:
+    """Waits until all that was sent can be read; False where the connection was lost before, with
+    a broker that was killed."""
+    try:
+        client.settle(broker)
+    except RocketAway:
+        return False
+    return True
+
+
 def messages(topic: RocketTopic) -> list[Message]:
     """All messages of a topic, queue by queue, as anybody sees them."""
     found: list[Message] = []
     for queue in topic.route().readable:
-        topic.client.settle(queue.broker)
+        eventually(lambda b=queue.broker: _settled(topic.client, b))  # type: ignore[misc]
         at, end = topic.first(queue), topic.end(queue)
         while at < end:
             answer = topic.client.answer(topic.pull(queue, Pull(at, 1024, 4 << 20)), queue.broker)

@@ -125,7 +125,7 @@ def test_one_of_two_brokers_is_away(two: Cluster, monkeypatch: pytest.MonkeyPatc
     assert source.read("broker-b:0", 0, max_rows=99) is None
     two.server.brokers[1].start()
     assert eventually(lambda: _committed(sink, 1)) == 20
-    eventually(lambda: len(messages(topic)) == 20)
+    assert len(messages(topic)) == 20
     second = eventually(lambda: source.read("broker-b:0", 0, max_rows=99))
     assert first.num_rows + second.num_rows == 20
     sink.close()
