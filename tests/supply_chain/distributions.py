@@ -16,6 +16,7 @@ from tests.support import ROOT
 
 # What metadata says in words, as SPDX says it.
 _CLASSIFIERS = {
+    "3-Clause BSD License": "BSD-3-Clause",
     "Apache Software License": "Apache-2.0",
     "BSD License": "BSD",
     "ISC License (ISCL)": "ISC",
@@ -50,7 +51,8 @@ class Library:
         kinds = [c.split(" :: ")[-1] for c in said.get_all("Classifier", []) if _is_licence(c)]
         if kinds:
             return " AND ".join(_CLASSIFIERS.get(kind, kind) for kind in kinds)
-        return str(said.get_all("License", [""])[0]).partition("\n")[0].strip()
+        told = str(said.get_all("License", [""])[0]).partition("\n")[0].strip()
+        return _CLASSIFIERS.get(told, told)
 
     @cached_property
     def requires(self) -> tuple[Requirement, ...]:
