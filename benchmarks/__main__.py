@@ -21,6 +21,7 @@ from benchmarks import (
     families,
     families_live,
     footprint,
+    formats,
     functions,
     instances,
     kernels,
@@ -41,6 +42,7 @@ from benchmarks import (
 )
 from benchmarks.connectors import http as connectors_http
 from benchmarks.connectors import mqtt as connectors_mqtt
+from benchmarks.connectors import rocketmq as connectors_rocketmq
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
 
@@ -55,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "connections": connections.run,
     "connectors_http": connectors_http.run,
     "connectors_mqtt": connectors_mqtt.run,
+    "connectors_rocketmq": connectors_rocketmq.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,
     "dimensions_others": dimensions_others.run,
@@ -64,6 +67,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "families_live": families_live.run,
     "families_flink": families_live.run_flink,
     "footprint": footprint.run,
+    "formats": formats.run,
     "functions": functions.run,
     "instances": instances.run,
     "mixed": mixed.run,
@@ -84,6 +88,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
     {
+        "connectors_rocketmq",
         "dimensions_others",
         "rules_gen_flink",
         "rules_real_flink",

@@ -178,9 +178,14 @@ def _format_row(format_: Format) -> Mapping[str, str]:
     return {
         "format": f"`{format_.name}`",
         "changelog mode": _mode(format_.capabilities.changelog),
-        "of": "files" if format_.capabilities.bulk else "records",
+        "of": _of(format_),
         "connectors": ", ".join(f"`{name}`" for name in _users(format_)),
     }
+
+
+def _of(format_: Format) -> str:
+    can = format_.capabilities
+    return ("records, files" if can.has_records else "files") if can.bulk else "records"
 
 
 def _users(format_: Format) -> Iterator[str]:
@@ -188,10 +193,9 @@ def _users(format_: Format) -> Iterator[str]:
     for name in connector_names():
         connector = get_connector(name)
         assert connector is not None
-        use = connector.capabilities.format
-        if use is FormatUse.RECORDS_AND_FILES or (
-            use is not FormatUse.NONE and not format_.capabilities.bulk
-        ):
+        use, can = connector.capabilities.format, format_.capabilities
+        in_files = can.bulk or can.line_separated
+        if in_files if use is FormatUse.RECORDS_AND_FILES else can.has_records:
             yield name
 
 

@@ -5,9 +5,10 @@ Each connector is found by its entry point in the group 'sqlengine.connectors'."
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
@@ -25,8 +26,17 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
-from sqlengine.formats.registry import VALUE, changelog_mode_of, decoder_for, format_of
+from sqlengine.formats.registry import (
+    VALUE,
+    changelog_mode_of,
+    connect,
+    connects,
+    decoder_for,
+    format_of,
+)
 from sqlengine.system.plugins import CONNECTORS, Plugins
+
+T = TypeVar("T")
 
 _connectors: Plugins[Connector] = Plugins(CONNECTORS)
 
@@ -94,8 +104,10 @@ def validate(table: Table) -> None:
         format_, options = format_of(table)
         if format_.capabilities.bulk and can.format is FormatUse.RECORDS_AND_FILES:
             format_.check(table.physical, options)
-        else:
+        elif format_.capabilities.has_records:
             decoder_for(table)
+        else:
+            format_.decoder(table.physical, options)  # says that it has none
 
 
 def _check_metadata(declared: MetadataColumn, connector: Connector, table: Table) -> None:
@@ -162,9 +174,32 @@ def _open_source(table: Table, environment: Environment) -> Source:
             f"table '{table.display}' with connector '{connector.name}' cannot be read"
         )
     try:
-        return with_secrets(connector.source, connector, table, environment)
+        return with_secrets(_connected(connector.source, table), connector, table, environment)
     except OSError as error:
         raise _cannot_open(table, "read", error) from None
+
+
+def _connected(
+    opening: Callable[[Table, Environment], T], table: Table
+) -> Callable[[Table, Environment], T]:
+    """Returns an opening before which the table's format sees the values of its secrets."""
+
+    def opened(filled: Table, environment: Environment) -> T:
+        connect(table, filled, environment.files)
+        return opening(filled, environment)
+
+    return opened
+
+
+def connect_formats(table: Table, environment: Environment) -> None:
+    """Lets the formats of a table see what they see where it is opened, for a process that decodes
+    its records and does not open it. Raises as the opening does."""
+
+    def work(filled: Table, environment: Environment) -> None:
+        connect(table, filled, environment.files)
+
+    if connects(table):
+        with_secrets(work, connector_of(table), table, environment)
 
 
 def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
@@ -237,8 +272,10 @@ def _open_sink(
         raise cannot_be_written(table)
     try:
         if overwrite and sink.overwrite is not Overwrite.UNSUPPORTED:
-            return with_secrets(connector.overwriting_sink, connector, table, environment)
-        return with_secrets(connector.sink, connector, table, environment)
+            opening = _connected(connector.overwriting_sink, table)
+        else:
+            opening = _connected(connector.sink, table)
+        return with_secrets(opening, connector, table, environment)
     except OSError as error:
         if error.errno in NO_SPACE:
             raise cannot_write(f"table '{table.display}'", error) from None

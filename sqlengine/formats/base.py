@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.errors import UnsupportedError
+from parser.errors import ExecutionError, UnsupportedError
 from parser.types import DataType as DataType
 from parser.types import Schema as Schema
 from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.formats.lines import Framing, LineFraming
+from sqlengine.system.file_access import FileAccess
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,32 @@ class FormatCapabilities:
     """The capabilities of a format.
 
     `changelog`: the kinds of rows that its records bring, and that can be written; `bulk`: it is
-    one of whole files and not of records (Flink's `BulkDecodingFormat`); `line_separated`: its
-    records can be kept in files, one after the other; `statistics`: its readers know parts of a
-    file that need not be read (`PartedReader`)."""
+    one of whole files (Flink's `BulkDecodingFormat`), and of `records` only if it says so;
+    `line_separated`: its records can be kept in files, one after the other; `statistics`: its
+    readers know parts of a file that need not be read (`PartedReader`)."""
 
     changelog: ChangelogMode = INSERT_ONLY
     bulk: bool = False
     line_separated: bool = True
     statistics: bool = False
+    records: bool | None = None
+
+    @property
+    def has_records(self) -> bool:
+        """True if it is (also) one of records, which a topic can hold."""
+        return not self.bulk if self.records is None else self.records
+
+
+class OutOfReach(ExecutionError):
+    """A service that a format needs besides the record does not answer: no fault of the record."""
 
 
 class Decoder(Protocol):
     """Reads records as columns. Made for one set of columns; called once a batch for all jobs."""
 
     def decode(self, records: pa.Array) -> Decoded:
-        """Decodes a BinaryArray without NULLs. Never raises for data."""
+        """Decodes a BinaryArray without NULLs. Never raises for data; OutOfReach where something
+        else is missing."""
 
 
 class Encoder(Protocol):
@@ -167,6 +179,18 @@ class Format:
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         """Writes rows of `schema`. Raises as `decoder` does."""
         raise self._has_no_records()
+
+    def connect(
+        self, options: Mapping[str, str], filled: Mapping[str, str], files: FileAccess
+    ) -> None:
+        """Takes note, where a table is opened, of what decoders and encoders cannot see: the values
+        of secrets (`filled` are `options` with them), and files that options name. PlanError for a
+        file that is wrong, or that SQL may not read (`files`). Reaches no service yet."""
+
+    def prepare(self, records: pa.Array, options: Mapping[str, str]) -> None:
+        """Fetches what decoders of these records need from elsewhere, so that they need not wait
+        for it. Called where records are read, and may block there; OutOfReach where a service does
+        not answer."""
 
     def framing(self, options: Mapping[str, str]) -> Framing:
         """Returns how the records of a file are separated: by lines unless overridden."""

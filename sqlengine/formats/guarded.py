@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parser.errors import ExecutionError, SqlError
 from sqlengine.batch import Batch
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, OutOfReach
 from sqlengine.system.interrupts import uninterrupted
 
 log = logging.getLogger("sqlengine.formats")
@@ -25,9 +25,11 @@ class GuardedDecoder(Decoder):
         self._decoder = decoder
 
     def decode(self, records: pa.Array) -> Decoded:
-        """See `Decoder`."""
+        """See `Decoder`. OutOfReach as the decoder raises it."""
         try:
             return _checked(self._decoder.decode(records), len(records))
+        except OutOfReach:
+            raise
         except Exception as error:
             with uninterrupted():  # logging has locks that all threads wait for
                 log.error("format '%s' failed for a record", self._name, exc_info=error)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from sqlengine.formats.keyed.fields import KEY_FORMAT, VALUE_FORMAT, KeyPart, ke
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.times import ANY
+from sqlengine.system.file_access import FileAccess
 from sqlengine.system.plugins import FORMATS, Plugins
 
 _formats: Plugins[Format] = Plugins(FORMATS)
@@ -64,9 +66,12 @@ def _named(table: Table) -> tuple[str, str] | None:
 def _with_options(table: Table, name: str, before: str) -> tuple[Format, Mapping[str, str]]:
     format_ = get_format(name)
     prefix = f"{before}{format_.name}."
-    return format_, {
-        k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)
-    }
+    options = {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
+    topic = table.options.get("topic", "")
+    if _SUBJECT in format_.options and topic and ";" not in topic:
+        # As clients of Kafka name it.
+        options.setdefault(_SUBJECT, f"{topic}-{'key' if before == _KEY else 'value'}")
+    return format_, options
 
 
 def key_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
@@ -98,6 +103,8 @@ def bulk_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
 
 # Before the key of metadata that the table's format tells, and not its connector.
 VALUE = "value."
+# The option of formats that says under which name a registry has their schema.
+_SUBJECT = "subject"
 # Before the options of the format of keys.
 _KEY = "key."
 
@@ -126,9 +133,9 @@ def decoder_for(
     """Returns a decoder of the table's records.
 
     It gives all physical columns or `columns`, in the table's order, and `metadata` of the format.
-    A table without a format, or with one of whole files, whose connector makes the rows, has
+    A table without a format, or with one of whole files only, whose connector makes the rows, has
     nothing to decode."""
-    if _named(table) is None or bulk_format_of(table) is not None:
+    if _named(table) is None or not format_of(table)[0].capabilities.has_records:
         return _NothingToDecode()
     keys = tuple(m.key.removeprefix(VALUE) for m in metadata)
 
@@ -177,6 +184,59 @@ def encoder_of(table: Table, columns: Schema) -> Encoder:
     """Writes batches of these columns in the table's format."""
     format_, options = format_of(table)
     return GuardedEncoder(format_.name, format_.encoder(columns, options))
+
+
+def connects(table: Table) -> bool:
+    """True if a format of the table has to see something where it is opened."""
+    return any(type(f).connect is not Format.connect for f, _ in _formats_of(table))
+
+
+def connect(table: Table, filled: Table, files: FileAccess) -> None:
+    """Tells the formats of a table that is opened their secrets (`filled` has their values), and
+    lets them read their files. PlanError for a file that is wrong, or does not fit the table."""
+    if connects(table):
+        pairs = zip(_formats_of(table), _formats_of(filled), strict=True)
+        for (format_, options), (_, values) in pairs:
+            format_.connect(options, values, files)
+        decoder_for(table)
+
+
+def _formats_of(table: Table) -> Iterator[tuple[Format, Mapping[str, str]]]:
+    """Yields the format of the table's values, then that of the keys, where it names them."""
+    if _named(table) is not None:
+        yield format_of(table)
+    keys = key_format_of(table)
+    if keys is not None:
+        yield keys
+
+
+# Does something with records and their keys (None: they have none), where they are read.
+Prepare: TypeAlias = Callable[[pa.Array, pa.Array | None], None]
+
+
+def preparation_of(table: Table) -> Prepare | None:
+    """Returns what is to be done with records of the table where they are read, so that decoders
+    need not wait (`Format.prepare`); None where that is nothing."""
+    value = _preparing(format_of(table)) if _named(table) is not None else None
+    key = _preparing(key_format_of(table))
+    if value is None and key is None:
+        return None
+
+    def prepare(records: pa.Array, keys: pa.Array | None) -> None:
+        for work, found in ((value, records), (key, keys)):
+            if work is not None and found is not None:
+                work(found.drop_null())
+
+    return prepare
+
+
+def _preparing(
+    found: tuple[Format, Mapping[str, str]] | None,
+) -> Callable[[pa.Array], None] | None:
+    if found is None or type(found[0]).prepare is Format.prepare:
+        return None
+    format_, options = found
+    return partial(format_.prepare, options=options)
 
 
 def framing_of(table: Table) -> Framing:

@@ -28,7 +28,7 @@ class MqttClient:
     def __init__(self, address: str, version: Version = 5, **account: object) -> None:
         self._version = version
         self._account = Account(
-            address_of(address), f"test-{next(_NAMES)}-{time.time_ns()}", version, clean=True,
+            address_of(address), f"test-{next(_NAMES)}-{time.time_ns()}", version, clean=True, keep_alive_s=0,
             **account,  # type: ignore[arg-type]
         )  # fmt: skip
         self.connection = Connection(self._account)

@@ -90,7 +90,7 @@ class Jars:
 
 MOSQUITTO: Final = Program("mosquitto", "mosquitto")
 RSYSLOG: Final = Program("rsyslogd", "rsyslog")
-SERVERS: Final = (Jars("kafka"), MOSQUITTO, RSYSLOG)
+SERVERS: Final = (Jars("kafka"), Jars("rocketmq"), MOSQUITTO, RSYSLOG)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

@@ -115,15 +115,23 @@ def _names_of_groups(pattern: str) -> dict[int, str]:
     return names
 
 
-class _Grok:
+class Grok:
     """A pattern with its names: `names[i]` is what group grok<i + 1> of the regular expression is
     called."""
 
     def __init__(self, pattern: str) -> None:
         self.names: list[str] = []
-        expanded = self._expanded(pattern, 0)
-        self.groups = _names_of_groups(expanded)
-        self.compiled = translate(expanded)
+        self.expanded = self._expanded(pattern, 0)
+        self.groups = _names_of_groups(self.expanded)
+        self.compiled = translate(self.expanded)
+
+    @property
+    def group_names(self) -> dict[str, str]:
+        """The names of fields by those of the groups of `expanded`."""
+        return {group: self._name(group) for group in self.groups.values()}
+
+    def _name(self, group: str) -> str:
+        return self.names[int(group[4:]) - 1] if _OURS.fullmatch(group) else group
 
     def _expanded(self, pattern: str, depth: int) -> str:
         if depth > _DEEPEST:
@@ -151,7 +159,7 @@ class _Grok:
             return None
         pairs: dict[str, str] = {}
         for number, group in self.groups.items():
-            name = self.names[int(group[4:]) - 1] if _OURS.fullmatch(group) else group
+            name = self._name(group)
             if match[number] is not None:
                 pairs.setdefault(name, match[number])
         return list(pairs.items())
@@ -161,9 +169,9 @@ _OURS = regex.compile("grok[0-9]+")
 
 
 @lru_cache(maxsize=512)
-def compile_grok(pattern: str) -> _Grok:
+def compile_grok(pattern: str) -> Grok:
     """SqlError for a pattern that names an unknown one, or that is no regular expression."""
-    return _Grok(pattern)
+    return Grok(pattern)
 
 
 def grok(value: str, pattern: str) -> list[tuple[str, str]] | None:

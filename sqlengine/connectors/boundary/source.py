@@ -18,6 +18,7 @@ from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.connectors.chunks import Chunk, Part
 from sqlengine.connectors.full_cache import CacheStatus, FullCache
+from sqlengine.formats.registry import preparation_of
 from sqlengine.system.lanes import Call
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class WalledSource(Source):
         self._source = source
         self._calls = calls
         self._check = answers.ChunkCheck(scan)
+        self._prepare = preparation_of(scan.table)
         self._polling: Call[Findings] | None = None
         self._patience_s = _PATIENCE_S[0]
         self._ends: dict[str, int | None] = {}
@@ -204,7 +206,10 @@ class WalledSource(Source):
         def work() -> Chunk | None:
             self._filter(where)
             answer = self._source.read(shard, offset, max_rows=max_rows, until=until)
-            return self._check(answer, shard, offset, until)
+            chunk = self._check(answer, shard, offset, until)
+            if self._prepare is not None and chunk is not None and chunk.records is not None:
+                self._prepare(chunk.records, chunk.keys)
+            return chunk
 
         chunk = self._calls.guarded("read", work)
         self._calls.touch()

@@ -89,6 +89,10 @@ _client_log.addFilter(_Seldom())
 class KafkaAway(ServiceError):
     """Raised where no broker answers; the same may work later."""
 
+    def because(self, trouble: str | None) -> KafkaAway:
+        """Returns the error with what is known of the connection, if something is."""
+        return self if trouble is None else KafkaAway(self.message, detail=trouble, hint=self.hint)
+
 
 def consumer(settings: Settings, health: Health | None = None) -> Consumer:
     """Opens a consumer that reads what it is told to. OptionError for a setting that the client

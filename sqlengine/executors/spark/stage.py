@@ -14,7 +14,7 @@ from planner.graph.physical import PhysicalNode
 from planner.logical import Scan, Values
 from planner.scalar import Scalar
 from sqlengine.batch import Batch, empty
-from sqlengine.connectors.registry import open_scan
+from sqlengine.connectors.registry import connect_formats, open_scan
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import PRUNED
 from sqlengine.executors.failures import SourceChanged
@@ -56,6 +56,7 @@ class SourceStage:
         digests_in: str | None = None,
     ) -> None:
         self._nodes = {name: _source_of(name, f) for name, f in fragments.items()}
+        self._connect_formats(rules)
         self._operators = {name: FragmentOperator(f, factory) for name, f in fragments.items()}
         self._rows_per_turn = rows_per_turn
         self._rules = rules
@@ -68,6 +69,13 @@ class SourceStage:
         self._links: dict[str, LinkedRows] = {}
         for operator in self._operators.values():
             operator.open(TaskContext())
+
+    def _connect_formats(self, rules: TaskRules) -> None:
+        """Lets formats see secrets and files: rows that the driver has read are decoded here."""
+        environment = rules.environment(lambda: 0)
+        for node in self._nodes.values():
+            if isinstance(node.plan, Scan):
+                connect_formats(node.plan.table, environment)
 
     def run(self, step: Step, records: pa.RecordBatch) -> Iterator[ChunkOutput]:
         for row in records.to_pylist():

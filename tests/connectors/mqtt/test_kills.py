@@ -78,7 +78,7 @@ def test_kills_of_the_engine(mosquitto: Mosquitto, tmp_path: Path, qos: str, kil
         + "INSERT INTO o SELECT v FROM i"
     )
     with life(world.folder / "data", text):
-        pass  # from here on the server keeps what comes
+        pass  # from here on the server of MQTT keeps what comes
     devices = Devices(mosquitto.address, f"{world.root}/in", int(qos))
     for _ in range(kills):
         with life(world.folder / "data", text):
@@ -135,15 +135,16 @@ def test_kills_of_an_engine_that_publishes(mosquitto: Mosquitto, tmp_path: Path)
         running.broker.create_topic("numbers")
         running.submit("j", text)
         running.broker.append("numbers", 0, [*numbered(0, 2000)], timestamp_ms=0)
+    seen: Counter[bytes] = Counter()
     with MqttClient(mosquitto.address) as client:
         client.subscribe(f"{world.root}/out")
         for _ in range(kills):
             with world.open() as running:
                 running.broker.append("numbers", 0, [*numbered(0, 2000)], timestamp_ms=0)
-            with life(world.folder / "data", text):
+            with life(world.folder / "data", text, reads=False):
                 time.sleep(chance.uniform(0.0, 0.2))
+            seen.update(m.payload for m in client.came())
         with world.open():
-            seen: Counter[bytes] = Counter()
 
             def complete() -> bool:
                 seen.update(m.payload for m in client.came())

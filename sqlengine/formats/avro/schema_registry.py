@@ -1,0 +1,183 @@
+"""A client of a schema registry (Confluent's REST API): schemas by id, and ids of schemas."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+import msgspec
+
+from parser.errors import ExecutionError, OptionError
+from sqlengine.formats.base import OutOfReach
+
+_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_TIMEOUT_S: Final = 10.0
+_ATTEMPTS: Final = 3
+_MOST_BYTES: Final = 16 << 20
+# Seconds for which a schema that is not there is not asked for again.
+_FORGET_S: Final = 30.0
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
+
+
+@dataclass(frozen=True)
+class Access:
+    """The addresses of a registry, and what it wants to see: a user with a password ('user:pass')
+    or a token; files of certificates (PEM) in ours and of those that sign its own."""
+
+    urls: tuple[str, ...]
+    user_info: str | None = None
+    token: str | None = None
+    keystore: tuple[str, str | None] | None = None
+    truststore: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        """Returns the header that says who asks."""
+        if self.token is not None:
+            return {"Authorization": f"Bearer {self.token}"}
+        if self.user_info is not None:
+            coded = base64.b64encode(self.user_info.encode()).decode()
+            return {"Authorization": f"Basic {coded}"}
+        return {}
+
+    def context(self) -> ssl.SSLContext:
+        """Returns what checks the registry's certificate. OptionError for a file that is none."""
+        try:
+            context = ssl.create_default_context(cafile=self.truststore)
+            if self.keystore is not None:
+                context.load_cert_chain(self.keystore[0], password=self.keystore[1])
+        except (OSError, ssl.SSLError) as error:
+            raise OptionError(
+                "certificates of a schema registry cannot be read",
+                detail=str(error),
+                hint="'ssl.keystore.location' and 'ssl.truststore.location' are files in PEM",
+            ) from None
+        return context
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows none: what we send would go elsewhere."""
+
+    def redirect_request(self, *args: object) -> None:
+        return None
+
+
+class _Asked(msgspec.Struct):
+    """The answer of a registry: the text of a schema, or its id."""
+
+    schema: str = ""
+    id: int = -1
+    schemaType: str = "AVRO"  # noqa: N815  its name there
+
+
+class _Refused(msgspec.Struct):
+    error_code: int = 0
+    message: str = ""
+
+
+@dataclass
+class SchemaRegistry:
+    """Schemas by id, each of which is asked for once, and ids by subject and schema. Any thread."""
+
+    access: Access
+    clock: Callable[[], float] = time.monotonic
+    _schemas: dict[int, str] = field(default_factory=dict)
+    _missing: dict[int, float] = field(default_factory=dict)
+    _ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def schema(self, number: int) -> str | None:
+        """Returns the JSON of a schema; None where the registry has none of this id. OutOfReach
+        where it does not answer, or refuses to."""
+        with self._lock:
+            if number in self._schemas:
+                return self._schemas[number]
+            if self.clock() < self._missing.get(number, -1.0):
+                return None
+            answer = self._ask("GET", f"schemas/ids/{number}", None)
+            if answer is None or answer.schemaType != "AVRO":
+                self._missing[number] = self.clock() + _FORGET_S
+                return None
+            self._schemas[number] = answer.schema
+            return answer.schema
+
+    def id_of(self, subject: str, schema: str, *, register: bool) -> int:
+        """Returns the id of a schema of a subject, which gets it unless not to `register`. Raises
+        as `schema` does, and where the schema is not there."""
+        with self._lock:
+            if (subject, schema) not in self._ids:
+                path = f"subjects/{quote(subject, safe='')}" + ("/versions" if register else "")
+                answer = self._ask("POST", path, {"schema": schema})
+                if answer is None or answer.id < 0:
+                    raise ExecutionError(f"subject '{subject}' has not the schema of the table")
+                self._ids[subject, schema] = answer.id
+            return self._ids[subject, schema]
+
+    def _ask(self, method: str, path: str, body: Mapping[str, str] | None) -> _Asked | None:
+        """Returns the answer; None for one that there is nothing of this name."""
+        reason = ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(0.1 * 2**attempt)
+            for url in self.access.urls:
+                try:
+                    return self._asked(method, f"{url.rstrip('/')}/{path}", body)
+                except (URLError, HTTPException, OSError, msgspec.DecodeError) as error:
+                    reason = _words(error)
+        where = ", ".join(self.access.urls)
+        raise OutOfReach(f"schema registry '{where}' does not answer", detail=reason)
+
+    def _asked(self, method: str, url: str, body: Mapping[str, str] | None) -> _Asked | None:
+        data = None if body is None else msgspec.json.encode(body)
+        headers = {"Accept": f"{_TYPE}, application/json", "Content-Type": _TYPE}
+        request = Request(url, data, headers | self.access.headers(), method=method)
+        handlers: list[HTTPRedirectHandler | HTTPSHandler] = [_NoRedirects()]
+        if url.startswith("https:"):
+            handlers.append(HTTPSHandler(context=self.access.context()))
+        try:
+            with build_opener(*handlers).open(request, timeout=_TIMEOUT_S) as response:
+                return msgspec.json.decode(response.read(_MOST_BYTES), type=_Asked)
+        except HTTPError as error:
+            if error.code >= 500:
+                raise
+            if error.code == _NOT_FOUND:
+                return None
+            raise _refused(error) from None
+
+
+def _refused(error: HTTPError) -> OutOfReach:
+    try:
+        said = msgspec.json.decode(error.read(_MOST_BYTES), type=_Refused).message
+    except (msgspec.DecodeError, OSError):
+        said = str(error.reason)
+    what = (
+        "it has another schema, with which this one is not compatible"
+        if (error.code == _CONFLICT)
+        else f"status {error.code}"
+    )
+    return OutOfReach(f"the schema registry refuses: {what}", detail=said[:500])
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def urls_of(text: str) -> tuple[str, ...]:
+    """Parses addresses, separated by commas. ValueError for one that is none."""
+    urls = tuple(part.strip() for part in text.split(",") if part.strip())
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("expected the address of a schema registry such as 'http://host:8081'")
+    if not urls:
+        raise ValueError("expected the address of a schema registry such as 'http://host:8081'")
+    return urls
