@@ -29,7 +29,7 @@ class BadAnswer(ExecutionError):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a table asks for.
+    """The request of a table.
 
     `rows`: the JSON pointer to the rows of an answer; `cursor`: the one to the mark of the next
     page, which goes into the parameter `parameter`; `most_bytes` and `most_pages` of all answers

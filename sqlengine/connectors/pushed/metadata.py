@@ -1,4 +1,4 @@
-"""What comes with pushed messages besides their payloads: kept with them, and read as metadata."""
+"""The metadata of pushed messages: kept with them, and read as columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS: Final[Mapping[str, DataType]] = {
 
 
 class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of one message: the address and the name of who has sent it, and on the first of
+    """The metadata of one message: the address and the name of who has sent it, and on the first of
     a request the request's key."""
 
     peer: str | None = msgspec.field(name="p", default=None)
