@@ -52,6 +52,15 @@ KINDS: Final = {
         JOIN (SELECT * FROM metrics WHERE metric = 'm{i}' AND v > {least}) AS b
         ON a.device = b.device AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '10' SECOND AND b.v > a.v + 50""",
 }
+# Jobs that differ in the lengths of their windows, too.
+SIZES: Final = {
+    "TUMBLE SIZES": """INSERT INTO alerts SELECT 'r{i}', device, AVG(v)
+        FROM TABLE(TUMBLE(TABLE metrics, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND))
+        WHERE metric = 'm{i}' GROUP BY device, window_start, window_end HAVING AVG(v) > {least}""",
+    "HOP SIZES": """INSERT INTO alerts SELECT 'r{i}', device, AVG(v)
+        FROM TABLE(HOP(TABLE metrics, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND, INTERVAL '{threefold}' SECOND))
+        WHERE metric = 'm{i}' GROUP BY device, window_start, window_end HAVING AVG(v) > {least}""",
+}
 JOBS: Final = (20, 200, 2_000)
 # Rows at a time, and how many in all: of small reads each costs more.
 READS: Final = {4096: 200_000, 20: 10_000}
@@ -70,7 +79,7 @@ class Cost:
 
 def run() -> Section:
     rows = []
-    for kind in KINDS:
+    for kind in (*KINDS, *SIZES):
         for jobs in JOBS:
             together = {read: cost_of(kind, jobs, read, families=True) for read in READS}
             alone = jobs <= _ALONE_AT_MOST
@@ -99,7 +108,7 @@ def cost_of(kind: str, jobs: int, read: int, *, families: bool) -> Cost:
 def _measure(kind: str, jobs: int, read: int, families: bool) -> Cost:
     texts = {"tables": JobText("tables", TABLES)}
     for i in range(jobs):
-        texts[f"r{i}"] = JobText(f"r{i}", KINDS[kind].format(i=i, least=30 + i % 40))
+        texts[f"r{i}"] = JobText(f"r{i}", text_of(kind, i))
     lines = lines_of(jobs, READS[read] // (1 if families else _ALONE_ROWS))
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         engine = Engine(Config(data=Path(name), rows_per_read=read, families=families))
@@ -114,6 +123,14 @@ def _measure(kind: str, jobs: int, read: int, families: bool) -> Cost:
             return Cost(cpu / (len(lines) * 3 // 4) * 1e6, own_mb())
         finally:
             engine.close()
+
+
+def text_of(kind: str, number: int) -> str:
+    """Returns the text of a job by its number."""
+    seconds = 5 + number % 20
+    return (KINDS | SIZES)[kind].format(
+        i=number, least=30 + number % 40, seconds=seconds, threefold=3 * seconds
+    )
 
 
 def lines_of(jobs: int, count: int) -> list[bytes]:

@@ -370,6 +370,17 @@ class Schema:
     def arrow(self) -> pa.Schema:
         return pa.schema([pa.field(c.name, c.type.arrow) for c in self.columns])
 
+    @cached_property
+    def _selected(self) -> dict[tuple[str, ...], Schema]:
+        return {}
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.columns)
+
+    def __hash__(self) -> int:
+        return self._hash
+
     def __getstate__(self) -> dict[str, object]:
         return {"columns": self.columns}
 
@@ -381,7 +392,12 @@ class Schema:
         return self.columns[self._index[name]].type
 
     def select(self, names: tuple[str, ...]) -> Schema:
-        return Schema(tuple(self.columns[self._index[n]] for n in names))
+        """Returns these of the columns: for the same names the same object, which many batches
+        have."""
+        if names not in self._selected:
+            columns = tuple(self.columns[self._index[n]] for n in names)
+            self._selected[names] = Schema(columns)
+        return self._selected[names]
 
     def __contains__(self, name: str) -> bool:
         return name in self._index

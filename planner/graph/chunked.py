@@ -51,6 +51,12 @@ class Chunked(Mapping[str, V]):
                 keys |= theirs.keys() - mine.keys()
         return keys
 
+    def watched(self, names: set[str]) -> Chunked[V]:
+        """Returns an equal mapping which notes the keys that it is asked for in `names`."""
+        made: _Watched[V] = _Watched()
+        made._chunks, made._size, made._names = self._chunks, self._size, names
+        return made
+
     def _with(self, put: Mapping[str, V], gone: Iterable[str]) -> tuple[dict[str, V], ...]:
         chunks = list(self._chunks)
         own: set[int] = set()
@@ -98,6 +104,29 @@ class Chunked(Mapping[str, V]):
 
     def __repr__(self) -> str:
         return f"Chunked({dict(self)!r})"
+
+
+class _Watched(Chunked[V]):
+    __slots__ = ("_names",)
+
+    _names: set[str]
+
+    def __getitem__(self, key: str) -> V:
+        self._names.add(key)
+        return super().__getitem__(key)
+
+    @overload
+    def get(self, key: str, /) -> V | None: ...
+    @overload
+    def get(self, key: str, default: V | D, /) -> V | D: ...
+    def get(self, key: str, default: V | D | None = None, /) -> V | D | None:
+        self._names.add(key)
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            self._names.add(key)
+        return super().__contains__(key)
 
 
 def _place(key: str) -> int:

@@ -27,6 +27,9 @@ MEMBER: Final = "$member"
 FAMILY: Final = "family:"
 _NUMBER: Final = BIGINT.with_nullable(False)
 ALWAYS: Final = Literal(True, BOOLEAN.with_nullable(False))
+# The rule of rows that no filter selects, and of those that members do not tell apart.
+EVERY_ROW: Final = ""
+COMMON: Final = "common"
 _CONSTANT: Final = re.compile(re.escape(MEMBER) + r"(\d*)(?:\.(\d+))?")
 
 
@@ -86,15 +89,17 @@ class MemberRows(Project):
 class Entry:
     """Rows on their way to one input of a member's first operation with state: those of the filter
     `rule` of the set of rules `head`, or all that come out of the node `head`, through `nodes`,
-    which may be shared with other operations."""
+    which may be shared with other operations. With the rule COMMON they have no numbers."""
 
     head: str
     rule: str
     nodes: tuple[PhysicalNode, ...]
 
-    def rows(self, port: int, first: LogicalPlan) -> MemberRows:
+    def rows(self, port: int, first: LogicalPlan) -> LogicalPlan:
         """Returns the rows with a number as operations see them; `first` is the first operation
         with state."""
+        if self.rule == COMMON:
+            return first.inputs[port]
         plan = operation_of(self.nodes[0]) if self.nodes else first
         below = plan.inputs[0 if self.nodes else port]
         (number,) = numbers_of(port)
@@ -108,13 +113,15 @@ class Member:
     begins with an operation with state, to the rules of the `tail`, those of the node `behind` if
     there is one. `states`: the nodes with state among the chain; `number`: the same wherever the
     first of them is; `shape`: of all members of one family. `parameters`: the literals of each
-    input that are columns of its rows in a family."""
+    input that are columns of its rows in a family; those of the chain are among the first one's,
+    `counts` how many these are up to each operation of it."""
 
     number: int
     shape: str
     entries: tuple[Entry, ...]
     chain: tuple[PhysicalNode, ...]
     parameters: tuple[tuple[Literal, ...], ...]
+    counts: tuple[int, ...]
     tail: Mapping[str, PlannedRule]
     behind: PhysicalNode | None = None
 
@@ -131,6 +138,16 @@ class Member:
         if number is None:
             return Literal(self.number, _NUMBER)
         return self.parameters[int(port or 0)][int(number)]
+
+    def in_front(self, port: int) -> range:
+        """Returns which parameters of an input are columns of its rows already in front of the
+        first state."""
+        return range(len(self.parameters[port]) if port else self.counts[0])
+
+    def before(self, place: int) -> range:
+        """Returns which parameters of the first input come to the rows right before an operation of
+        the chain behind the first one."""
+        return range(self.counts[place - 1], self.counts[place])
 
     @property
     def jobs(self) -> frozenset[str]:

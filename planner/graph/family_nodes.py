@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from parser.types import Schema
 from planner.graph.chunked import Chunked
-from planner.graph.family_members import Member, member_columns, numbers_of, operation_of
+from planner.graph.family_members import (
+    COMMON,
+    EVERY_ROW,
+    Member,
+    has_state,
+    member_columns,
+    number_columns,
+    numbers_of,
+    operation_of,
+)
 from planner.graph.family_parameters import (
     WithParameters,
     columns_for,
     parameters_read,
     without_parameters,
 )
-from planner.graph.family_search import EVERY_ROW
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import RulesPlan, Target
 from planner.logical import LogicalPlan
+
+# How names of nodes end that add parameters.
+_PARAMETERS: Final = ".parameters"
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ def nth_state(node: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def family_of(name: str, members: list[Member]) -> Family:
+def family_of(name: str, members: Sequence[Member]) -> Family:
     """Returns the family of these members."""
     entries = enumerate(members[0].entries)
     heads = tuple(rows_node(name, p) if e.rule == EVERY_ROW else e.head for p, e in entries)
@@ -86,7 +98,7 @@ class _Builder:
         self._family = family
         self._members = list(family.members.values())
         self._oldest = self._members[0]
-        self._plans, _ = without_parameters(self._oldest.entries, self._oldest.chain[0])
+        self._plans = without_parameters(self._oldest.entries, self._oldest.chain)
         self._jobs = frozenset[str]().union(*(m.jobs for m in self._members))
         inputs = [self._add_input(port) for port in range(len(self._oldest.entries))]
         self._add_chain(inputs)
@@ -102,38 +114,55 @@ class _Builder:
             *(Edge(name) for name in names[1:]),
             Edge(_chain_names(self._family.id, oldest)[0], port),
         ]
+        if entry.rule == COMMON:
+            return source
         if entry.rule == EVERY_ROW:
             target = first_node(self._family.id, oldest, port)
             self._add_rows(self._plan.nodes[entry.head], port, Edge(*target))
-        plans = [self._plans[node.id] for node in entry.nodes]
-        wanted = parameters_read(self._plans[oldest.chain[0].id])
-        if oldest.parameters[port]:
-            source = self._add_parameters(source, port, names.pop(0), targets.pop(0))
-        for place, node in enumerate(entry.nodes):
-            later = wanted.union(*map(parameters_read, plans[place + 1 :]))
-            passed = source.schema.select(tuple(n for n in source.schema.names if n in later))
-            columns = Schema((*numbers_of(port), *passed))
-            source = self._add(node, names[place], [source], [columns], targets[place])
+        plans = self._plans.inputs[port]
+        if numbers := oldest.in_front(port):
+            # Before all that is behind the same node, as if the rows came from there.
+            rank = self._plan.nodes[entry.head].rank + (2 if entry.rule == EVERY_ROW else 1)
+            columns = columns_for(port, oldest.parameters[port], numbers)
+            source = self._add_parameters(source, columns, names.pop(0), targets.pop(0), rank)
+        for place, (node, plan) in enumerate(zip(entry.nodes, plans, strict=True)):
+            passed = self._passed(source, port, (*plans[place + 1 :], self._plans.chain[0]))
+            source = self._add(node, plan, names[place], [source], [passed], targets[place])
         return source
 
     def _add_chain(self, sources: list[LogicalPlan]) -> None:
-        names = _chain_names(self._family.id, self._oldest)
-        following = (*names[1:], _tail_name(self._family.id))
-        for name, target, node in zip(names, following, self._oldest.chain, strict=True):
-            numbers = [numbers_of(port) for port in range(len(sources))]
-            sources = [self._add(node, name, sources, numbers, Edge(target))]
+        oldest = self._oldest
+        names = _chain_names(self._family.id, oldest)
+        for place, (node, plan) in enumerate(zip(oldest.chain, self._plans.chain, strict=True)):
+            if place and (numbers := oldest.before(place)):
+                name = f"{names[place]}{_PARAMETERS}"
+                columns = columns_for(0, oldest.parameters[0], numbers)
+                target, rank = Edge(names[place]), node.rank - 1
+                sources = [self._add_parameters(sources[0], columns, name, target, rank)]
+            added = [numbers_of(port) for port in range(len(sources))]
+            if not has_state(node):
+                added = [self._passed(sources[0], 0, self._plans.chain[place + 1 :])]
+            following = Edge(_target(self._family.id, oldest, place + 1))
+            sources = [self._add(node, plan, names[place], sources, added, following)]
+
+    def _passed(self, source: LogicalPlan, port: int, following: Sequence[LogicalPlan]) -> Schema:
+        """Returns the columns of members that an operation passes on for the following ones."""
+        later = frozenset[str]().union(*map(parameters_read, following))
+        parameters = source.schema.select(tuple(n for n in source.schema.names if n in later))
+        return Schema((*numbers_of(port), *parameters))
 
     def _add(
         self,
         node: PhysicalNode,
+        single: LogicalPlan,
         name: str,
         sources: Sequence[LogicalPlan],
         columns: Sequence[Schema],
         target: Edge,
     ) -> LogicalPlan:
-        """Adds the operation of a member for all of them; `columns`: what rows of each input have
-        besides those that the operation knows, and that go on."""
-        single = self._plans.get(node.id, operation_of(node))
+        """Adds the operation of a member, which is `single` without parameters, for all of them;
+        `columns`: what rows of each input have besides those that the operation knows, and that go
+        on."""
         plan = single.with_inputs(sources).with_member(columns)
         assert plan is not None, f"{name} cannot be that of several jobs"
         wanted = {*node.columns, *member_columns(plan.schema.names)}
@@ -159,16 +188,12 @@ class _Builder:
         self._append(rows_node(self._family.id, port), rows, source.columns, {0: (target,)}, rank)
 
     def _add_parameters(
-        self, source: LogicalPlan, port: int, name: str, target: Edge
+        self, source: LogicalPlan, columns: Schema, name: str, target: Edge, rank: int
     ) -> LogicalPlan:
-        """Adds the node that gives the rows of an input their parameters."""
-        (number,) = numbers_of(port).names
-        columns = columns_for(port, self._oldest.parameters[port])
-        values = {m.number: m.parameters[port] for m in self._members}
+        """Adds the node that gives rows these parameters."""
+        number = number_columns(source.schema.names)[0]
+        values = {m.number: tuple(map(m.constant, columns.names)) for m in self._members}
         plan = WithParameters(source, number, columns, values)
-        # Before all that is behind the same node, as if the rows came from there.
-        head = self._plan.nodes[self._oldest.entries[port].head]
-        rank = head.rank + (2 if self._oldest.entries[port].rule == EVERY_ROW else 1)
         self._append(name, plan, plan.schema.names, {0: (target,)}, rank)
         return plan
 
@@ -205,15 +230,34 @@ def first_node(family: str, oldest: Member, port: int) -> tuple[str, int]:
     return (names[0], 0) if names else (_chain_names(family, oldest)[0], port)
 
 
+def node_of_member(family: Family, member: Member, name: str) -> PhysicalNode | None:
+    """Returns the node of a member that a node of its family stands for; None for those that no
+    member has alone."""
+    ports = range(len(member.entries))
+    names = [n for port in ports for n in _entry_names(family.id, member, port)]
+    made = [n for n in names if not n.endswith(_PARAMETERS)]
+    made += _chain_names(family.id, member)
+    return dict(zip(made, member.nodes, strict=True)).get(name)
+
+
 def _entry_names(family: str, oldest: Member, port: int) -> list[str]:
     """Returns the names of the nodes up to an input of the first state."""
-    parameters = [f"{family}:{port}.parameters"] if oldest.parameters[port] else []
+    parameters = [f"{family}:{port}{_PARAMETERS}"] if oldest.in_front(port) else []
     count = len(oldest.entries[port].nodes)
     return [*parameters, *(f"{family}:{port}.{place}" for place in range(count))]
 
 
 def _tail_name(family: str) -> str:
     return f"{family}:tail"
+
+
+def _target(family: str, oldest: Member, place: int) -> str:
+    """Returns the name of the node to which the rows in front of an operation of the chain go, or
+    those behind the last one."""
+    if place == len(oldest.chain):
+        return _tail_name(family)
+    name = _chain_names(family, oldest)[place]
+    return f"{name}{_PARAMETERS}" if oldest.before(place) else name
 
 
 def _chain_names(family: str, member: Member) -> list[str]:

@@ -10,13 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from parser.types import BIGINT, Column, Schema
 from planner.graph.family_members import Entry, member_columns, operation_of, parameter_name
 from planner.graph.physical import PhysicalNode
-from planner.logical import BinaryJoin, LogicalPlan, MatchRecognize, Project, Rank
-from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity
+from planner.logical import (
+    AlignedWindow,
+    BinaryJoin,
+    Frame,
+    LogicalPlan,
+    MatchRecognize,
+    Over,
+    Project,
+    Rank,
+    Session,
+    SessionAssign,
+    Window,
+    WindowAggregate,
+    WindowAssign,
+)
+from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity, is_nonnegative
 from planner.logical.node import (
     Names,
     OneInput,
@@ -34,6 +48,7 @@ _TAKE_COLUMNS: Final = COMPARISONS | {"+", "-", "*", "/", "AND", "OR", "NOT"}
 _EQUALITIES: Final = ("=", "IS NOT DISTINCT FROM")
 # The column of the nth parameter.
 Name: TypeAlias = Callable[[int], str]
+W = TypeVar("W", bound=Window)
 
 
 def without_literals(expression: Scalar, name: Name, found: list[Literal]) -> Scalar:
@@ -55,34 +70,94 @@ def without_literals(expression: Scalar, name: Name, found: list[Literal]) -> Sc
     return visit(expression)
 
 
-def without_parameters(
-    entries: Sequence[Entry], state: PhysicalNode
-) -> tuple[dict[str, LogicalPlan], tuple[tuple[Literal, ...], ...]]:
-    """Returns a member's operations up to the first one with `state`, by node, with columns in the
-    place of literals; and the literals of each input."""
-    plans: dict[str, LogicalPlan] = {}
-    found: list[list[Literal]] = [[] for _ in entries]
-    for port, entry in enumerate(entries):
-        for node in entry.nodes:
-            plans[node.id] = _parametrized(operation_of(node), port, found[port])
-    plans[state.id] = _parametrized(operation_of(state), 0, found[0])
-    return plans, tuple(map(tuple, found))
+@dataclass(frozen=True)
+class WithoutLiterals:
+    """The operations of a member with columns in the place of literals: those in front of each
+    input, and its chain. `literals`: the values of the columns of each input; those of the chain
+    are among the first one's, `counts` how many these are up to each operation of the chain."""
+
+    inputs: tuple[tuple[LogicalPlan, ...], ...]
+    chain: tuple[LogicalPlan, ...]
+    literals: tuple[tuple[Literal, ...], ...]
+    counts: tuple[int, ...]
 
 
-def _parametrized(plan: LogicalPlan, port: int, found: list[Literal]) -> LogicalPlan:
-    """Returns an operation with columns of the rows of a member's input `port` in the place of
-    literals, which are added to `found`."""
-    name = partial(parameter_name, port)
-    match plan:
-        case Project() | MatchRecognize():
-            changed = [without_literals(e, name, found) for e in plan.expressions]
-            return plan.with_expressions(changed)
-        case BinaryJoin():
-            return replace(plan, condition=_of_pairs(plan, name, found))
-        case Rank() if type(plan) is Rank and plan.takes_ends:
-            found.append(Literal(plan.end, BIGINT.with_nullable(False)))
-            return replace(plan, end=MAX_RANK, end_by=name(len(found) - 1))
-    return plan
+def without_parameters(entries: Sequence[Entry], chain: Sequence[PhysicalNode]) -> WithoutLiterals:
+    """Returns a member's operations with columns in the place of literals."""
+    inputs = [_Input(port) for port in range(len(entries))]
+    in_front = tuple(
+        tuple(found.without(operation_of(node)) for node in entry.nodes)
+        for found, entry in zip(inputs, entries, strict=True)
+    )
+    plans, counts = [], []
+    for node in chain:
+        plans.append(inputs[0].without(operation_of(node)))
+        counts.append(len(inputs[0].literals))
+    literals = tuple(tuple(found.literals) for found in inputs)
+    return WithoutLiterals(in_front, tuple(plans), literals, tuple(counts))
+
+
+def has_parameters(plan: LogicalPlan) -> bool:
+    """True if an operation has literals that can be parameters."""
+    found = _Input(0)
+    found.without(plan)
+    return bool(found.literals)
+
+
+class _Input:
+    """The literals in the operations over one input of a member, from below."""
+
+    def __init__(self, port: int) -> None:
+        self.literals: list[Literal] = []
+        self._name = partial(parameter_name, port)
+        # The columns with the lengths of the windows that rows are in.
+        self._lengths: tuple[str, ...] = ()
+
+    def without(self, plan: LogicalPlan) -> LogicalPlan:
+        """Returns an operation with columns in the place of literals, which are added to those of
+        the input."""
+        changed = self._without(plan)
+        if plan.stateful:
+            self._lengths = ()  # its rows have its own columns
+        return changed
+
+    def _without(self, plan: LogicalPlan) -> LogicalPlan:
+        match plan:
+            case Project():
+                items = (self._item(e) for e in plan.expressions)
+                return plan.with_expressions(tuple(items))
+            case MatchRecognize():
+                changed = [without_literals(e, self._name, self.literals) for e in plan.expressions]
+                return plan.with_expressions(changed)
+            case BinaryJoin():
+                return replace(plan, condition=_of_pairs(plan, self._name, self.literals))
+            case Rank() if plan.takes_ends:
+                return replace(plan, end=MAX_RANK, end_by=self._add(plan.end))
+            case Over(frame=Frame(preceding=int() as rows) as frame) if plan.in_time:
+                return replace(plan, frame=replace(frame, preceding_in=self._add(rows)))
+            case WindowAssign():
+                return replace(plan, window=self._without_lengths(plan.window))
+            case SessionAssign():
+                return replace(plan, window=self._without_lengths(plan.window))
+            case WindowAggregate(session=Session() as session):
+                return replace(plan, session=self._without_lengths(session))
+            case WindowAggregate(shared=AlignedWindow() as shared) if self._lengths:
+                return replace(plan, shared=shared.with_lengths_in(self._lengths))
+        return plan
+
+    def _item(self, expression: Scalar) -> Scalar:
+        if not isinstance(expression, Literal) or expression.value is None:
+            return without_literals(expression, self._name, self.literals)
+        self.literals.append(expression)
+        return ColumnRef(self._name(len(self.literals) - 1), expression.type, expression.position)
+
+    def _without_lengths(self, window: W) -> W:
+        self._lengths = tuple(map(self._add, window.lengths))
+        return window.with_lengths_in(self._lengths)
+
+    def _add(self, value: int) -> str:
+        self.literals.append(Literal(value, BIGINT.with_nullable(False)))
+        return self._name(len(self.literals) - 1)
 
 
 def _of_pairs(join: BinaryJoin, name: Name, found: list[Literal]) -> Scalar:
@@ -100,16 +175,24 @@ def _of_pairs(join: BinaryJoin, name: Name, found: list[Literal]) -> Scalar:
     return replace(condition, args=tuple(parts))
 
 
-def columns_for(port: int, found: Sequence[Literal]) -> Schema:
-    """Returns the columns of the parameters of an input."""
-    return Schema(tuple(Column(parameter_name(port, n), e.type) for n, e in enumerate(found)))
+def columns_for(port: int, found: Sequence[Literal], among: range) -> Schema:
+    """Returns the columns of some of the parameters of an input, by their numbers."""
+    return Schema(tuple(Column(parameter_name(port, n), found[n].type) for n in among))
 
 
 def parameters_read(plan: LogicalPlan) -> Names:
     """Returns the parameters that an operation reads."""
     names = frozenset[str]().union(*map(columns_of, plan.expressions))
-    if isinstance(plan, Rank) and plan.end_by is not None:
-        names |= {plan.end_by}
+    match plan:
+        case Rank(end_by=str() as end):
+            names |= {end}
+        case Over(frame=Frame(preceding_in=str() as bound)):
+            names |= {bound}
+        case WindowAssign() | SessionAssign():
+            names |= {*plan.window.lengths_in}
+        case WindowAggregate():
+            window = plan.shared or plan.session
+            names |= {*(() if window is None else window.lengths_in)}
     return frozenset(names.intersection(member_columns(names)))
 
 
@@ -149,9 +232,15 @@ class WithParameters(OneInput):
         constant = dict.fromkeys(self.columns.names, Monotonicity.CONSTANT)
         return replace(below, columns={**below.columns, **constant})
 
-    @property
+    @cached_property
     def nonnegative(self) -> Names:
-        return self.input.nonnegative
+        by_column = zip(*self.values.values(), strict=True)
+        found = (
+            column.name
+            for column, values in zip(self.columns, by_column, strict=True)
+            if all(is_nonnegative(value, frozenset()) for value in values)
+        )
+        return self.input.nonnegative.union(found)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

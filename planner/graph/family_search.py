@@ -7,7 +7,8 @@ from typing import Final
 
 from planner.graph.family_members import (
     ALWAYS,
-    FAMILY,
+    COMMON,
+    EVERY_ROW,
     MEMBER,
     Entry,
     Member,
@@ -16,7 +17,11 @@ from planner.graph.family_members import (
     numbers_of,
     operation_of,
 )
-from planner.graph.family_parameters import without_parameters
+from planner.graph.family_parameters import (
+    WithoutLiterals,
+    has_parameters,
+    without_parameters,
+)
 from planner.graph.physical import PhysicalNode, PhysicalPlan, route_to, rules_id
 from planner.graph.rule_sets import Items, PlannedRule, Route, RulesPlan
 from planner.logical import Filter, LogicalPlan, Project, Sink
@@ -25,33 +30,23 @@ from planner.scalar import digest_of
 
 # Fewer members than these run as they are.
 LEAST: Final = 2
-# The rule of rows that no filter selects.
-EVERY_ROW: Final = ""
+_KINDS: Final = {EVERY_ROW: "every row", COMMON: "common rows"}
 
 
 class MemberSearch:
-    """Finds members in a plan. `known`: those of a plan before, by the node with their first
-    state."""
+    """Finds members in a plan."""
 
-    def __init__(self, plan: PhysicalPlan, known: Mapping[str, Member]) -> None:
+    def __init__(self, plan: PhysicalPlan) -> None:
         self.plan = plan
-        self._known = known
 
     def members(self) -> Iterator[Member]:
         """Yields what can be a member of a family."""
         for node in self.plan.nodes.values():
-            if has_state(node):
-                known = self._known.get(node.id)
-                found = known if known is not None and self._stays(known) else self._member(node)
-                if found is not None:
-                    yield found
+            found = self.member(node) if has_state(node) else None
+            if found is not None:
+                yield found
 
-    def _stays(self, known: Member) -> bool:
-        """True if all nodes of a member are the same objects as before."""
-        in_front = (node for entry in known.entries for node in entry.nodes)
-        return all(self.plan.nodes.get(n.id) is n for n in (*in_front, *known.own))
-
-    def _member(self, state: PhysicalNode) -> Member | None:
+    def member(self, state: PhysicalNode) -> Member | None:
         """Returns the member whose first operation with state is this node."""
         if not _may_join(state):
             return None
@@ -66,56 +61,52 @@ class MemberSearch:
             if node is None or not _may_follow(chain[-1], node):
                 return None
             chain.append(node)
-        plans, parameters = without_parameters(entries, state)
-        shape = _shape(entries, chain, plans)
-        number = number_of(state.id)
-        return Member(number, shape, entries, tuple(chain), parameters, *tail)
+        plans = without_parameters(entries, chain)
+        shape, number = _shape(entries, chain, plans), number_of(state.id)
+        parameters = plans.literals, plans.counts
+        return Member(number, shape, entries, tuple(chain), *parameters, *tail)
 
     def _entry(self, state: PhysicalNode, port: int) -> Entry | None:
         """Returns how rows come to an input; None if other state is on their way."""
         graph, found = self.plan.graph.nodes, list[PhysicalNode]()
-        first = name = graph[state.id].inputs[port]
-        if any(below.stateful for below in nodes(graph[first].plan)):
+        name = graph[state.id].inputs[port]
+        if any(below.stateful for below in nodes(graph[name].plan)):
             return None
+        if operation_of(state).is_common(port):
+            return Entry(name, COMMON, ())
         while not isinstance(graph[name].plan, Filter):
             node = self.plan.nodes.get(name)
             if node is None or not _may_join(node) or len(graph[name].inputs) != 1:
-                return Entry(first, EVERY_ROW, ())
+                return _of_every_row(name, found)
             found.insert(0, node)
             (name,) = graph[name].inputs
         return Entry(rules_id(graph[name].inputs[0]), name, tuple(found))
 
 
-def alike(search: MemberSearch) -> Iterator[tuple[str, list[Member]]]:
-    """Yields the families of a plan: an id, and the members, the oldest first."""
-    by_shape: dict[str, list[Member]] = {}
-    for member in search.members():
-        by_shape.setdefault(member.shape, []).append(member)
-    for shape, members in sorted(by_shape.items()):
-        numbers = {m.number for m in members}
-        if len(members) >= LEAST and len(numbers) == len(members):
-            members.sort(key=lambda m: (m.chain[0].rank, m.chain[0].id))
-            yield FAMILY + shape, members
+def _of_every_row(name: str, nodes: list[PhysicalNode]) -> Entry:
+    """Returns the entry for all rows of the node `name`, which come through `nodes`. What these do
+    up to the first one with parameters is done once for all members."""
+    while nodes and not has_parameters(operation_of(nodes[0])):
+        name = nodes.pop(0).id
+    return Entry(name, EVERY_ROW, tuple(nodes))
 
 
-def _shape(
-    entries: tuple[Entry, ...], chain: list[PhysicalNode], plans: Mapping[str, LogicalPlan]
-) -> str:
+def _shape(entries: tuple[Entry, ...], chain: list[PhysicalNode], plans: WithoutLiterals) -> str:
     """Returns what is equal for members of one family."""
     parts: list[str] = []
-    for entry in entries:
-        parts += (entry.head, "every row" if entry.rule == EVERY_ROW else "rows of a filter")
-        for node in entry.nodes:
-            parts += _operation(node, plans)
-    for node in chain:
-        parts += _operation(node, plans)
+    for entry, without in zip(entries, plans.inputs, strict=True):
+        parts += (entry.head, _KINDS.get(entry.rule, "rows of a filter"))
+        for node, plan in zip(entry.nodes, without, strict=True):
+            parts += _operation(node, plan)
+    for node, plan in zip(chain, plans.chain, strict=True):
+        parts += _operation(node, plan)
     return digest_of(*parts)
 
 
-def _operation(node: PhysicalNode, plans: Mapping[str, LogicalPlan]) -> Iterator[str]:
-    """Yields what makes two operations equal, with what they know of their inputs."""
+def _operation(node: PhysicalNode, without: LogicalPlan) -> Iterator[str]:
+    """Yields what makes two operations equal, with what they know of their inputs; `without` is the
+    operation without parameters."""
     plan = operation_of(node)
-    without = plans.get(node.id, plan)
     yield from (*without.identity, "|", *node.columns, str(node.buffers_epoch), "|")
     for source in plan.inputs:
         if source.changes:
@@ -139,12 +130,17 @@ def _may_join(node: PhysicalNode) -> bool:
 def _may_follow(last: PhysicalNode, node: PhysicalNode) -> bool:
     """True if an operation may be behind another one in a chain. A row that an outer join makes of
     its left side lacks the number of the right one, which state must not hold."""
-    is_join = len(operation_of(last).inputs) > 1
+    is_join = len(_numbered(operation_of(last))) > 1
     return (
         _may_join(node)
         and len(operation_of(node).inputs) == 1
         and not (is_join and has_state(node))
     )
+
+
+def _numbered(plan: LogicalPlan) -> list[int]:
+    """Returns the inputs whose rows have numbers."""
+    return [port for port in range(len(plan.inputs)) if not plan.is_common(port)]
 
 
 def _tail(

@@ -228,6 +228,11 @@ class LogicalPlan:
         its result has the column of the first input. None if it cannot do that."""
         return None
 
+    def is_common(self, port: int) -> bool:
+        """True if what comes by an input is the same for all jobs that run as one, and has no
+        number (`with_member`)."""
+        return False
+
     @cached_property
     def after_only(self) -> bool:
         """True if the -U of its updates can be left out for a reader that knows rows by an upsert

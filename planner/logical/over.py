@@ -21,15 +21,17 @@ class Frame:
 
     Bounds are rows (ROWS) or distances in the order (RANGE; ms of time, or units of 10 to the power
     of -`scale`). None is UNBOUNDED; a negative bound is on the other side of the current row. In
-    streams, frames end with the current row."""
+    streams, frames end with the current row. `preceding_in`: the column with the bound of each row,
+    the same in all of a partition; None where it is `preceding`."""
 
     is_rows: bool = False
     preceding: int | None = None
     following: int | None = 0
     scale: int = 0
+    preceding_in: str | None = None
 
     def __str__(self) -> str:
-        start = "UNBOUNDED" if self.preceding is None else str(self.preceding)
+        start = "UNBOUNDED" if self.preceding is None else self.preceding_in or str(self.preceding)
         end = "UNBOUNDED" if self.following is None else str(self.following)
         to = "" if self.following == 0 else f" TO {end} FOLLOWING"
         units = f" IN UNITS OF 1E-{self.scale}" if self.scale else ""
@@ -150,6 +152,8 @@ class Over(OneInput, Stateful):
     def reads(self, outputs: Names, port: int) -> Names:
         own = {c.name for c in self.calls}
         keys = {*self.partition, *(k.column for k in self.order)}
+        if self.frame.preceding_in is not None:
+            keys.add(self.frame.preceding_in)
         return (outputs - own) | keys | {a for c in self.calls for a in c.arguments}
 
     def exchange(self, port: int) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ class Rank(OneInput, Stateful):
     @property
     def takes_ends(self) -> bool:
         """True if it does the same for any last rank, so that partitions may have others."""
-        constant = self.end_column is None and self.end_by is None and not self.limits
+        constant = self.end_column is None and self.end_by is None
         return constant and self.start < self.end < MAX_RANK and not self.row_key
 
     @property

@@ -84,12 +84,16 @@ class LookupJoin(_AsOf):
         """True if the table is a file that is mapped: whole, wherever a left row is."""
         return isinstance(self.right, MappedScan)
 
+    def is_common(self, port: int) -> bool:
+        return port == 1 and self.shares_table
+
     def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
-        """None for a mapped file, which has no rows that could have a number; and where it keeps
-        what it has emitted for changes of the left side, without a match, too: such rows lack the
-        number of the right side."""
+        """None where it keeps what it has emitted for changes of the left side, without a match,
+        too: such rows lack the number of the right side. Rows of a mapped file have none."""
+        if self.shares_table:
+            return self
         padded = bool(self.left.changes) and self.kind.keeps(0)
-        return None if self.shares_table or padded else super().with_member(numbers)
+        return None if padded else super().with_member(numbers)
 
     @cached_property
     def upsert_keys(self) -> tuple[Names, ...]:

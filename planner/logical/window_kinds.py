@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,8 @@ _TABLE = "TABLE t, DESCRIPTOR(time column), "
 
 
 class _EvenSlices(AlignedWindow):
-    """Slices of one length, of which one begins at `offset_ms` (before or behind 1970)."""
+    """Slices of one length, of which one begins at `offset_ms` (before or behind 1970). Lengths may
+    be columns (`Window.of_rows`): nothing here asks which of two is greater but with NumPy."""
 
     offset_ms: int
 
@@ -39,6 +39,11 @@ class _EvenSlices(AlignedWindow):
 
     def slice_starts(self, ends: Times) -> Times:
         return ends - self.slice_ms
+
+    @property
+    def _offset(self) -> str:
+        shown = self.lengths_in or self.offset_ms
+        return f", offset {self.shown('offset_ms')}" if shown else ""
 
 
 class _OverlappingWindow(_EvenSlices):
@@ -61,7 +66,7 @@ class _OverlappingWindow(_EvenSlices):
 
     @property
     def has_gaps(self) -> bool:
-        return self.distance_ms > self.size_ms
+        return bool(np.any(np.greater(self.distance_ms, self.size_ms)))
 
     def next_ends(self, ends: Times, nth: Times | int = 1) -> Times:
         return ends + nth * self.distance_ms
@@ -93,6 +98,7 @@ class Tumble(DisjointWindow, _EvenSlices):
     )
     group_lengths: ClassVar[tuple[str, ...] | None] = ("SIZE",)
     in_two_steps: ClassVar[bool] = True
+    length_fields: ClassVar[tuple[str, ...]] = ("size_ms", "offset_ms")
 
     size_ms: int
     offset_ms: int = 0
@@ -112,7 +118,7 @@ class Tumble(DisjointWindow, _EvenSlices):
         return self.size_ms
 
     def __str__(self) -> str:
-        return f"TUMBLE({self.time_column}, {self.size_ms} ms{_offset(self.offset_ms)})"
+        return f"TUMBLE({self.time_column}, {self.shown('size_ms')}{self._offset})"
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,7 @@ class Hop(_OverlappingWindow):
     )
     group_lengths: ClassVar[tuple[str, ...] | None] = ("SLIDE", "SIZE")
     latest_first: ClassVar[bool] = True
+    length_fields: ClassVar[tuple[str, ...]] = ("slide_ms", "size_ms", "offset_ms")
 
     slide_ms: int
     size_ms: int
@@ -138,7 +145,8 @@ class Hop(_OverlappingWindow):
 
     @property
     def slice_ms(self) -> int:
-        return gcd(self.slide_ms, self.size_ms)
+        length: int = np.gcd(self.slide_ms, self.size_ms)
+        return length
 
     @property
     def distance_ms(self) -> int:
@@ -165,8 +173,8 @@ class Hop(_OverlappingWindow):
         return message, "GROUP BY HOP(ts, slide, size) takes any"
 
     def __str__(self) -> str:
-        lengths = f"{self.slide_ms} ms, {self.size_ms} ms"
-        return f"HOP({self.time_column}, {lengths}{_offset(self.offset_ms)})"
+        lengths = f"{self.shown('slide_ms')}, {self.shown('size_ms')}"
+        return f"HOP({self.time_column}, {lengths}{self._offset})"
 
 
 @dataclass(frozen=True)
@@ -180,6 +188,7 @@ class Cumulate(_OverlappingWindow):
     )
     in_two_steps: ClassVar[bool] = True
     shares_start: ClassVar[bool] = True
+    length_fields: ClassVar[tuple[str, ...]] = ("step_ms", "size_ms", "offset_ms")
 
     step_ms: int
     size_ms: int
@@ -217,8 +226,8 @@ class Cumulate(_OverlappingWindow):
         return self.starts(slices) + self.size_ms
 
     def __str__(self) -> str:
-        lengths = f"{self.step_ms} ms, {self.size_ms} ms"
-        return f"CUMULATE({self.time_column}, {lengths}{_offset(self.offset_ms)})"
+        lengths = f"{self.shown('step_ms')}, {self.shown('size_ms')}"
+        return f"CUMULATE({self.time_column}, {lengths}{self._offset})"
 
 
 @dataclass(frozen=True)
@@ -233,6 +242,7 @@ class Session(Window):
         partitioned=True,
     )
     group_lengths: ClassVar[tuple[str, ...] | None] = ("GAP",)
+    length_fields: ClassVar[tuple[str, ...]] = ("gap_ms",)
 
     gap_ms: int
     keys: tuple[str, ...] = ()
@@ -252,8 +262,4 @@ class Session(Window):
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.keys)}" if self.keys else ""
-        return f"SESSION({self.time_column}, {self.gap_ms} ms{by})"
-
-
-def _offset(offset_ms: int) -> str:
-    return f", offset {offset_ms} ms" if offset_ms else ""
+        return f"SESSION({self.time_column}, {self.shown('gap_ms')}{by})"

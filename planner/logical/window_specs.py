@@ -11,9 +11,9 @@ the instant behind their last ms."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,10 @@ class WindowFunction:
 
 @dataclass(frozen=True)
 class Window(ABC):
-    """A kind of window over the times of `time_column`, with its lengths."""
+    """A kind of window over the times of `time_column`, with its lengths.
+
+    `lengths_in`: columns that have the lengths of each row's windows, in the order of
+    `length_fields`; () where all rows have those of these fields."""
 
     # The name in SQL. A class without one is no kind, but shares code.
     name: ClassVar[str] = ""
@@ -51,8 +54,11 @@ class Window(ABC):
     in_two_steps: ClassVar[bool] = False
     # True if windows with different ends have one start, so that the start is no key.
     shares_start: ClassVar[bool] = False
+    # The fields with lengths (ms), where its arithmetic takes a column of each, too.
+    length_fields: ClassVar[tuple[str, ...]] = ()
 
     time_column: str
+    lengths_in: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     @abstractmethod
@@ -83,6 +89,33 @@ class Window(ABC):
     def is_like(self, other: Window) -> bool:
         """True if equal times are in equal windows of both, whatever the times are called."""
         return replace(self, time_column="") == replace(other, time_column="")
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The values of the `length_fields`."""
+        return tuple(getattr(self, name) for name in self.length_fields)
+
+    def with_lengths_in(self, columns: Sequence[str]) -> Self:
+        """Returns the windows of rows that have lengths of their own, in these columns."""
+        return replace(self, lengths_in=tuple(columns))
+
+    def of_rows(self, lengths: Sequence[Times]) -> Self:
+        """Returns the windows of rows with these lengths: it can be asked for as many rows only. A
+        column of one row is for all."""
+        fields: dict[str, Any] = dict(zip(self.length_fields, lengths, strict=True))
+        return replace(self, **fields)
+
+    def at(self, rows: Times) -> Self:
+        """Returns the windows of some of the rows, by their numbers."""
+        if not self.lengths_in:
+            return self
+        return self.of_rows([np.asarray(column)[rows] for column in self.lengths])
+
+    def shown(self, name: str) -> str:
+        """Returns a length as text: in ms, or the column that has it."""
+        if not self.lengths_in:
+            return f"{getattr(self, name)} ms"
+        return f"{self.lengths_in[self.length_fields.index(name)]} ms"
 
     @abstractmethod
     def slice_numbers(self, times: Times) -> Times:

@@ -24,6 +24,7 @@ from planner.logical.node import (
 from planner.logical.window_kinds import Session
 from planner.logical.window_properties import WindowBound, WindowProperties
 from planner.logical.window_specs import AlignedWindow, Window
+from udf.aggregates.registry import BUFFERED
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
@@ -90,7 +91,8 @@ class WindowAssign(OneInput):
         )
 
     def reads(self, outputs: Names, port: int) -> Names:
-        return (outputs - set(self.names)) | {self.window.time_column}
+        of_window = {self.window.time_column, *self.window.lengths_in}
+        return (outputs - set(self.names)) | of_window
 
     def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
         return self
@@ -146,7 +148,8 @@ class SessionAssign(OneInput, Stateful):
         return (str(self.window), self.window.zone, *self.window.keys, "|", *self.names)
 
     def reads(self, outputs: Names, port: int) -> Names:
-        return (outputs - set(self.names)) | {self.window.time_column, *self.window.keys}
+        of_window = {self.window.time_column, *self.window.lengths_in, *self.window.keys}
+        return (outputs - set(self.names)) | of_window
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.window.keys
@@ -276,7 +279,10 @@ class WindowAggregate(OneInput, Stateful):
 
     def reads(self, outputs: Names, port: int) -> Names:
         times = self.window_columns if self.session is None else (self.session.time_column,)
-        return frozenset((*self.keys, *times)).union(*(a.columns for a in self.aggregates))
+        made = self.shared or self.session
+        lengths = () if made is None else made.lengths_in
+        of_calls = (a.columns for a in self.aggregates)
+        return frozenset((*self.keys, *times, *lengths)).union(*of_calls)
 
     def exchange(self, port: int) -> tuple[str, ...]:
         return self.keys
@@ -286,6 +292,9 @@ class WindowAggregate(OneInput, Stateful):
         return ModifyKindSet.NONE
 
     def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
+        """None for calls whose values wait for the end of any window."""
+        if any(a.function.endswith(BUFFERED) for a in self.aggregates):
+            return None
         names = numbers[0].names
         session = None if self.session is None else self.session.with_keys(names)
         return replace(self, keys=(*self.keys, *names), session=session)

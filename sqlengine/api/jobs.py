@@ -116,7 +116,7 @@ def _refused_files(folder: WatchedFolder) -> list[dict[str, object]]:
 
 def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
     counts, hints, progress = engine.counts(), engine.hints(), engine.progress.all(jobs)
-    seconds, families = engine.seconds_by_job(), engine.families_by_job()
+    seconds = engine.seconds_by_job()
     return [
         job_json(
             job,
@@ -125,7 +125,7 @@ def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
             hints.get(job.name),
             target=target_of_graph(job.graph, engine.config.target),
             cost_s=seconds.get(job.name, 0.0),
-            families=families.get(job.name, ()),
+            families=engine.families_of(job.name),
         )
         | progress_json(progress.get(job.name, NO_PROGRESS), details=False)
         for job in jobs
@@ -163,7 +163,7 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         counts, hint = engine.counts()[name], engine.hints().get(name)
         target = target_of_graph(job.graph, engine.config.target)
         cost_s = engine.seconds_by_job()[name]
-        families = engine.families_by_job().get(name, ())
+        families = engine.families_of(name)
         shown = job_json(
             job, version, counts, hint, target=target, cost_s=cost_s, families=families
         )

@@ -96,7 +96,7 @@ class ChangePlanner:
             work.causes = self._causes(work, texts, plans, touched)
             users = [
                 j
-                for j in registry.jobs()
+                for j in (registry.jobs() if work.causes else ())
                 if j.name not in touched
                 and j.state is not JobState.WAITING
                 and not work.causes.keys().isdisjoint(j.uses)

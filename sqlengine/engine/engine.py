@@ -43,7 +43,7 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
-from sqlengine.engine.views.family_views import FamilyView, families_by_job
+from sqlengine.engine.views.family_views import FamilyView, families_of
 from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
 from sqlengine.engine.views.spark_views import stages_of_job
@@ -478,9 +478,9 @@ class Engine:
         """Returns the rows that each job has written to sinks, if any."""
         return Counter({name: c.rows for name, c in self.counts().items() if c.rows})
 
-    def families_by_job(self) -> dict[str, list[FamilyView]]:
-        """Returns the families in which each job runs, if in any."""
-        return families_by_job(g.executor.run for g in list(self.graphs.by_name.values()))
+    def families_of(self, job: str) -> list[FamilyView]:
+        """Returns the families in which a job runs, if in any."""
+        return families_of(job, (g.executor.run for g in list(self.graphs.by_name.values())))
 
     def restarts_by_job(self) -> Counter[str]:
         """Returns how often jobs were started again after a failure since the server started."""

@@ -148,7 +148,7 @@ class OperatorFactory:
         that only the difference is compiled. UnsupportedError for a node without an operator."""
         plan = node.plan
         if isinstance(plan, FamilyTail):
-            return FamilyTailOperator(plan)
+            return FamilyTailOperator(plan, previous)
         if isinstance(plan, FamilyRows):
             return FamilyRowsOperator(plan)
         if isinstance(plan, LookupJoin) and isinstance(plan.right, MappedScan):

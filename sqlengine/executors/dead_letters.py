@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from planner.graph.families import place_in
-from planner.graph.family_members import Member
-from planner.graph.family_nodes import Family
+from planner.graph.family_members import Member, operation_of
+from planner.graph.family_nodes import Family, node_of_member
 from planner.graph.physical import PhysicalNode
 from planner.logical import AssignWatermark, Scan, ShuffleScan
 from sqlengine.batch import Batch
@@ -24,6 +24,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.connectors.base import Sink
 from sqlengine.executors.epochs import Replay
 from sqlengine.operators.base import DEAD_LETTER
+from sqlengine.operators.late_rows import described
 
 DEAD_LETTERS = "_dead_letters"
 # The number of a member and its parameters in a row as JSON: in a text quotes would be escaped.
@@ -121,7 +122,7 @@ def with_source(
     unless the table itself cannot read the record. `source`: None where nobody knows which of
     several it was."""
     if family is not None:
-        letters = _of_members(letters, family)
+        letters = _of_members(letters, node, family)
     if not isinstance(node.plan, Scan | AssignWatermark):
         letters = _for_each_owner(letters, sorted(node.jobs))
     if source is None or not isinstance(source.plan, Scan) or isinstance(source.plan, ShuffleScan):
@@ -137,9 +138,9 @@ def stored(options: Mapping[str, str]) -> str:
     return options.get("topic") or options.get("path", "")
 
 
-def _of_members(letters: Batch, family: Family) -> Batch:
-    """Gives letters to the jobs of the member that is named in the row, with the place in their
-    text, and takes what only the family has out of what people see."""
+def _of_members(letters: Batch, node: PhysicalNode, family: Family) -> Batch:
+    """Gives letters of a node to the jobs of the member that is named in the row, with the place in
+    their text, and takes what only the family has out of what people see."""
     names = ("owner", "place", "subject", "payload")
     at = [DEAD_LETTER.index(name) for name in names]
     texts: dict[str, list[str]] = {name: [] for name in names}
@@ -153,7 +154,9 @@ def _of_members(letters: Batch, family: Family) -> Batch:
             rows.append(row)
             texts["owner"].append(job)
             texts["place"].append(place_in(family, member, place) if shared and member else place)
-            texts["subject"].append(_of_member(subject, member) if member else subject)
+            texts["subject"].append(
+                _of_member(subject, node, family, member) if member else subject
+            )
             texts["payload"].append(_ITEMS.sub("", payload))
     taken = letters.take(np.array(rows, np.int64))
     columns = list(taken.columns)
@@ -162,8 +165,11 @@ def _of_members(letters: Batch, family: Family) -> Batch:
     return replace(taken, columns=tuple(columns))
 
 
-def _of_member(subject: str, member: Member) -> str:
-    """Returns an expression with the literals of a member."""
+def _of_member(subject: str, node: PhysicalNode, family: Family, member: Member) -> str:
+    """Returns the operation of a member, or an expression with its literals."""
+    own = node_of_member(family, member, node.id)
+    if own is not None and subject == described(operation_of(node)):
+        return described(operation_of(own))
     return _PARAMETER.sub(lambda found: str(member.constant(found[0])), subject)
 
 

@@ -13,16 +13,16 @@ from planner.graph.families import FamilyPlan, with_families
 from planner.graph.family_members import FAMILY
 from planner.graph.physical import PhysicalNode, PhysicalPlan
 from planner.graph.scan_filters import scan_filters
-from planner.logical import LogicalPlan, Scan
+from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.dataflow.births import begin_with_watermarks
+from sqlengine.executors.dataflow.births import Births
 from sqlengine.executors.dataflow.firing import Firing
 from sqlengine.executors.dataflow.flow import Flow, SinkWrite
-from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.executors.dataflow.running_node import RunningFamilies, RunningNode
 from sqlengine.executors.dataflow.timers import Timers
 from sqlengine.executors.epochs import EpochRecord, Resumption
 from sqlengine.executors.measures.row_counts import RowCounts
@@ -39,7 +39,6 @@ from sqlengine.operators.base import (
     Output,
     StateSuccessor,
 )
-from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import KeyedTable
 
 # The counter of parts of files that were not read.
@@ -67,11 +66,13 @@ class InitialState:
     """The state with which new nodes of a plan start.
 
     `tables`: rows by full table name, and `created_at_version`: the graph version that created each
-    node which they belong to. `inherited`: new nodes that take over the tables of an old one."""
+    node which they belong to. `inherited`: new nodes that take over the tables of an old one;
+    `births`: what others begin with."""
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     created_at_version: Mapping[str, int] = field(default_factory=dict)
     inherited: Mapping[str, str] = field(default_factory=dict)
+    births: Births = field(default_factory=Births)
 
 
 _EMPTY = InitialState()
@@ -84,9 +85,8 @@ class EmbeddedExecutor:
 
     `running`: operators by node. `tables`: all state by full table name. `guard`: knows which node
     runs, and ends a step that must not go on. `seconds`: its time of each node. `in_tasks`: tasks
-    of Spark have the state. `run`: the plan with families, by whose nodes all that is named here
-    goes; `plan` has those of jobs. `flow` is the way of rows, with its `timers`, `firing` in steps,
-    `resting` operators, and `counts` of rows.
+    of Spark have the state. `plan` has the nodes of jobs, `run` those that run. `flow` is the way
+    of rows, with its `timers`, `firing` in steps, `resting` operators, and `counts` of rows.
     `scan_filters`: what sources are told of the rows that are wanted, by scan; none of them is,
     unless the executor `filters`."""
 
@@ -102,15 +102,21 @@ class EmbeddedExecutor:
         self.guard = guard or StepGuard()
         self.seconds = self.guard.seconds
         self.plan = PhysicalPlan()
-        self.run = FamilyPlan()
+        self._families = RunningFamilies()
         self.running: dict[str, RunningNode] = {}
         self.tables: dict[str, KeyedTable] = {}
         self.firing = Firing(self.running)
-        self.counts = RowCounts(self.running)
+        self.counts = RowCounts(self.running, self._families)
         self.timers = Timers()
         self.resting = Resting(self.running)
-        self.flow = Flow(self.running, self.guard, self.counts, self.timers, self.resting.missed)
+        missed = self.resting.missed
+        self.flow = Flow(self.running, self.guard, self.counts, self.timers, missed, self._families)
         self._shares = MemberShares()
+
+    @property
+    def run(self) -> FamilyPlan:
+        """The plan with families, by whose nodes all that is named here goes."""
+        return self._families.run
 
     # ---- changes of the plan ---------------------------------------------------------------------
 
@@ -119,7 +125,8 @@ class EmbeddedExecutor:
         patterns, so it may take seconds."""
         enabled = self.has_families and self.factory.families
         run = with_families(plan, self.run, self.factory.apart, enabled=enabled)
-        prepared = PreparedPlan(plan, run, [name for name in run.member_of if not self.runs(name)])
+        joined = run.member_of.keys() - self.run.member_of.keys() - self.running.keys()
+        prepared = PreparedPlan(plan, run, sorted(joined))
         for node in self._changed_nodes(prepared.run.plan):
             current = self.running.get(node.id)
             if current is None or not self.factory.reusable(current.node, node):
@@ -133,7 +140,8 @@ class EmbeddedExecutor:
 
         ServiceError where an operator keeps other tables than were restored for it."""
         plan, come = prepared.run.plan, self._arrivals(prepared, state)
-        state = replace(state, tables=come.tables)
+        births = Births.before(self.running.values(), self.tables)
+        state = replace(state, tables=come.tables, births=births)
         # Before the old nodes go: their tables would be dropped with them.
         taken_over = {**self._take_over_tables(plan, state.inherited), **come.single}
         self._leave_families(prepared.run)
@@ -152,7 +160,7 @@ class EmbeddedExecutor:
                 operator = current.operator if new is None else self._replace(current, new)
                 self.running[node.id] = RunningNode(node, operator, current.context)
         self.plan = prepared.plan
-        self.run = self.counts.run = self.flow.run = prepared.run
+        self._families.run = prepared.run
         for name, members in come.members.items():
             for number, rows in members:
                 member = self.run.families[name].members[number]
@@ -198,7 +206,7 @@ class EmbeddedExecutor:
 
     def _leave_families(self, run: FamilyPlan) -> None:
         for name, family in self.run.families.items():
-            if name not in run.families:
+            if name not in run.families or run.families[name] is family:
                 continue
             self.counts.settle(self.running[name])
             gone = leave(family, run.families[name], self.tables_here(name))
@@ -238,10 +246,9 @@ class EmbeddedExecutor:
         self._open(operator, node.id, context)
         if node.id in state.created_at_version:
             context.check_complete(may_lack_all=split)
-        ports = context.begun.get(WATERMARKS)
-        if ports is not None and isinstance(node.plan, LogicalPlan):
-            begin_with_watermarks(node.plan, ports, self.running.values())
-        return RunningNode(node, operator, context)
+        new = RunningNode(node, operator, context)
+        state.births.begin(new, self.running.values())
+        return new
 
     def _replace(self, current: RunningNode, new: Operator) -> Operator:
         """Opens another operator over the tables of the current one."""

@@ -92,8 +92,9 @@ class JobCounter:
         """Begins other versions of jobs; 0 is a job that leaves."""
         changed = {j: v for j, v in versions.items() if v and self._began.get(j, (0, 0))[0] != v}
         if changed:
-            counts = self.counts()
-            self._began |= {j: (v, counts.get(j, NOTHING).rows) for j, v in changed.items()}
+            rows = self._executor.counts.rows_of(changed)
+            before = {job: self._restored.get(job, NOTHING).rows for job in changed}
+            self._began |= {j: (v, before[j] + rows[j]) for j, v in changed.items()}
 
     def counts(self) -> dict[str, JobCounts]:
         """Returns the counts of all jobs that did anything here."""

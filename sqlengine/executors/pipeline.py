@@ -154,9 +154,11 @@ class Pipeline:
         if self._subtask is not None:
             self._subtask.shuffle.version = change.graph.version
         self.counter.begin(change.jobs)
-        versions = {**self.jobs, **change.jobs}
-        removed = {job for job, version in change.jobs.items() if not version}
-        self.jobs = {job: version for job, version in versions.items() if job not in removed}
+        jobs = {**self.jobs, **change.jobs}
+        for job, version in change.jobs.items():
+            if not version:
+                del jobs[job]
+        self.jobs = jobs
 
     def _take_over(self, job: RestoredJob, new_sources: Collection[str]) -> None:
         self.outputs.add_pending(job.pending_commits)

@@ -9,6 +9,7 @@ from msgspec import to_builtins
 
 from planner.explain import explain, explain_json
 from planner.graph.families import ALONE, FamilyPlan
+from planner.graph.family_members import FAMILY
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.rule_sets import RulesPlan
@@ -173,12 +174,14 @@ def size_of_family(families: FamilyPlan, node: str) -> int:
 
 
 def _family_text(graph: Graph, job: str, families: FamilyPlan) -> str:
-    """A line for each operation of a job whose state is in that of a family."""
-    sizes = {name: size_of_family(families, name) for name in graph.jobs[job]}
+    """A line for each operation of a job whose state is in that of a family, with the name of that,
+    by which `sql jobs --output json` finds the others."""
+    found = ((name, families.member_of.get(name)) for name in graph.jobs[job])
     return "\n".join(
-        f"{name[:8]} {name_of(graph.nodes[name].plan)}  [family of {size}]"
-        for name, size in sizes.items()
-        if size
+        f"{name[:8]} {name_of(graph.nodes[name].plan)}  [family of {len(seat.family.members)}:"
+        f" {seat.family.id.removeprefix(FAMILY)[:8]}]"
+        for name, seat in found
+        if seat is not None
     )
 
 

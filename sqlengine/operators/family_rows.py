@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
+from planner.graph.family_members import EVERY_ROW
 from planner.graph.family_nodes import FamilyRows
-from planner.graph.family_search import EVERY_ROW
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Stream
 from sqlengine.operators.bounded import repeated

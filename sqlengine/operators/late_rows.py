@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from planner.graph.family_members import number_columns
 from planner.graph.physical import late_port
-from planner.logical import LATE_COLUMNS, ROWS, LateRows, Stateful
+from planner.logical import LATE_COLUMNS, ROWS, LateRows, LogicalPlan, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Output, Rest
 from sqlengine.operators.dead_letters import dead_letters
@@ -19,6 +19,11 @@ from sqlengine.state.columns import to_numpy
 LATE_ROWS = "late_rows"  # the counter
 REASON = "late: its window was over"
 BEHIND = "late: it came behind the watermark"
+
+
+def described(operation: LogicalPlan) -> str:
+    """Returns an operation as the subject of its letters."""
+    return f"{type(operation).__name__} {operation.label}"
 
 
 class LateGate:
@@ -32,7 +37,7 @@ class LateGate:
     def __init__(self, node: Stateful, port: int = 0, reason: str = REASON) -> None:
         self._letters = node.tells_late
         self._port = late_port(port) if node.late is not None else None
-        self._subject = f"{type(node).__name__} {node.label}"
+        self._subject = described(node)
         self._reason = reason
 
     def open(self, context: Context) -> None:

@@ -8,16 +8,14 @@ number of the route.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from parser.errors import PlanError, SqlError
-from parser.types import BIGINT, Column, Schema
 from planner.graph.chunked import Chunked
 from planner.graph.predicates import to_rule
 from planner.graph.rule_sets import PlannedRule, RulesPlan
@@ -29,7 +27,15 @@ from sqlengine.batch import Batch, Writers, concat, replaced
 from sqlengine.expressions import Evaluator, compile_expression, truth
 from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import dead_letters
-from sqlengine.operators.templates import PlacedRoute, Template, place
+from sqlengine.operators.member_rows import (
+    NO_MEMBERS,
+    MemberRows,
+    PortRows,
+    rows_by_number,
+    with_numbers,
+)
+from sqlengine.operators.routes import RouteTable
+from sqlengine.operators.templates import PlacedRoute, place
 
 Index: TypeAlias = npt.NDArray[np.int64]
 _NO_ROWS: Index = np.empty(0, np.int64)
@@ -67,6 +73,12 @@ class CompiledRules:
     ruleset: RuleSet
     rules: Chunked[CompiledRule]
     compiled: int
+
+    def is_plain(self, name: str) -> bool:
+        """True if a rule has no residual condition, and its rows go to members of families
+        alone."""
+        rule = self.rules[name]
+        return rule.residual is None and not rule.routes and name not in self.plan.onward
 
 
 def compile_rules(
@@ -136,13 +148,18 @@ class RulesOperator:
     def __init__(self, compiled: CompiledRules) -> None:
         self.compiled = compiled
         self.rows_by_job: Counter[str] = Counter()
-        # By rule, the rows whose residual condition was evaluated, and those for its family.
+        # By rule, the rows whose residual condition was evaluated.
         self.tested: Counter[str] = Counter()
         self.ticks: TickFilter | None = None
-        self.passed: Counter[str] = Counter()
+        self._members = MemberRows(compiled)
         self._plain = _plain_conditions(compiled.plan)
         of_rules = compiled.plan.members.values()
         self.family_ports = frozenset(port for places in of_rules for port, _ in places)
+
+    @property
+    def passed(self) -> Counter[str]:
+        """By rule, the rows for its families."""
+        return self._members.passed
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -150,30 +167,25 @@ class RulesOperator:
 
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
-            return self._onward(batch, {})
+            return self._onward(batch, {}, {})
         output: Output = []
-        rows_of = self._match(batch, output)
+        rows_of, of_members = self._match(batch, output)
         self._sinks(batch, rows_of, output)
-        return output + self._onward(batch, rows_of)
+        return output + self._onward(batch, rows_of, of_members)
 
-    def _match(self, batch: Batch, output: Output) -> dict[str, Index]:
-        """Returns the matching rows of each rule that has any, ascending."""
+    def _match(self, batch: Batch, output: Output) -> tuple[dict[str, Index], PortRows]:
+        """Returns the matching rows of each rule that has any, ascending, but for those that have
+        nothing but rows of members: these by port."""
         if self._plain and batch.num_rows * len(self._plain) <= _FEW_PAIRS:
             found = ((n, truth(compute(batch), batch.num_rows)) for n, compute in self._plain)
-            return {name: true.nonzero()[0] for name, true in found if true.any()}
+            return {name: true.nonzero()[0] for name, true in found if true.any()}, {}
         ruleset = self.compiled.ruleset
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         matches = ruleset.match(Columns(arrays, batch.memo), batch.num_rows)
         self._timeouts(batch, matches, output)
-        order = np.argsort(matches.rules, kind="stable")
-        numbers, starts = np.unique(matches.rules[order], return_index=True)
-        parts = np.split(matches.rows[order].astype(np.int64), starts[1:])
-        matched = (
-            {str(ruleset.ids[n]): rows for n, rows in zip(numbers, parts, strict=True)}
-            if len(numbers)
-            else {}
-        )
-        return self._residuals(batch, matched, output)
+        rows, rules, of_members = self._members.take(matches.rows.astype(np.int64), matches.rules)
+        matched = {str(ruleset.ids[n]): part for n, part in rows_by_number(rows, rules)}
+        return self._residuals(batch, matched, output), of_members
 
     def _timeouts(self, batch: Batch, matches: Matches, output: Output) -> None:
         """Emits rows for which a regular expression took too long; jobs whose expression was
@@ -211,74 +223,62 @@ class RulesOperator:
         return {name: rows for name, rows in matched.items() if len(rows)}
 
     def _sinks(self, batch: Batch, rows_of: Mapping[str, Index], output: Output) -> None:
-        routes = [
-            (route, rows)
-            for name, rows in rows_of.items()
-            for route in self.compiled.rules[name].routes
-        ]
+        routes = [(r, rows) for n, rows in rows_of.items() for r in self.compiled.rules[n].routes]
         if not routes:
             return
         routes.sort(key=lambda r: r[0].order)
-        for placed, rows in routes:
-            self.rows_by_job[placed.route.job] += len(rows)
-        if len(routes) == 1:
-            self._one_route(batch, *routes[0], output)
-            return
-        numbers = np.repeat(np.arange(len(routes)), [len(rows) for _, rows in routes])
-        rows = np.concatenate([rows for _, rows in routes])
-        # By event, then by route in the order of (job, place, rule): the order of the sink's rows.
-        order = np.lexsort((numbers, rows))
-        numbers, rows = numbers[order], rows[order]
+        table, parts = RouteTable([r for r, _ in routes]), [rows for _, rows in routes]
+        numbers = np.repeat(np.arange(len(parts)), list(map(len, parts)))
+        self._emit(batch, table, np.concatenate(parts), numbers, output)
+
+    def _emit(
+        self, batch: Batch, table: RouteTable, rows: Index, numbers: Index, output: Output
+    ) -> None:
+        """Emits rows by routes, given by number: by event, then by route in the order of (job,
+        place, rule), which is that of the sink's rows."""
+        counts = np.bincount(numbers)
+        for number in np.flatnonzero(counts).tolist():
+            self.rows_by_job[table.jobs[number]] += int(counts[number])
+        if len(table.jobs) > 1:
+            order = np.lexsort((numbers, rows))
+            numbers, rows = numbers[order], rows[order]
         by_target: dict[str, list[tuple[Index, Batch]]] = {}
-        for template, members in _by_template([placed for placed, _ in routes]):
-            # A route's place among the routes of its template, by the number of the route: -1 for
-            # the routes of other templates.
-            place_in = np.full(len(routes), -1)
-            place_in[members] = np.arange(len(members))
-            chosen = np.flatnonzero(place_in[numbers] >= 0)
-            own = [routes[m][0] for m in members]
-            built, kept = self._build(batch, rows[chosen], own, place_in[numbers[chosen]], output)
-            by_target.setdefault(template.target, []).append((chosen[kept], built))
-        targets, jobs = self.compiled.plan.targets, tuple(placed.route.job for placed, _ in routes)
+        for template, chosen in table.by_template(numbers):
+            built, kept = self._build(batch, table, template, rows[chosen], numbers[chosen], output)
+            target = table.template(template).target
+            by_target.setdefault(target, []).append((chosen[kept], built))
         for name, parts in by_target.items():
             places, merged = _interleave(parts)
-            writers = Writers(jobs, numbers[places])
-            output.append((targets[name].port, replaced(merged, writers=writers)))
-
-    def _one_route(self, batch: Batch, placed: PlacedRoute, rows: Index, output: Output) -> None:
-        """Emits the rows of a route, where there is no other."""
-        built, kept = self._build(batch, rows, [placed], np.zeros(len(rows), np.int64), output)
-        writers = Writers((placed.route.job,), np.zeros(len(kept), np.int64))
-        port = self.compiled.plan.targets[placed.template.target].port
-        output.append((port, replaced(built, writers=writers)))
+            writers = Writers(table.jobs, numbers[places])
+            port = self.compiled.plan.targets[name].port
+            output.append((port, replaced(merged, writers=writers)))
 
     def _build(
-        self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index, output: Output
+        self,
+        batch: Batch,
+        table: RouteTable,
+        template: int,
+        rows: Index,
+        numbers: Index,
+        output: Output,
     ) -> tuple[Batch, Index]:
-        self._charge(frozenset(placed.route.job for placed in routes))
-        built, errors = routes[0].template.build(batch, rows, routes, which)
+        self._charge(frozenset(table.jobs[n] for n in set(numbers.tolist())))
+        built, errors = table.build(template, batch, rows, numbers)
         self._charge(frozenset())
         if errors is None:
             return built, np.arange(len(rows))
-        for i in np.flatnonzero(errors.mask):
-            route = routes[which[i]].route
+        for i in np.flatnonzero(errors.mask).tolist():
+            route, reasons = table.placed[numbers[i]].route, [errors.reason(i)]
             text = ", ".join(str(e) for _, e in route.items)
-            self._letter(
-                batch,
-                rows[i : i + 1],
-                route.job,
-                route.items[0][1],
-                text,
-                [errors.reason(int(i))],
-                output,
-            )
+            at = route.items[0][1]
+            self._letter(batch, rows[i : i + 1], route.job, at, text, reasons, output)
         kept = np.flatnonzero(~errors.mask)
         return built.take(kept), kept
 
-    def _onward(self, batch: Batch, rows_of: Mapping[str, Index]) -> Output:
+    def _onward(self, batch: Batch, rows_of: Mapping[str, Index], of_members: PortRows) -> Output:
         """Returns the rows for other operators, and ticks for those that have none and need one."""
-        onward, of_families = self.compiled.plan.onward, self._of_families(rows_of)
-        numbers = self.compiled.plan.numbers
+        onward, numbers = self.compiled.plan.onward, self.compiled.plan.numbers
+        of_families = self._members.with_others(of_members, rows_of)
         of_port = {onward[name]: rows for name, rows in rows_of.items() if name in onward}
         having_rows = of_port.keys() | of_families.keys()
         if self.ticks is None:
@@ -289,23 +289,11 @@ class RulesOperator:
             self._counters["ticks_withheld"] += withheld
         tick = _selected(batch, _NO_ROWS) if len(ports) > len(having_rows) else batch
         return [
-            (p, _numbered(batch, of_families.get(p, ()), numbers[p]))
+            (p, with_numbers(batch, *of_families.get(p, NO_MEMBERS), numbers[p]))
             if p in self.family_ports
             else (p, _selected(batch, of_port[p]) if p in of_port else tick)
             for p in ports
         ]
-
-    def _of_families(self, rows_of: Mapping[str, Index]) -> dict[int, list[tuple[int, Index]]]:
-        """Returns the rows of each family that has any, by its port: those of each member, by its
-        number."""
-        members = self.compiled.plan.members
-        found: dict[int, list[tuple[int, Index]]] = {}
-        for name, rows in rows_of.items() if members else ():
-            if name in members:
-                self.passed[name] += len(rows)
-            for port, number in members.get(name, ()):
-                found.setdefault(port, []).append((number, rows))
-        return found
 
     def _fail(
         self,
@@ -355,33 +343,6 @@ def _selected(batch: Batch, rows: Index) -> Batch:
     if len(rows) == batch.num_rows:
         return batch
     return replaced(batch.take(rows), watermark=batch.watermark)
-
-
-def _numbered(batch: Batch, matches: Sequence[tuple[int, Index]], name: str) -> Batch:
-    """Returns the rows of members, given by their numbers, which are the column `name`."""
-    rows = np.concatenate([np.empty(0, np.int64), *(rows for _, rows in matches)])
-    numbers = np.repeat(
-        np.array([number for number, _ in matches], np.int64), [len(rows) for _, rows in matches]
-    )
-    order = np.argsort(rows, kind="stable")
-    return with_numbers(batch, rows[order], numbers[order], name)
-
-
-def with_numbers(batch: Batch, rows: Index, numbers: Index, name: str) -> Batch:
-    """Returns rows of a batch, with a number for each in the column `name`; the watermark after the
-    batch stays."""
-    taken = batch.take(rows)
-    schema = Schema((Column(name, BIGINT.with_nullable(False)), *batch.schema))
-    columns = (pa.array(numbers), *taken.columns)
-    return replaced(taken.with_columns(schema, columns), watermark=batch.watermark)
-
-
-def _by_template(routes: Sequence[PlacedRoute]) -> Iterable[tuple[Template, list[int]]]:
-    """Groups the numbers of routes by template."""
-    members: dict[str, list[int]] = {}
-    for number, placed in enumerate(routes):
-        members.setdefault(placed.template.shape, []).append(number)
-    return [(routes[numbers[0]].template, numbers) for numbers in members.values()]
 
 
 def _interleave(parts: Sequence[tuple[Index, Batch]]) -> tuple[Index, Batch]:

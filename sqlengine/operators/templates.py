@@ -38,18 +38,18 @@ class Template:
     seed: int
 
     def build(
-        self, batch: Batch, rows: Index, routes: Sequence[PlacedRoute], which: Index
+        self, batch: Batch, rows: Index, literals: Sequence[pa.Array], which: Index
     ) -> tuple[Batch, Errors | None]:
         """Returns one output row for each pair of an input row and a route, given by its place in
-        `routes`."""
+        `literals`, which are columns of all routes."""
         part = batch.take(rows, self.reads)
         part = replaced(part, seed=part.seed ^ self.seed)
         columns, errors = [], []
-        index = pa.array(which)
-        literals = zip(*(r.literals for r in routes), strict=True)
+        own = iter(literals)
+        index = pa.array(which) if literals else None
         for item, field in zip(self.items, self.schema.arrow, strict=True):
             if isinstance(item, pa.DataType):
-                columns.append(literal_column(next(literals), item).take(index))
+                columns.append(next(own).take(index))
                 continue
             vector = item(part)
             errors.append(vector.errors)
@@ -104,6 +104,13 @@ def _template(shape: str, route: Route) -> Template:
     reads = tuple(sorted(set().union(*(columns_of(e) for _, e in route.items))))
     schema = Schema(tuple(Column(name, e.type) for name, e in route.items))
     return Template(shape, route.target, schema, items, reads, crc32(shape.encode()))
+
+
+def literal_columns(routes: Sequence[PlacedRoute]) -> list[pa.Array]:
+    """Returns the literals of routes of one template, each as a column by route."""
+    kinds = (item for item in routes[0].template.items if isinstance(item, pa.DataType))
+    values = zip(*(r.literals for r in routes), strict=True)
+    return [literal_column(v, kind) for v, kind in zip(values, kinds, strict=True)]
 
 
 def literal_column(values: Sequence[LiteralValue], kind: pa.DataType) -> pa.Array:

@@ -27,15 +27,17 @@ class WithParametersOperator:
         kinds = (c.type.arrow for c in node.columns)
         self._values = [literal_column(v, kind) for v, kind in zip(values, kinds, strict=True)]
 
+        self._schemas: dict[Schema, Schema] = {}
+
     def open(self, context: Context) -> None: ...
 
     def process(self, port: int, batch: Batch) -> Output:
         numbers, _ = to_numpy(batch.schema.type(self._number), batch.column(self._number))
         at = pa.array(np.searchsorted(self._members, numbers))
-        schema = Schema((*batch.schema, *self._columns))
-        return [
-            (0, batch.with_columns(schema, (*batch.columns, *(v.take(at) for v in self._values))))
-        ]
+        if batch.schema not in self._schemas:
+            self._schemas[batch.schema] = Schema((*batch.schema, *self._columns))
+        columns = (*batch.columns, *(v.take(at) for v in self._values))
+        return [(0, batch.with_columns(self._schemas[batch.schema], columns))]
 
     def rest(self) -> Rest:
         return NO_TICK

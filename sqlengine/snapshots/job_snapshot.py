@@ -18,11 +18,12 @@ from planner.graph.distribution import INCOMING
 from planner.graph.merge import Graph, GraphNode
 from planner.graph.physical import lower
 from planner.graph.takeover import name_of
-from planner.logical import AssignWatermark, Scan, Values
+from planner.logical import AssignWatermark, LookupJoin, Scan, Values
 from sqlengine.executors.graph_change import RestoredJob
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.executors.sources import RunningSource
+from sqlengine.operators.joins.mapped import VERSION
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.state.table import BUCKET, SEQUENCE, KeyedTable
 
@@ -154,8 +155,13 @@ def bind(
     nodes = snapshot.nodes(graph)
     # Shared nodes keep the state that they have, which `obstacles` has compared with the snapshot.
     new = {n.plan.digest: n.id for n in nodes if not runner.executor.runs(n.id)}
+    lookups = (n.plan for n in nodes if isinstance(n.plan, LookupJoin))
+    mapped = {plan.digest for plan in lookups if plan.shares_table}
     tables = {
-        f"{new[digest]}@{graph.version}/{name}": rows
+        # Each graph has names of its own for versions: it tells the look-up its own.
+        f"{new[digest]}@{graph.version}/{name}": rows.slice(0, 0)
+        if name == VERSION and digest in mapped
+        else rows
         for (digest, name), rows in snapshot.tables.items()
         if digest in new
     }

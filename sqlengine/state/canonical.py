@@ -109,13 +109,29 @@ def dictionary_of(column: pa.Array) -> tuple[pa.Array, IntArray]:
     return encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _encode_values(kind: DataType, values: pa.Array) -> list[bytes]:
-    """Returns the canonical bytes of each value of one column."""
+def forms_of(
+    kind: DataType, values: SlotColumn, valid: BoolArray, arrow: pa.DataType | None = None
+) -> list[bytes]:
+    """Returns the canonical bytes of values as `to_numpy` gives them (of an array of type `arrow`),
+    other than nested ones."""
     if kind.root is Root.NULL:
         return [_NULL] * len(values)
-    one = _encoder(kind, values.type)
-    items, valid = to_numpy(kind, values)
-    return [one(v) if ok else _NULL for v, ok in zip(items.tolist(), valid.tolist(), strict=True)]
+    items, known = values.tolist(), valid.tolist()
+    if kind.root in (Root.CHAR, Root.VARCHAR):  # most keys are texts: no call for each
+        texts = [b"" if v is None else v.encode("utf-8", "surrogatepass") for v in items]
+        forms = [_head(5, len(text)) + text for text in texts]
+        return (
+            forms
+            if all(known)
+            else [f if ok else _NULL for f, ok in zip(forms, known, strict=True)]
+        )
+    one = _encoder(kind, arrow or kind.arrow)
+    return [one(v) if ok else _NULL for v, ok in zip(items, known, strict=True)]
+
+
+def _encode_values(kind: DataType, values: pa.Array) -> list[bytes]:
+    """Returns the canonical bytes of each value of one column."""
+    return forms_of(kind, *to_numpy(kind, values), values.type)
 
 
 def _encoder(kind: DataType, arrow: pa.DataType) -> _Encoder:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from parser.types import DataType
 from sqlengine.state.columns import BoolArray, IntArray, distinct
 from sqlengine.state.index import HashIndex, Same
-from sqlengine.state.keys import KeyColumn, hash_rows, key_column
+from sqlengine.state.keys import Key, KeyColumn, hash_rows, key_column
 from sqlengine.state.table import KeyedTable
 
 _NONE = -1
@@ -45,7 +44,7 @@ class KeyChains:
         if self._generation != self._table.generation:
             self._load()
 
-    def groups(self, keys: Sequence[pa.Array], num_rows: int) -> IntArray:
+    def groups(self, keys: Sequence[Key], num_rows: int) -> IntArray:
         """Returns the group of each row's key, -1 where the key has no rows."""
         columns = self._columns(keys)
         return self._index.find(hash_rows(columns, num_rows), self._same(columns))[0]
@@ -70,7 +69,7 @@ class KeyChains:
             at, current = at[more], following[more]
         return np.concatenate(which), np.concatenate(slots)
 
-    def add(self, slots: IntArray, keys: Sequence[pa.Array]) -> None:
+    def add(self, slots: IntArray, keys: Sequence[Key]) -> None:
         """Adds rows that have come into the table, each once, with their keys."""
         if not len(slots):
             return
@@ -116,7 +115,7 @@ class KeyChains:
         self._hash = np.empty(0, np.uint64)
         self._count = 0
         live = self._table.live()
-        self.add(live, [self._table.array(n, live) for n in self._names])
+        self.add(live, self._table.key_columns(live, self._names))
 
     def _begin(self, slots: IntArray, hashes: npt.NDArray[np.uint64]) -> IntArray:
         """Allocates groups."""
@@ -151,7 +150,7 @@ class KeyChains:
         self._next[slots[last]] = self._head[groups[last]]
         self._head[groups[first]] = slots[first]
 
-    def _columns(self, keys: Sequence[pa.Array]) -> list[KeyColumn]:
+    def _columns(self, keys: Sequence[Key]) -> list[KeyColumn]:
         return [key_column(t, k) for t, k in zip(self._types, keys, strict=True)]
 
     def _same(self, columns: Sequence[KeyColumn]) -> Same:
@@ -172,7 +171,7 @@ class KeyChains:
 
 
 def distinct_keys(
-    types: Sequence[DataType], keys: Sequence[pa.Array], num_rows: int
+    types: Sequence[DataType], keys: Sequence[Key], num_rows: int
 ) -> tuple[IntArray, IntArray]:
     """Numbers the distinct keys in order of arrival: returns each row's number, and the first row
     of each key."""

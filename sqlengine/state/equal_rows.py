@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from parser.types import Column, Schema
-from sqlengine.state.columns import BoolArray, IntArray
+from sqlengine.state.columns import BoolArray, IntArray, Values
+from sqlengine.state.keys import Key
 from sqlengine.state.rows import ARRIVAL, COUNT, COUNTED, RowsTable, Tables
 from sqlengine.state.sort_keys import Sorting
 from sqlengine.state.table import KeyedTable
@@ -58,22 +58,20 @@ class EqualRows(RowsTable):
 
     def put(
         self,
-        key: Sequence[pa.Array],
-        identity: Sequence[pa.Array],
-        values: Sequence[pa.Array],
+        key: Sequence[Key],
+        identity: Sequence[Key],
+        values: Sequence[Values],
         num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
         """Adds rows; all of them are new."""
         self._check()
-        numbers = pa.array(np.arange(self._following, self._following + num_rows))
+        numbers = np.arange(self._following, self._following + num_rows)
         self._following += num_rows
         slots, is_new = super().put(key, [*identity, numbers], values, num_rows)
         self._alike.add_to_index(slots)
         return slots, is_new
 
-    def take(
-        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
-    ) -> IntArray:
+    def take(self, key: Sequence[Key], identity: Sequence[Key], num_rows: int) -> IntArray:
         """Retracts rows: returns the slot of each, -1 where no such row is left. They stay until
         `drop`."""
         self._check()

@@ -19,7 +19,11 @@ Create: TypeAlias = Callable[[SlotArray], SlotArray]
 
 _FREE = -1
 _GONE = -2
+# And below: `_CLAIMED - cell` stands for the slot of a new key, which is not known yet.
+_CLAIMED = -3
 _SMALLEST = 64
+# So few rows are looked for one after the other: in step it takes as long for one as for them all.
+FEW = 128
 
 
 class HashIndex:
@@ -56,12 +60,24 @@ class HashIndex:
         """
         if create is not None:
             self._reserve(len(hashes))
-        if len(hashes) == 1:
-            return self._find_one(hashes, same, create)
+        if len(hashes) <= FEW:
+            return self._find_few(hashes, same, create)
         slots = np.full(len(hashes), -1, np.int64)
         is_new = np.zeros(len(hashes), np.bool_)
-        rows = np.arange(len(hashes))
-        cells = self._first_cells(hashes)
+        self._probe(np.arange(len(hashes)), (slots, is_new), hashes, same, create)
+        return slots, is_new
+
+    def _probe(
+        self,
+        rows: SlotArray,
+        found: tuple[SlotArray, BoolArray],
+        hashes: HashArray,
+        same: Same,
+        create: Create | None,
+    ) -> None:
+        """Looks for these of the rows, and writes what `find` returns into `found`."""
+        slots, is_new = found
+        cells = self._first_cells(hashes[rows])
         while len(rows):
             # A cell of a removed key (_GONE) is not free: the key looked for may lie behind it.
             free = self._slots[cells] == _FREE
@@ -78,40 +94,82 @@ class HashIndex:
             slots[rows[hit]] = stored[hit]
             remain = ~(hit | free)
             rows, cells = rows[remain], self._next(cells[remain])
-        return slots, is_new
 
-    def _find_one(
+    def _find_few(
         self, hashes: HashArray, same: Same, create: Create | None
     ) -> tuple[SlotArray, BoolArray]:
-        """Looks for one row as `find` does for many, where most of the time went into preparing."""
-        row, mask, value = np.zeros(1, np.int64), len(self._slots) - 1, int(hashes[0])
-        cell = value & mask
-        while (slot := self._slots.item(cell)) != _FREE:
-            found = self._slots[cell : cell + 1]
-            if slot >= 0 and self._hashes.item(cell) == value and same(row, found)[0]:
-                return found.copy(), np.zeros(1, np.bool_)
-            cell = (cell + 1) & mask
-        if create is None:
-            return np.full(1, -1, np.int64), np.zeros(1, np.bool_)
-        slots = create(row)
-        self._slots[cell], self._hashes[cell] = slots[0], value
-        self._used += 1
-        self._live += 1
-        return slots.astype(np.int64, copy=True), np.ones(1, np.bool_)
+        """Looks for few rows as `find` does for many: one after the other by their hashes alone,
+        then it compares the keys of all. Those of equal hashes and other keys probe on."""
+        found, claimed = self._by_hash(hashes, create is not None)
+        slots = np.array(found, np.int64)
+        is_new = np.zeros(len(slots), np.bool_)
+        if claimed and create is not None:
+            rows = np.array(list(claimed), np.int64)
+            new, cells = create(rows), np.array(list(claimed.values()), np.int64)
+            self._slots[cells], self._hashes[cells] = new, hashes[rows]
+            is_new[rows] = True
+            of_new = np.flatnonzero(slots <= _CLAIMED)
+            slots[of_new] = self._slots[_CLAIMED - slots[of_new]]
+        known = np.flatnonzero((slots >= 0) & ~is_new)
+        if len(known):
+            others = known[~same(known, slots[known])]
+            if len(others):
+                slots[others] = _FREE
+                if create is not None:
+                    self._reserve(len(others))
+                self._probe(others, (slots, is_new), hashes, same, create)
+        return slots, is_new
+
+    def _by_hash(self, hashes: HashArray, create: bool) -> tuple[list[int], dict[int, int]]:
+        """Returns what the cell with each row's hash holds; and where cells are to be created, by
+        the first row of each new hash the cell that it has claimed."""
+        slot_of, hash_of, mask = self._slots.item, self._hashes.item, len(self._slots) - 1
+        found: list[int] = []
+        claimed: dict[int, int] = {}
+        for row, value in enumerate(hashes.tolist()):
+            cell = value & mask
+            while (slot := slot_of(cell)) != _FREE and (slot == _GONE or hash_of(cell) != value):
+                cell = (cell + 1) & mask
+            if create and slot == _FREE:
+                claimed[row] = cell
+                slot = self._slots[cell] = _CLAIMED - cell
+                self._hashes[cell] = value
+            found.append(slot)
+        self._used += len(claimed)
+        self._live += len(claimed)
+        return found, claimed
+
+    def put(self, hashes: HashArray, slots: SlotArray) -> None:
+        """Adds slots of distinct keys that the index does not have."""
+        self._reserve(len(slots))
+        self._place(slots, hashes)
+        self._used += len(slots)
+        self._live += len(slots)
 
     def remove(self, hashes: HashArray, slots: SlotArray) -> None:
         """Removes slots that `find` returned, each given once; `hashes` are those of their keys."""
-        remaining, cells = slots, self._first_cells(hashes)
-        while len(remaining):
-            hit = self._slots[cells] == remaining
-            self._slots[cells[hit]] = _GONE
-            remaining, cells = remaining[~hit], self._next(cells[~hit])
+        if len(slots) <= FEW:
+            self._remove_few(hashes, slots)
+        else:
+            remaining, cells = slots, self._first_cells(hashes)
+            while len(remaining):
+                hit = self._slots[cells] == remaining
+                self._slots[cells[hit]] = _GONE
+                remaining, cells = remaining[~hit], self._next(cells[~hit])
         self._live -= len(slots)
         # Tombstones make probing longer. An empty index needs none of them; otherwise the next
         # rehash drops them.
         if self._live == 0:
             self._slots[:] = _FREE
             self._used = 0
+
+    def _remove_few(self, hashes: HashArray, slots: SlotArray) -> None:
+        slot_of, mask = self._slots.item, len(self._slots) - 1
+        for value, slot in zip(hashes.tolist(), slots.tolist(), strict=True):
+            cell = value & mask
+            while slot_of(cell) != slot:
+                cell = (cell + 1) & mask
+            self._slots[cell] = _GONE
 
     def _first_cells(self, hashes: HashArray) -> SlotArray:
         cells: SlotArray = (hashes & np.uint64(len(self._slots) - 1)).astype(np.int64)

@@ -12,12 +12,13 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from sqlengine.state.columns import BoolArray, IntArray, Values, distinct
+from sqlengine.state.columns import BoolArray, IntArray, Values, distinct, longer
 from sqlengine.state.index import HashIndex, Same
-from sqlengine.state.keys import KeyColumn, hash_rows, key_column
+from sqlengine.state.keys import Key, KeyColumn, hash_rows, key_column
 from sqlengine.state.sort_keys import Sorting
 from sqlengine.state.table import KeyedTable
 
@@ -91,8 +92,8 @@ class RowsTable:
 
     def put(
         self,
-        key: Sequence[pa.Array],
-        identity: Sequence[Values],
+        key: Sequence[Key],
+        identity: Sequence[Key],
         values: Sequence[Values],
         num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
@@ -102,7 +103,11 @@ class RowsTable:
             identity = [np.arange(self._next, self._next + num_rows)]
             self._next += num_rows
         keys = self._columns(key)
-        slots, is_new = self.table.slots_for([*key, *identity], num_rows, columns=keys)
+        if self._numbered:  # no other row has their numbers
+            slots = self.table.append([*keys, *identity], num_rows)
+            is_new = np.ones(num_rows, np.bool_)
+        else:
+            slots, is_new = self.table.slots_for([*keys, *identity], num_rows)
         all_new = bool(is_new.all())
         if all_new:
             self.table.columns[COUNT][slots] = 1
@@ -116,9 +121,7 @@ class RowsTable:
             self.add_to_index(fresh)
         return slots, is_new
 
-    def take(
-        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
-    ) -> IntArray:
+    def take(self, key: Sequence[Key], identity: Sequence[Key], num_rows: int) -> IntArray:
         """Retracts rows, each lowering one count; returns the slot of each, -1 where there is no
         such row.
 
@@ -197,19 +200,22 @@ class RowsTable:
 
     # ---- reading ---------------------------------------------------------------------------------
 
-    def find(
-        self, key: Sequence[pa.Array], identity: Sequence[pa.Array], num_rows: int
-    ) -> IntArray:
+    def find(self, key: Sequence[Key], identity: Sequence[Key], num_rows: int) -> IntArray:
         """Returns the slot of each row, -1 where it is absent."""
         self._check()
         return self.table.slots_for([*key, *identity], num_rows, insert=False)[0]
 
-    def groups(self, key: Sequence[pa.Array], num_rows: int) -> IntArray:
+    def groups(self, key: Sequence[Key], num_rows: int) -> IntArray:
         """Returns the number of each row's key, -1 where the key has no rows; valid until the next
         `put` or `drop`."""
         self._check()
         columns = self._columns(key)
         return self._index.find(hash_rows(columns, num_rows), self._same(columns))[0]
+
+    def groups_of(self, slots: IntArray) -> IntArray:
+        """Returns the number of the key of each row, see `groups`."""
+        groups: IntArray = self._group_of[slots]
+        return groups
 
     def slots(self, group: int) -> IntArray:
         """Returns the slots of a key's rows, in order."""
@@ -308,7 +314,7 @@ class RowsTable:
                 behind[i] = members[place + 1]
         return before, behind
 
-    def matches(self, key: Sequence[pa.Array], num_rows: int) -> tuple[IntArray, IntArray]:
+    def matches(self, key: Sequence[Key], num_rows: int) -> tuple[IntArray, IntArray]:
         """Returns all pairs of one of the `num_rows` keys and a row of that key.
 
         Arrays of the key's number and the row's slot, in the order of the keys, then of the rows.
@@ -317,7 +323,7 @@ class RowsTable:
         return numbers, slots
 
     def first_matches(
-        self, key: Sequence[pa.Array], num_rows: int, most: int | None
+        self, key: Sequence[Key], num_rows: int, most: int | None
     ) -> tuple[IntArray, IntArray, int]:
         """Returns the pairs of the first keys, at most `most`, and how many keys are covered; never
         splits a key."""
@@ -356,6 +362,7 @@ class RowsTable:
         self._index = HashIndex()
         self._members: list[list[int]] = []  # by group, the slots of its rows in order
         self._first: IntArray = np.empty(0, np.int64)  # by group, the slot of one of its rows
+        self._hash = np.empty(0, np.uint64)  # by group, of its key
         self._free: list[int] = []
         self._group_of: IntArray = np.empty(0, np.int64)  # by slot
         # By slot, where rows are sorted: the sort key of the row, and its arrival.
@@ -369,18 +376,17 @@ class RowsTable:
 
     def add_to_index(self, slots: IntArray) -> None:
         """Adds rows to the index; they are given in order of arrival."""
-        self._index_rows(slots, self._columns([self._array(n, slots) for n in self.key.names]))
+        self._index_rows(slots, self.table.key_columns(slots, self.key.names))
 
     def _index_rows(self, slots: IntArray, columns: Sequence[KeyColumn]) -> None:
         """Adds rows with these keys to the index."""
         hashes = hash_rows(columns, len(slots))
         groups, _ = self._index.find(
-            hashes, self._same(columns), lambda rows: self._begin(slots[rows])
+            hashes, self._same(columns), lambda rows: self._begin(slots[rows], hashes[rows])
         )
         if len(self._group_of) < len(self.table.columns[COUNT]):
-            self._group_of = np.pad(
-                self._group_of, (0, len(self.table.columns[COUNT]) - len(self._group_of))
-            )
+            missing = len(self.table.columns[COUNT]) - len(self._group_of)
+            self._group_of = longer(self._group_of, missing)
         self._group_of[slots] = groups
         members = self._members
         if self._order_by is None:  # rows enter in order of arrival
@@ -415,25 +421,23 @@ class RowsTable:
         size = _ARRIVAL_BYTES
         return (key + encoded[n * size : (n + 1) * size] for n, key in enumerate(keys))
 
-    def _begin(self, slots: IntArray) -> IntArray:
+    def _begin(self, slots: IntArray, hashes: npt.NDArray[np.uint64]) -> IntArray:
         """Allocates groups for the keys of these rows."""
         reused = [self._free.pop() for _ in range(min(len(self._free), len(slots)))]
         more = len(slots) - len(reused)
         start = len(self._members)
         self._members += [[] for _ in range(more)]
         if len(self._first) < len(self._members):
-            self._first = np.pad(
-                self._first, (0, max(len(self._members), 2 * len(self._first)) - len(self._first))
-            )
+            size = max(len(self._members), 2 * len(self._first)) - len(self._first)
+            self._first, self._hash = longer(self._first, size), longer(self._hash, size)
         groups = np.array([*reused, *range(start, start + more)], np.int64)
-        self._first[groups] = slots
+        self._first[groups], self._hash[groups] = slots, hashes
         return groups
 
     def _forget(self, slots: IntArray) -> None:
-        """Frees groups without rows; the table still has the last row of each at `slots`."""
-        columns = self._columns([self._array(name, slots) for name in self.key.names])
+        """Frees groups without rows, whose last ones were at `slots`."""
         groups = self._group_of[slots]
-        self._index.remove(hash_rows(columns, len(slots)), groups)
+        self._index.remove(self._hash[groups], groups)
         self._free += groups.tolist()
 
     def _place(self, members: list[int], slot: int) -> int:
@@ -447,7 +451,7 @@ class RowsTable:
         order: object = 0 if self._order_by is None else self.table.columns[self._order_by][slot]
         return order, int(self.table.arrivals[slot])
 
-    def _columns(self, key: Sequence[pa.Array]) -> list[KeyColumn]:
+    def _columns(self, key: Sequence[Key]) -> list[KeyColumn]:
         return [key_column(c.type, k) for c, k in zip(self.key, key, strict=True)]
 
     def _same(self, columns: Sequence[KeyColumn]) -> Same:

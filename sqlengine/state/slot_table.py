@@ -11,7 +11,6 @@ from itertools import repeat
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import Column, Schema
@@ -27,7 +26,15 @@ from sqlengine.state.columns import (
     to_numpy,
 )
 from sqlengine.state.index import HashIndex
-from sqlengine.state.keys import KeyColumn, buckets_of, check_keys, hash_rows, key_column
+from sqlengine.state.keys import (
+    Key,
+    KeyColumn,
+    buckets_of,
+    check_keys,
+    hash_rows,
+    key_column,
+    plain_column,
+)
 
 _SMALLEST = 64
 
@@ -58,7 +65,11 @@ class SlotTable:
         self._index = HashIndex()
         self._high = 0  # slots below were used at some time
         self._free: IntArray = np.empty(0, np.int64)
+        self._live = 0
         self._alive: BoolArray = np.zeros(_SMALLEST, np.bool_)
+        # Rows that were added by `append` are not in the index until somebody looks for a key.
+        self._indexed: BoolArray = np.zeros(_SMALLEST, np.bool_)
+        self._all_indexed = True
         self._hash = np.zeros(_SMALLEST, np.uint64)
         self._sequence = np.zeros(_SMALLEST, np.int64)
         self._bucket = np.zeros(_SMALLEST, np.uint8)
@@ -71,27 +82,27 @@ class SlotTable:
                 self.columns[column.name + "?"] = np.zeros(_SMALLEST, np.bool_)
 
     def __len__(self) -> int:
-        return len(self._index)
+        return self._live
 
     def slots_for(
         self,
-        keys: Sequence[Values],
+        keys: Sequence[Key],
         num_rows: int,
         insert: bool = True,
         buckets: IntArray | None = None,
-        columns: Sequence[KeyColumn] = (),
     ) -> tuple[IntArray, BoolArray]:
         """Returns the slot of each row's key, and True at the first row of each key that was
         inserted.
 
-        `keys` are arrays by the key schema. Without `insert`, keys that are absent have slot -1.
+        `keys` are arrays by the key schema, or what was made of them for another table. Without
+        `insert`, keys that are absent have slot -1.
         `buckets` are the buckets of the rows, for tables whose exchange columns are not among their
-        keys; `columns` those of the keys that were made before, the first ones.
+        keys.
         """
-        known = len(columns)
-        others = zip(self.keys.columns[known:], keys[known:], strict=True)
-        columns = [*columns, *(key_column(c.type, k) for c, k in others)]
+        columns = [key_column(c.type, k) for c, k in zip(self.keys, keys, strict=True)]
         hashes = hash_rows(columns, num_rows)
+        if not self._all_indexed:
+            self._index_rest()
 
         def equals(rows: IntArray, slots: IntArray) -> BoolArray:
             result = np.ones(len(rows), np.bool_)
@@ -100,16 +111,46 @@ class SlotTable:
             return result
 
         def create(rows: IntArray) -> IntArray:
-            return self._create(columns, hashes, rows)
+            slots = self._create(columns, rows)
+            self._hash[slots], self._indexed[slots] = hashes[rows], True
+            return slots
 
         slots, is_new = self._index.find(hashes, equals, create if insert else None)
         if insert:
-            self._register(keys, slots, np.flatnonzero(is_new), buckets)
+            self._register(columns, slots, np.flatnonzero(is_new), buckets)
         return slots, is_new
+
+    def append(
+        self, keys: Sequence[Key], num_rows: int, buckets: IntArray | None = None
+    ) -> IntArray:
+        """Adds rows whose keys the table does not have, each once; returns their slots. They are
+        not looked for, which makes it cheaper than `slots_for`, unless that is called, too."""
+        columns = [key_column(c.type, k) for c, k in zip(self.keys, keys, strict=True)]
+        rows = np.arange(num_rows)
+        slots = self._create(columns, rows)
+        self._indexed[slots] = False
+        self._all_indexed = False
+        self._register(columns, slots, rows, buckets)
+        return slots
+
+    def _index_rest(self) -> None:
+        """Takes rows that were appended into the index."""
+        slots = np.flatnonzero(self._alive[: self._high] & ~self._indexed[: self._high])
+        hashes = hash_rows(self.key_columns(slots, self.keys.names), len(slots))
+        self._index.put(hashes, slots)
+        self._hash[slots], self._indexed[slots] = hashes, True
+        self._all_indexed = True
 
     def key_arrays(self, slots: IntArray) -> list[pa.Array]:
         """Returns the keys at `slots`, one array per key column."""
         return [self._column(c, slots) for c in self.keys]
+
+    def key_columns(self, slots: IntArray, names: Sequence[str]) -> list[KeyColumn]:
+        """Returns some of the key columns at `slots`, as a table compares them."""
+        return [
+            plain_column(self.keys.type(n), self.columns[n][slots], self._valid(n)[slots])
+            for n in names
+        ]
 
     @property
     def arrivals(self) -> IntArray:
@@ -143,9 +184,7 @@ class SlotTable:
         # np.lexsort takes the most significant key last.
         return slots[np.lexsort([*arrival, *(self.columns[b][slots] for b in reversed(by))])]
 
-    def _create(
-        self, columns: Sequence[KeyColumn], hashes: npt.NDArray[np.uint64], rows: IntArray
-    ) -> IntArray:
+    def _create(self, columns: Sequence[KeyColumn], rows: IntArray) -> IntArray:
         """Allocates slots for new keys, and writes the keys of `rows` there."""
         reused = min(len(self._free), len(rows))
         fresh = len(rows) - reused
@@ -163,19 +202,19 @@ class SlotTable:
             self.columns[value][slots] = nothing
             if nullable:
                 self._valid(value)[slots] = False
-        self._hash[slots] = hashes[rows]
         self._alive[slots] = True
+        self._live += len(slots)
         return slots
 
     def _register(
-        self, keys: Sequence[Values], slots: IntArray, first: IntArray, buckets: IntArray | None
+        self, keys: Sequence[KeyColumn], slots: IntArray, first: IntArray, buckets: IntArray | None
     ) -> None:
         """Gives the keys inserted by the rows `first` their arrival numbers and buckets."""
         new = slots[first]
         if buckets is None:
             parts = [keys[self.keys.index(e)] for e in self.exchange]
             if len(first) < len(slots):
-                parts = [part.take(pa.array(first)) for part in parts]
+                parts = [part.take(first) for part in parts]
             self._bucket[new] = buckets_of(
                 [self.keys.type(e) for e in self.exchange], parts, len(first)
             )
@@ -195,6 +234,7 @@ class SlotTable:
             else:
                 self.columns[name] = longer(array, more)
         self._alive = longer(self._alive, more)
+        self._indexed = longer(self._indexed, more)
         self._hash = longer(self._hash, more)
         self._sequence = longer(self._sequence, more)
         self._bucket = longer(self._bucket, more)

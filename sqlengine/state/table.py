@@ -16,7 +16,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from parser.types import Schema
 from sqlengine.state.columns import IntArray, Values, blank, longer, storage
-from sqlengine.state.keys import BUCKET_HASH_VERSION
+from sqlengine.state.keys import BUCKET_HASH_VERSION, KeyColumn
 from sqlengine.state.slot_table import SlotTable
 from sqlengine.state.timers import Timers
 from sqlengine.system.format_numbers import check_number
@@ -81,7 +81,14 @@ class KeyedTable(SlotTable):
 
         The size of texts, lists and other objects is estimated from a sample of the rows.
         """
-        fixed = (self._alive, self._hash, self._sequence, self._bucket, self._modified)
+        fixed = (
+            self._alive,
+            self._indexed,
+            self._hash,
+            self._sequence,
+            self._bucket,
+            self._modified,
+        )
         total = sum(a.nbytes for a in (*self.columns.values(), *fixed)) + self._index.nbytes
         some = self.live()[:: max(1, len(self) // _SAMPLE)]
         for column in (*self.keys, *self.values):
@@ -125,8 +132,10 @@ class KeyedTable(SlotTable):
         reported = slots[self._sequence[slots] < self._reported]
         if len(reported):
             self._removed.append((self.version, self._records(self.keys, reported)))
-        self._index.remove(self._hash[slots], slots)
+        indexed = slots if self._all_indexed else slots[self._indexed[slots]]
+        self._index.remove(self._hash[indexed], indexed)
         self._alive[slots] = False
+        self._live -= len(slots)
         self._free = np.concatenate([self._free, slots])
         for column in (*self.keys, *self.values):
             if storage(column.type).kind == "O":  # frees the objects
@@ -297,7 +306,7 @@ class KeyedTable(SlotTable):
             )
 
     def _register(
-        self, keys: Sequence[Values], slots: IntArray, first: IntArray, buckets: IntArray | None
+        self, keys: Sequence[KeyColumn], slots: IntArray, first: IntArray, buckets: IntArray | None
     ) -> None:
         """Marks the inserted rows as changed, too."""
         if len(first) == 0:

@@ -6,108 +6,21 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from parser.errors import SqlError
 from sqlengine.config import Config
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.engine import Engine
+from sqlengine.machine import Machine
 from tests.engine.by_hand import die, step
+from tests.families.shapes import LATE, MAPPED, SIZES, TABLES, TOPICS, WHERE, lengths
 
-TABLES = """
-CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), come AS PROCTIME(), WATERMARK FOR ts AS ts)
-WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
-CREATE TABLE owners (host STRING, owner BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
-WITH ('connector' = 'topic', 'topic' = 'owners', 'format' = 'json');
-CREATE TABLE outs (job STRING, host STRING, n BIGINT)
-WITH ('connector' = 'topic', 'topic' = 'out', 'format' = 'json');
-CREATE TABLE totals (job STRING, host STRING, n BIGINT)
-WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'debezium-json');
-"""
-TOPICS = ("events", "owners", "out", "totals")
-WINDOWS = {
-    "tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
-        WHERE {where} GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
-    "hop": """INSERT INTO outs SELECT '{name}', host, MAX(id * {more}) - {least}
-        FROM TABLE(HOP(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '2' SECOND))
-        WHERE {where} GROUP BY window_start, window_end, host""",
-    "fails": """INSERT INTO outs SELECT '{name}', host, SUM({more} / (id % 4))
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '2' SECOND))
-        WHERE {where} GROUP BY window_start, window_end, host HAVING 100 / (COUNT(*) - 1) > {least}""",
-    "session": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least} FROM events
-        WHERE {where} GROUP BY SESSION(ts, INTERVAL '0.5' SECOND), host""",
-    "distinct": """INSERT INTO outs SELECT '{name}', host, COUNT(DISTINCT id)
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
-        WHERE {where} GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
-}
-CHANGES = {
-    "group": """INSERT INTO totals SELECT '{name}', host, n
-        FROM (SELECT host, SUM(id) AS n FROM events WHERE {where} GROUP BY host) WHERE n > {least}""",
-    "values": """INSERT INTO totals SELECT '{name}', host, n FROM (
-        SELECT host, COUNT(DISTINCT id) AS n FROM events WHERE {where} GROUP BY host) WHERE n > {least}""",
-    "over": """INSERT INTO outs SELECT '{name}', host, n FROM (
-        SELECT host, SUM(id) OVER (PARTITION BY host ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS n
-        FROM events WHERE {where}) WHERE n >= {least}""",
-    "all": """INSERT INTO outs SELECT '{name}', host, SUM(n) OVER (PARTITION BY host ORDER BY ts) FROM (
-        SELECT host, id AS n, ts FROM events WHERE {where})""",
-}
-RANKS = {
-    "first": """INSERT INTO outs SELECT '{name}', host, id + {least} FROM (
-        SELECT *, ROW_NUMBER() OVER (PARTITION BY host, id ORDER BY ts) AS nth FROM events WHERE {where}) WHERE nth = 1""",
-    "last": """INSERT INTO totals SELECT '{name}', host, id + {least} FROM (
-        SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY ts DESC) AS nth FROM events WHERE {where}) WHERE nth = 1""",
-    "top": """INSERT INTO totals SELECT '{name}', host, id * 10 + nth FROM (
-        SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY id DESC) AS nth FROM events WHERE {where})
-        WHERE nth <= {more} AND id > {least}""",
-}
-EVERY = {
-    "every tumble": """INSERT INTO outs SELECT '{name}', host, COUNT(*)
-        FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
-        GROUP BY window_start, window_end, host HAVING COUNT(*) > {least}""",
-    "every group": """INSERT INTO totals SELECT '{name}', host, n
-        FROM (SELECT host, SUM(id) AS n FROM events GROUP BY host) WHERE n > {least}""",
-    "every session": """INSERT INTO outs SELECT '{name}', host, COUNT(*) + {least}
-        FROM TABLE(SESSION(TABLE events PARTITION BY host, DESCRIPTOR(ts), INTERVAL '0.5' SECOND))
-        GROUP BY window_start, window_end, host""",
-}
-JOINS = {
-    "near": """INSERT INTO outs SELECT '{name}', a.host, a.id * 20 + b.id + {least}
-        FROM (SELECT * FROM events WHERE {where}) AS a JOIN events AS b
-        ON a.host = b.host AND b.ts BETWEEN a.ts - INTERVAL '0.5' SECOND AND a.ts AND a.id * {more} > b.id""",
-    "outer": """INSERT INTO outs SELECT '{name}', a.host, COALESCE(b.id, -1) + {least}
-        FROM (SELECT * FROM events WHERE {where}) AS a LEFT JOIN (SELECT * FROM events WHERE id > {least}) AS b
-        ON a.host = b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '0.5' SECOND AND a.id < b.id + {least}""",
-    "tables": """INSERT INTO outs SELECT '{name}', a.host, o.owner + {least}
-        FROM (SELECT * FROM events WHERE {where}) AS a JOIN owners AS o
-        ON a.host = o.host AND o.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts + INTERVAL '5' SECOND""",
-    "look up": """INSERT INTO outs SELECT '{name}', a.host, o.owner + {least}
-        FROM (SELECT * FROM events WHERE {where}) AS a
-        LEFT JOIN owners FOR SYSTEM_TIME AS OF a.come AS o ON a.host = o.host""",
-    "regular": """INSERT INTO totals SELECT '{name}', a.host, a.id * 10 + o.owner
-        FROM (SELECT * FROM events WHERE {where}) AS a LEFT JOIN owners AS o ON a.host = o.host""",
-}
-CHAINS = {
-    "best": """INSERT INTO outs SELECT '{name}', host, n + {least} FROM (
-        SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC, host) AS nth FROM (
-            SELECT host, COUNT(*) AS n, window_start, window_end
-            FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
-            WHERE {where} GROUP BY window_start, window_end, host)) WHERE nth <= 2""",
-    "ranked": """INSERT INTO totals SELECT '{name}', host, n * 10 + nth + {least} FROM (
-        SELECT *, ROW_NUMBER() OVER (ORDER BY n DESC) AS nth FROM (
-            SELECT host, SUM(id) AS n FROM events WHERE {where} GROUP BY host)) WHERE nth <= 2""",
-    "joined": """INSERT INTO totals SELECT '{name}', host, n + {least} FROM (
-        SELECT a.host, COUNT(*) AS n FROM (SELECT * FROM events WHERE {where}) AS a JOIN owners AS o
-        ON a.host = o.host GROUP BY a.host)""",
-    "pattern": """INSERT INTO outs SELECT '{name}', host, a * 20 + b + {least}
-        FROM (SELECT host, id, ts FROM events WHERE {where}) MATCH_RECOGNIZE (PARTITION BY host ORDER BY ts
-        MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.id * {more} > A.id + 1)""",
-}
-SHAPES = WINDOWS | CHANGES | RANKS | EVERY | JOINS | CHAINS
-WHERE = ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
-LATE = "SET 'job.late-rows' = 'dead-letter';"
+# What is compared of a dead letter.
+LETTER = ("reason", "place", "subject", "payload", "offset")
 
 
 Action: TypeAlias = Callable[["Life"], object]
@@ -120,11 +33,13 @@ class Life:
     folder: Path
     families: bool
     engine: Engine = field(init=False)
+    now: int = 1_000
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.open()
-        self.engine.submit("tables", TABLES)
+        self.name([("h0", 1, 0)])
+        self.engine.submit("tables", TABLES.format(folder=self.folder.parent))
 
     def open(self) -> None:
         config = Config(
@@ -134,7 +49,8 @@ class Life:
             families=self.families,
             isolation=False,
         )
-        self.engine = Engine(config)
+        # Without threads for files: when a version is there depends on nothing.
+        self.engine = Engine(config, Machine(clock=lambda: self.now), openings=Openings())
         for topic in TOPICS:
             self.engine.broker.create_topic(topic, if_not_exists=True)
 
@@ -156,7 +72,19 @@ class Life:
         return None
 
     def append(self, topic: str, lines: list[bytes]) -> None:
+        self.now += 10
         self.engine.broker.append(topic, 0, lines, timestamp_ms=0)
+        step(self.engine)
+
+    def name(self, rows: Sequence[tuple[str, int, int]]) -> None:
+        """Puts other rows into the table that is a file, and has them read. It is that of all
+        lives, so that their operations have equal names."""
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        file, fresh = (self.folder.parent / name for name in ("names.csv", "fresh.csv"))
+        if not file.exists() or file.read_text() != text:
+            fresh.write_text(text)
+            fresh.replace(file)
+        self.now += 10
         step(self.engine)
 
     def checkpoint(self) -> None:
@@ -171,9 +99,8 @@ class Life:
             for value in [] if records is None else records.values.to_pylist():
                 record = json.loads(value)
                 if topic == "_dead_letters":
-                    found.setdefault(record["job"], []).append(
-                        (record["reason"], record["place"], record["payload"], record["offset"])
-                    )
+                    letter = tuple(record[name] for name in LETTER)
+                    found.setdefault(record["job"], []).append(letter)
                 else:
                     row = record.get("after") or record.get("before") or record
                     found.setdefault(row["job"], []).append((topic, record))
@@ -259,15 +186,23 @@ class Script:
     def rows(self) -> None:
         chance, lines = self._chance, []
         for _ in range(chance.choice([1, 3, 40])):
-            self._clock += chance.choice([0, 10, 100, 700])
+            self._clock += chance.choice([0, 10, 100, 700] if chance.random() < 0.97 else [9_000])
             at = self._clock - chance.choice([0, 0, 0, 50, 1500])
             event = {"id": chance.randrange(20), "ms": at, "host": f"h{chance.randrange(3)}"}
             lines.append(json.dumps(event).encode())
+        if not MAPPED.keys().isdisjoint(self._shapes) and chance.random() < 0.3:
+            self.name()
         self._do(f"{len(lines)} rows", lambda life: life.append("events", lines))
         if chance.random() < 0.3:
             host, owner = f"h{chance.randrange(3)}", chance.randrange(9)
             line = json.dumps({"host": host, "owner": owner, "ms": self._clock}).encode()
             self._do(f"{host} has owner {owner}", lambda life: life.append("owners", [line]))
+
+    def name(self) -> None:
+        chance = self._chance
+        rows = [(f"h{chance.randrange(3)}", chance.randrange(9), chance.randrange(9))] * 2
+        rows += [(f"h{chance.randrange(3)}", n, chance.randrange(9)) for n in range(6)]
+        self._do(f"names are {rows}", lambda life: life.name(rows))
 
     def _do(self, text: str, action: Action) -> None:
         self.made.append((text, action))
@@ -280,7 +215,10 @@ class Script:
         late = LATE if self._chance.random() < 0.3 else ""
         shape = self._shapes[self._jobs[name]]
         least = self._chance.randrange(4)
-        return late + shape.format(name=name, where=where, least=least, more=least + 2)
+        size = self._chance.choice(list(SIZES))
+        return late + shape.format(
+            name=name, where=where, least=least, more=least + 2, **lengths(size)
+        )
 
 
 def actions(seed: int, shapes: Mapping[str, str], count: int) -> list[tuple[str, Action]]:

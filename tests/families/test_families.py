@@ -8,28 +8,40 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.families.lives import (
+from tests.families.lives import Life, actions
+from tests.families.shapes import (
     CHAINS,
     CHANGES,
     EVERY,
     JOINS,
+    MAPPED,
     RANKS,
     SHAPES,
+    SLICES,
     WINDOWS,
-    Life,
-    actions,
 )
 
 KINDS = {
     "windows": WINDOWS,
+    "slices": SLICES,
     "changes": CHANGES,
     "ranks": RANKS,
     "every": EVERY,
     "joins": JOINS,
+    "mapped": MAPPED,
     "chains": CHAINS,
 }
 # The seeds of quick lives, in each of which families come and go.
-QUICK = {"windows": 1, "changes": 3, "ranks": 1, "every": 1, "joins": 1, "chains": 1}
+QUICK = {
+    "windows": 1,
+    "slices": 1,
+    "changes": 3,
+    "ranks": 1,
+    "every": 1,
+    "joins": 1,
+    "mapped": 1,
+    "chains": 1,
+}
 
 
 def lives() -> Iterator[ParameterSet]:

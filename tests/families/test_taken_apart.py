@@ -16,7 +16,7 @@ from sqlengine.engine import Engine
 from sqlengine.operators.base import Stream
 from sqlengine.operators.windows.aggregate import WindowAggregateOperator
 from tests.engine.by_hand import rows
-from tests.families.lives import SHAPES, TABLES, TOPICS
+from tests.families.shapes import SHAPES, TABLES, TOPICS, lengths
 from tests.support import eventually
 
 JOBS = 4
@@ -48,7 +48,8 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine.submit("tables", TABLES)
     for n in range(JOBS):
         where = f"host = 'h{n}'"
-        engine.submit(f"j{n}", SHAPES["tumble"].format(name=f"j{n}", where=where, least=0, more=2))
+        values = {"name": f"j{n}", "where": where, "least": 0, **lengths("1")}
+        engine.submit(f"j{n}", SHAPES["tumble"].format(**values))
     engine.start()
     yield engine
     engine.close()

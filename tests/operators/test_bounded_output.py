@@ -22,7 +22,7 @@ from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.operators import bounded
 from sqlengine.operators.bounded import SLICE_BYTES, SLICE_ROWS, in_slices, repeated
 from sqlengine.operators.joins import rows as join_rows
-from sqlengine.operators.windows import aggregate, emit, session_windows, slices
+from sqlengine.operators.windows import aggregate, emit, equal_windows, session_windows
 from sqlengine.operators.windows.assign import WindowAssignOperator
 from sqlengine.session import session
 from sqlengine.session.environment import open_runner
@@ -88,7 +88,7 @@ SCRIPTS = (
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_slices_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (bounded, aggregate, emit, session_windows, slices):
+    for module in (bounded, aggregate, emit, session_windows, equal_windows):
         monkeypatch.setattr(module, "SLICE_ROWS", 2)
     monkeypatch.setattr(join_rows, "_FIRST_ROWS", 2)
     # Each window in an epoch of its own.

@@ -21,16 +21,15 @@ class FamilyView(msgspec.Struct, frozen=True):
     members: int
 
 
-def families_by_job(plans: Iterable[FamilyPlan]) -> dict[str, list[FamilyView]]:
-    """Returns the families of each job that is in any, in the order of its operations."""
-    found: dict[str, list[FamilyView]] = {}
+def families_of(job: str, plans: Iterable[FamilyPlan]) -> list[FamilyView]:
+    """Returns the families in which a job runs, in the order of its operations."""
+    found: list[FamilyView] = []
     for plan in plans:
-        for node, family in plan.families.items():
-            nth, name = family.states.index(node), family.id.removeprefix(FAMILY)
-            for member in family.members.values():
-                (state,) = (n for n in member.chain if n.id == member.states[nth])
+        for node, _ in plan.plan.graph.stateful.get(job, ()):
+            seat = plan.member_of.get(node)
+            if seat is not None:
+                members, name = seat.family.members, seat.family.id.removeprefix(FAMILY)
+                (state,) = (n for n in members[seat.number].chain if n.id == node)
                 operation = hidden(name_of(operation_of(state)))
-                view = FamilyView(name, operation, len(family.members))
-                for job in member.jobs:
-                    found.setdefault(job, []).append(view)
+                found.append(FamilyView(name, operation, len(members)))
     return found

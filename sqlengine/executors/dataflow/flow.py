@@ -9,12 +9,11 @@ from itertools import chain
 
 import numpy as np
 
-from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.physical import PhysicalNode
 from planner.logical import LogicalPlan
 from sqlengine.batch import Batch, Writers, empty, merge_runs
 from sqlengine.executors.containment import PortBatch, run_contained
-from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.executors.dataflow.running_node import RunningFamilies, RunningNode
 from sqlengine.executors.dataflow.timers import Timers
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.failures import FamilyFailed, OperatorFailed
@@ -54,7 +53,7 @@ class WaitingInput:
 class Flow:
     """The way of rows through the operators of one graph, which are `running`. `guard` knows which
     of them runs; `counts` and `timers` follow; `missed` are ticks that come before all else.
-    `run`: the plan with families that runs. `errors`: rows in error, by port."""
+    `families`: the plan with families that runs. `errors`: rows in error, by port."""
 
     def __init__(
         self,
@@ -63,13 +62,14 @@ class Flow:
         counts: RowCounts,
         timers: Timers,
         missed: list[Missed],
+        families: RunningFamilies,
     ) -> None:
         self._running = running
         self._guard = guard
         self._counts = counts
         self._timers = timers
         self._missed = missed
-        self.run: FamilyPlan = ALONE
+        self._families = families
         self.errors: Output = []
         # Input of nodes that take an epoch's batches together, until `flush`.
         self._buffered: dict[str, list[PortBatch]] = {}
@@ -119,7 +119,7 @@ class Flow:
         except OperatorFailed as error:
             self._guard.interrupts.permitted = False
             self._guard.interrupts.take_back()
-            family = self.run.nodes.get(error.node)
+            family = self._families.run.nodes.get(error.node)
             raise error if family is None else FamilyFailed(family.id, str(error)) from error
         except BaseException:
             # What is undone from here on is not the operator's. First a plain write: a call could
@@ -145,7 +145,7 @@ class Flow:
                 rows = 0
             rows += _weight(result)
             if port in (ERROR_PORT, FATAL_ERROR_PORT):
-                family = self.run.nodes.get(current.node.id)
+                family = self._families.run.nodes.get(current.node.id)
                 source = self._running[work.source].node
                 letters = with_source(result, current.node, source, family)
                 self.errors.append((port, letters))
@@ -188,7 +188,7 @@ class Flow:
             return
         if job is not None:
             self._counts.add(job, batch.num_rows)
-            if len(self.run.plan.sinks[sink].writers) > 1:
+            if len(self._families.run.plan.sinks[sink].writers) > 1:
                 batch = replace(batch, writers=Writers((job,), np.zeros(batch.num_rows, np.int64)))
         write(sink, batch)
 

@@ -1,10 +1,11 @@
-"""An operator that runs."""
+"""Operators that run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
+from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.family_members import MemberRows
 from planner.graph.family_parameters import WithParameters
 from planner.graph.physical import PhysicalNode
@@ -12,6 +13,13 @@ from planner.logical import BinaryJoin, Filter, LogicalPlan
 from sqlengine.executors.containment import PortBatch
 from sqlengine.executors.node_state.node_context import NodeContext
 from sqlengine.operators.base import Operator
+
+
+@dataclass
+class RunningFamilies:
+    """The plan with families that runs, for all who have to know it."""
+
+    run: FamilyPlan = ALONE
 
 
 @dataclass

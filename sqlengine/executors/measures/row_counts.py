@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from planner.graph.families import ALONE, FamilyPlan
 from planner.graph.family_nodes import Family
-from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.executors.dataflow.running_node import RunningFamilies, RunningNode
 from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.late_rows import LATE_ROWS
 from sqlengine.operators.rules import RulesOperator
@@ -18,11 +17,11 @@ class RowCounts:
     """The counts of the operators of one graph, which are `running`. Written by the graph's thread;
     what is public may be asked in any.
 
-    `run`: the plan with families that runs. `retired`: counters of nodes that are gone."""
+    `families`: the plan with families that runs. `retired`: counters of nodes that are gone."""
 
-    def __init__(self, running: Mapping[str, RunningNode]) -> None:
+    def __init__(self, running: Mapping[str, RunningNode], families: RunningFamilies) -> None:
         self._running = running
-        self.run: FamilyPlan = ALONE
+        self._families = families
         self.retired: Counter[str] = Counter()
         self._rows: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
@@ -75,6 +74,12 @@ class RowCounts:
                 rows.update(dict(node.operator.rows_by_job))  # a copy: the graph's thread counts on
         return rows
 
+    def rows_of(self, jobs: Collection[str]) -> dict[str, int]:
+        """Returns the rows of these jobs alone, see `rows_by_job`."""
+        operators = [node.operator for node in self._running.values()]
+        counts = [o.rows_by_job for o in operators if isinstance(o, RulesOperator)]
+        return {job: self._rows[job] + sum(c[job] for c in counts) for job in jobs}
+
     def late_by_job(self) -> Counter[str]:
         """Returns the rows dropped as late so far, by job; an operation that jobs share counts for
         each of them."""
@@ -105,7 +110,7 @@ class RowCounts:
     def _late_of(self, node: RunningNode) -> Iterator[tuple[str, frozenset[str], int]]:
         """Yields the late rows of a node, or of each member of a family that has any: by the node
         that is theirs, with its jobs."""
-        counters, family = node.context.counters, self.run.families.get(node.node.id)
+        counters, family = node.context.counters, self._families.run.families.get(node.node.id)
         if family is None:
             counted = [(node.node.id, node.node.jobs, counters[LATE_ROWS])]
         else:

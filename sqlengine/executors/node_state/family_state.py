@@ -60,7 +60,8 @@ def arrivals(
         tables=tables, versions=versions, split=not restored.tables.keys() <= tables.keys()
     )
     by_node = _by_node(tables, restored.created)
-    for node, seat in run.member_of.items():
+    moved = [(n, s) for n, s in run.member_of.items() if before.member_of.get(n) is not s]
+    for node, seat in moved:
         known = before.member_of.get(node)
         if known is not None and known.state == seat.state:
             continue
@@ -68,9 +69,9 @@ def arrivals(
         rows = rows_of(has) if has is not None else by_node.get(node)
         if rows is not None:
             found.members.setdefault(seat.state, []).append((seat.number, detached(rows)))
-    for node in run.plan.nodes:
-        source = node if node in before.member_of else inherited.get(node, "")
-        if source in before.member_of:
+    for node in {**before.member_of, **inherited} if before.member_of else ():
+        source = node if node in before.member_of else inherited[node]
+        if source in before.member_of and node in run.plan.nodes:
             found.single[node] = dict(find(source) or {})
     return found
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parser.types import Schema
 from planner.graph.family_members import Member, member_columns, number_columns
-from sqlengine.operators.ports import raise_to
+from sqlengine.operators.ports import WATERMARKS, raise_to
 from sqlengine.operators.templates import literal_column
 from sqlengine.state.columns import IntArray
 from sqlengine.state.references import REFERENCE, REFERRED, Rows, attach, detached
@@ -40,7 +40,10 @@ def absorb_member(tables: Tables, member: Member, rows: Rows) -> None:
     """Adds a member's rows to the tables of its family."""
     attach(tables, {n: _numbered(tables[n], member, rows[n]) for n in rows if _has_keys(tables[n])})
     for name in (n for n in rows if not _has_keys(tables[n])):
-        raise_to(tables[name], rows[name])
+        if name == WATERMARKS:
+            raise_to(tables[name], rows[name])
+        elif not len(tables[name]):  # else all members have what the first one had
+            tables[name].absorb(rows[name])
 
 
 def remove_members(tables: Tables, numbers: Collection[int]) -> None:

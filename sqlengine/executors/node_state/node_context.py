@@ -63,7 +63,7 @@ class NodeContext:
             self._names.append(full)
             if full in self._restored:
                 self._fill(table, self._restored[full])
-            elif not len(table):
+            if not len(table):
                 self.begun[name] = table
         return self._tables[full]
 

@@ -22,6 +22,7 @@ from sqlengine.operators.changelog.row_kinds import (
     sequence,
 )
 from sqlengine.state.columns import BoolArray
+from sqlengine.state.keys import batch_keys
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector, merge_errors
 
@@ -89,7 +90,7 @@ class GroupAggregateOperator:
 
     def _change(self, batch: Batch, output: Output) -> Batch | None:
         retracts = retractions(batch)
-        slots, _ = self._table.slots_for([batch.column(k) for k in self._node.keys], batch.num_rows)
+        slots, _ = self._table.slots_for(batch_keys(batch, self._node.keys), batch.num_rows)
         if retracts is not None:
             batch, slots, retracts = self._without_unknown(batch, slots, retracts)
         # Results before and after the whole batch are compared, as with mini-batch in Flink:

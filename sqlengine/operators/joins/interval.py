@@ -304,7 +304,7 @@ class IntervalJoinOperator:
                     stored &= validity(key)
         chosen = np.flatnonzero(stored)
         if len(chosen):
-            rows = batch.take(chosen)
+            rows = batch if len(chosen) == batch.num_rows else batch.take(chosen)
             # Flink registers cleanup timers half an interval late, to have fewer of them; unmatched
             # rows of an outer side are emitted only then, so the delay shows.
             due = last[chosen] + self._node.patience_ms

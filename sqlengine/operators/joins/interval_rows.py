@@ -13,6 +13,7 @@ from planner.logical import IntervalJoin
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import Context
 from sqlengine.state.columns import BoolArray
+from sqlengine.state.keys import batch_keys
 from sqlengine.state.rows import ARRIVAL, RowsTable
 
 # A row's time, the time of its removal (both ms), and whether it has had a match.
@@ -59,7 +60,7 @@ class IntervalRows:
 
     def put(self, batch: Batch, times: IntArray, due: IntArray, met: BoolArray) -> None:
         """Stores joined rows."""
-        keys = [batch.column(k) for k in self.keys]
+        keys = batch_keys(batch, self.keys)
         values = [batch.column(n) for n in self._rest]
         self.rows.put(keys, [], [*values, times, due, met], batch.num_rows)
 

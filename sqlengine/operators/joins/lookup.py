@@ -26,7 +26,7 @@ from sqlengine.operators.joins.rows import (
     null_slots,
 )
 from sqlengine.state.columns import BoolArray, distinct
-from sqlengine.state.keys import encode
+from sqlengine.state.keys import batch_keys, encode
 from sqlengine.state.rows import COUNT, RowsTable
 
 _ONLY = Column("#only", INT.with_nullable(False))
@@ -107,9 +107,8 @@ class _Dimension:
             self._retract_by_value(batch.take(np.flatnonzero(retracts)))
         batch = batch if retracts is None else batch.take(np.flatnonzero(~retracts))
         values = [batch.column(n) for n in self._rest]
-        self.rows.put(
-            [batch.column(k) for k in self._keys], self._identity(batch), values, batch.num_rows
-        )
+        keys = batch_keys(batch, self._keys)
+        self.rows.put(keys, self._identity(batch), values, batch.num_rows)
 
     def _retract_by_value(self, retracted: Batch) -> None:
         """Removes one equal row for each retraction: without a primary key, rows are identified by

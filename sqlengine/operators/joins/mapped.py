@@ -20,6 +20,7 @@ from sqlengine.operators.scan import RECORD
 
 _ONLY: Final = Column("#only", INT.with_nullable(False))
 _NAME: Final = "name"
+VERSION: Final = "version"  # the name of the table
 
 
 class VersionRecord(msgspec.Struct, frozen=True):
@@ -118,7 +119,7 @@ class MappedDimension:
 
     def open(self, context: Context) -> None:
         name = Schema((Column(_NAME, STRING),))
-        self._state = context.table("version", Schema((_ONLY,)), name, None)
+        self._state = context.table(VERSION, Schema((_ONLY,)), name, None)
         self._table = None
 
     @property

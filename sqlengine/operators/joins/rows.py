@@ -21,6 +21,7 @@ from sqlengine.operators.bounded import SLICE_ROWS, rows_at_once
 from sqlengine.operators.changelog.row_kinds import Kinds, plain
 from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.state.columns import BoolArray, validity
+from sqlengine.state.keys import KeyColumn, batch_keys
 from sqlengine.state.rows import RowsTable
 
 # A pair costs 16 bytes, and the columns of its condition.
@@ -80,23 +81,26 @@ class OutputRows:
 
 def keys_of(
     batch: Batch, keys: Sequence[str], strict: Sequence[int]
-) -> tuple[list[pa.Array], IntArray]:
+) -> tuple[list[KeyColumn], IntArray]:
     """Returns the keys of the rows that can match, and their numbers: NULL in a column of `strict`
     matches nothing."""
-    arrays = [batch.column(k) for k in keys]
-    good = np.ones(batch.num_rows, np.bool_)
-    for i in strict:
-        if arrays[i].null_count:
-            good &= validity(arrays[i])
-    # No copies in the common case.
-    if good.all():
-        return arrays, np.arange(batch.num_rows)
-    rows = np.flatnonzero(good)
-    return [a.take(pa.array(rows)) for a in arrays], rows
+    columns = batch_keys(batch, keys)
+    rows = _matchable(batch, keys, strict)
+    if len(rows) == batch.num_rows:
+        return columns, rows
+    return [c.take(rows) for c in columns], rows
+
+
+def _matchable(batch: Batch, keys: Sequence[str], strict: Sequence[int]) -> IntArray:
+    good: BoolArray | None = None
+    for column in (batch.column(keys[i]) for i in strict):
+        if column.null_count:
+            good = validity(column) if good is None else good & validity(column)
+    return np.arange(batch.num_rows) if good is None else np.flatnonzero(good)
 
 
 def match_in_pieces(
-    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: StoredKeys
+    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: StoredKeys | RowsTable
 ) -> Iterator[MatchedPiece]:
     """Splits a batch into pieces of at most `MOST_PAIRS` pairs (or one row); each is looked up when
     the previous one is done.
@@ -107,8 +111,7 @@ def match_in_pieces(
         yield MatchedPiece(batch, _NONE, _NONE)
         return
     while True:
-        arrays, numbers = keys_of(batch, keys, strict)
-        rows, slots, covered = stored.first_matches(arrays, len(numbers), MOST_PAIRS)
+        rows, slots, covered, numbers = _first_matches(batch, keys, strict, stored)
         if covered == len(numbers):
             yield MatchedPiece(batch, numbers[rows], slots)
             return
@@ -117,6 +120,21 @@ def match_in_pieces(
         end = int(numbers[covered])
         yield MatchedPiece(batch.slice(0, end), numbers[rows], slots)
         batch = batch.slice(end, batch.num_rows - end)
+
+
+def _first_matches(
+    batch: Batch, keys: Sequence[str], strict: Sequence[int], stored: StoredKeys | RowsTable
+) -> tuple[IntArray, IntArray, int, IntArray]:
+    """Returns the first pairs of rows that can match, how many of these are covered, and their
+    numbers."""
+    if isinstance(stored, RowsTable):
+        columns, numbers = keys_of(batch, keys, strict)
+        return *stored.first_matches(columns, len(numbers), MOST_PAIRS), numbers
+    numbers = _matchable(batch, keys, strict)
+    arrays = [batch.column(k) for k in keys]
+    if len(numbers) < batch.num_rows:
+        arrays = [a.take(pa.array(numbers)) for a in arrays]
+    return *stored.first_matches(arrays, len(numbers), MOST_PAIRS), numbers
 
 
 def pair_ranges(counts: IntArray) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,8 @@ from planner.logical import Join
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Rest, expiry
 from sqlengine.operators.joins.rows import MatchedPiece, keys_of, match_in_pieces
-from sqlengine.state.columns import BoolArray, distinct
+from sqlengine.state.columns import BoolArray, Values, distinct
+from sqlengine.state.keys import KeyColumn
 from sqlengine.state.rows import COUNT, RowsTable
 
 # The number of matching rows on the other side, and the processing time (ms) of the last write.
@@ -157,12 +158,12 @@ class JoinSide:
             # Equal rows share a slot: it goes only with the last of them.
             self.rows.drop(slots[self.rows.table.columns[COUNT][slots] == 0])
 
-    def _put(self, batch: Batch, keys: list[pa.Array], matches: IntArray) -> IntArray:
-        values = [batch.column(n) for n in self._form.values.names]
+    def _put(self, batch: Batch, keys: list[KeyColumn], matches: IntArray) -> IntArray:
+        values: list[Values] = [batch.column(n) for n in self._form.values.names]
         if self.counted:
-            values.append(pa.array(matches))
+            values.append(matches)
         if self._ttl_ms:
-            values.append(pa.array(np.full(batch.num_rows, batch.proctime)))
+            values.append(np.full(batch.num_rows, batch.proctime))
         slots, _ = self.rows.put(keys, self._identity(batch), values, batch.num_rows)
         if self._form.unique:
             # `put` counts a second addition of the identity as a copy; with a unique key it
@@ -171,7 +172,7 @@ class JoinSide:
         return slots
 
     def _take_last(
-        self, batch: Batch, keys: list[pa.Array], put: tuple[IntArray, IntArray], takes: IntArray
+        self, batch: Batch, keys: list[KeyColumn], put: tuple[IntArray, IntArray], takes: IntArray
     ) -> None:
         """Retracts rows of a unique key, unless the batch added a row of that identity
         after them."""
@@ -186,7 +187,7 @@ class JoinSide:
         last = last[(slots[last] >= 0) & (last >= len(put[0]))]
         self.rows.drop(slots[last])
 
-    def _take_unforeseen(self, batch: Batch, keys: list[pa.Array]) -> None:
+    def _take_unforeseen(self, batch: Batch, keys: list[KeyColumn]) -> None:
         """Retracts rows of an input that was planned as insert-only, since a source may declare a
         wrong changelog mode."""
         rows, slots = self.rows.matches(keys, batch.num_rows)
@@ -216,6 +217,5 @@ class JoinSide:
         self.rows.table.mark(slots)
 
 
-def _part(batch: Batch, keys: list[pa.Array], rows: IntArray) -> tuple[Batch, list[pa.Array]]:
-    index = pa.array(rows)
-    return batch.take(rows), [k.take(index) for k in keys]
+def _part(batch: Batch, keys: list[KeyColumn], rows: IntArray) -> tuple[Batch, list[KeyColumn]]:
+    return batch.take(rows), [k.take(rows) for k in keys]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import chain
@@ -29,6 +29,7 @@ from sqlengine.operators.over.key_cleanup import KeyCleanup
 from sqlengine.operators.over.running_sums import RunningSums
 from sqlengine.operators.over.totals import Totals
 from sqlengine.state.columns import IntArray, distinct, milliseconds
+from sqlengine.state.keys import KeyColumn, batch_keys
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
@@ -46,11 +47,12 @@ _NONE_EMITTED = 0
 class _Rows:
     """Rows to emit, in order of time and arrival.
 
-    All columns by name, the time of each row, the slot of its key, and the watermark with which it
-    is emitted: its time, or the next watermark if that was behind at its arrival.
+    All columns by name, its key, the time of each row, the slot of its key, and the watermark with
+    which it is emitted: its time, or the next watermark if that was behind at its arrival.
     """
 
     columns: dict[str, pa.Array]
+    key: list[KeyColumn]
     times: IntArray
     keys: IntArray
     due: IntArray
@@ -84,6 +86,9 @@ class OverOperator:
         self._framed = [
             c for c in node.calls if self._bounded and c.function not in ("LAG", *NUMBERING)
         ]
+        needed = [a for c in node.calls for a in c.arguments]
+        needed += [] if node.frame.preceding_in is None else [node.frame.preceding_in]
+        self._arguments = tuple(dict.fromkeys(needed))
         self._sums = RunningSums(self._framed)
         self._totals = Totals(
             [c for c in node.calls if c not in self._lags and c not in self._framed]
@@ -91,7 +96,9 @@ class OverOperator:
         self._cleans_up = (
             self._by_event and self._bounded and not node.frame.is_rows and not self._lags
         )
-        self._cleanup = KeyCleanup(node.frame.preceding or 0, time, _LEFT)
+        self._cleanup = KeyCleanup(time, _LEFT)
+        # What the rows of a key have in common.
+        self._of_key = tuple(n for n in (*node.partition, node.frame.preceding_in) if n is not None)
         self.steps = FiringSteps(proctime=not self._by_event)
 
     def open(self, context: Context) -> None:
@@ -172,9 +179,10 @@ class OverOperator:
         if not batch.num_rows:
             return None
         columns = {n: batch.column(n) for n in self._node.input.schema.names}
-        slots, _ = self._keys.slots_for([columns[k] for k in self._node.partition], batch.num_rows)
+        key = batch_keys(batch, self._node.partition)
+        slots, _ = self._keys.slots_for(key, batch.num_rows)
         times = np.full(batch.num_rows, batch.proctime, np.int64)
-        return _Rows(columns, times, slots, times)
+        return _Rows(columns, key, times, slots, times)
 
     def _due_rows(self, batch: Batch) -> _Rows | None:
         """Takes the rows that are due, as far as the step has room; None without any."""
@@ -189,10 +197,11 @@ class OverOperator:
         columns = dict(zip(names, self._waiting.arrays(names, slots), strict=True))
         times = self._waiting.table.columns[_TIME][slots].astype(np.int64)
         due = self._waiting.table.columns[_DUE][slots].astype(np.int64)
+        key = self._waiting.table.key_columns(slots, self._node.partition)
         self._waiting.drop(slots)
         # With an unbounded frame a key has no slot before its first row is emitted.
-        keys, _ = self._keys.slots_for([columns[k] for k in self._node.partition], len(slots))
-        return _Rows(columns, times, keys, due)
+        keys, _ = self._keys.slots_for(key, len(slots))
+        return _Rows(columns, key, times, keys, due)
 
     def _in_firing_order(self, batch: Batch, slots: IntArray) -> IntArray:
         """Sorts rows by the watermark that fires them, then by time and arrival."""
@@ -203,24 +212,24 @@ class OverOperator:
 
     def _store(self, batch: Batch, output: Output) -> None:
         times, valid = milliseconds(batch.column(self._time))
-        key = [batch.column(k) for k in self._node.partition]
+        key = batch_keys(batch, self._node.partition)
         if self._bounded:
             good = valid & self._in_time(key, times, batch)
         else:
             good = valid & (times > batch.watermarks())
         if not good.all():
             self._late.drop(batch, np.flatnonzero(~good), output)
-            batch = batch.take(np.flatnonzero(good))
-            key, times = [batch.column(k) for k in self._node.partition], times[good]
+            kept = np.flatnonzero(good)
+            batch, key, times = batch.take(kept), [k.take(kept) for k in key], times[kept]
         # The first three value columns are not the input's: the two of `own`, and the multiplicity.
         names = self._waiting.table.values.names[3:]
         # A row at or behind the watermark waits for the next one.
         due = np.maximum(times, np.minimum(batch.watermarks(), MAX_WATERMARK - 1) + 1)
-        own = [pa.array(times), pa.array(due)]
-        self._waiting.put(key, [], [*own, *(batch.column(n) for n in names)], batch.num_rows)
+        values = [times, due, *(batch.column(n) for n in names)]
+        self._waiting.put(key, [], values, batch.num_rows)
 
     def _in_time(
-        self, key: Sequence[pa.Array], times: IntArray, batch: Batch
+        self, key: Sequence[KeyColumn], times: IntArray, batch: Batch
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Returns True for rows that are not late: no row of their key with their time or a later
         one was emitted, as if each row were a batch."""
@@ -254,7 +263,8 @@ class OverOperator:
             if good[i]:
                 heappush(rows, (max(time, watermark + 1), time))
         if self._cleans_up:
-            self._cleanup.extend(slots[good], times[good], batch.watermarks()[good])
+            reach = self._reach(batch.column, batch.num_rows)
+            self._cleanup.extend(slots[good], times[good], batch.watermarks()[good], reach[good])
         return good
 
     # ---- what they have --------------------------------------------------------------------------
@@ -266,11 +276,12 @@ class OverOperator:
         inverse[by_key] = np.arange(len(by_key))
         keys, times = rows.keys[by_key], rows.times[by_key]
         index = pa.array(by_key)
-        columns = {n: c.take(index) for n, c in rows.columns.items()}
+        columns = {n: rows.columns[n].take(index) for n in self._arguments}
         ordered = in_order(keys, [times] if self._peers else [np.arange(len(keys))])
         values_of = self._totals.after(keys, columns, ordered)
         if self._framed or self._lags:
-            values_of |= self._bounded_values(keys, times, columns)
+            key = [k.take(by_key) for k in rows.key]
+            values_of |= self._bounded_values(key, keys, times, columns)
         self._note_emitted(keys, times)
         at = pa.array(inverse)
         values = [values_of[c.name].cast(c.type.arrow).take(at) for c in self._node.calls]
@@ -287,18 +298,21 @@ class OverOperator:
         # Rows are sorted by key, then time: the last row of each run of keys has the key's latest
         # time.
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)
-        self._keys.write(keys[last], {_LEFT: pa.array(times[last])})
+        self._keys.write(keys[last], {_LEFT: times[last]})
         self._keys.mark(keys[last])
 
     def _bounded_values(
-        self, keys: IntArray, times: IntArray, columns: dict[str, pa.Array]
+        self,
+        key: Sequence[KeyColumn],
+        keys: IntArray,
+        times: IntArray,
+        columns: dict[str, pa.Array],
     ) -> dict[str, pa.Array]:
         """Computes calls over the stored rows and the new ones, which are sorted by key,
         then time."""
         frame, count = self._frame, len(keys)
-        key = [columns[k] for k in self._node.partition]
         firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        of, stored = frame.matches([c.take(pa.array(firsts)) for c in key], len(firsts))
+        of, stored = frame.matches([k.take(firsts) for k in key], len(firsts))
         names = frame.table.values.names[2:]
         stored_columns = dict(zip(names, frame.arrays(names, stored), strict=True))
         # Stored rows were emitted before the new ones: put first, a stable sort by key keeps each
@@ -312,13 +326,14 @@ class OverOperator:
         }
         all_columns |= {
             n: columns[n].take(pa.array(np.concatenate([firsts[of], np.arange(count)])[at]))
-            for n in self._node.partition
+            for n in self._of_key
+            if n in self._arguments
         }
         rows = in_order(all_keys[at], [all_times] if self._peers else [np.arange(len(at))])
         new = np.flatnonzero(at >= len(stored))
         values_of = self._framed_values(keys, rows, all_times, all_columns, new)
         lasts = np.flatnonzero(np.append(np.diff(rows.partition) != 0, True))
-        reach = np.zeros(len(lasts), np.int64)
+        looks_back = np.zeros(len(lasts), np.int64)
         for call in self._lags:
             values = [all_columns[a] for a in call.arguments]
             reachable = None if call.constants else lag_reach(offsets(values), rows)
@@ -326,11 +341,20 @@ class OverOperator:
             values_of[call.name] = lag_or_lead(call, rows, values, rows.last_peer, reachable).take(
                 pa.array(new)
             )
-            reach = np.maximum(reach, call.constants[0] if reachable is None else reachable[lasts])
+            needed = call.constants[0] if reachable is None else reachable[lasts]
+            looks_back = np.maximum(looks_back, needed)
         # Stored after the values are computed: the new rows were in `all_columns` already.
-        frame.put(key, [], [pa.array(times), *(columns[n] for n in names)], count)
-        self._trim(key, firsts, reach)
+        slots, _ = frame.put(key, [], [times, *(columns[n] for n in names)], count)
+        reach = self._reach(columns.__getitem__, count)[firsts]
+        self._trim(frame.groups_of(slots[firsts]), looks_back, reach)
         return values_of
+
+    def _reach(self, column: Callable[[str], pa.Array], count: int) -> IntArray:
+        """Returns how far back the frame of each row begins: rows, or ms."""
+        if self._node.frame.preceding_in is None:
+            return np.broadcast_to(np.int64(self._node.frame.preceding or 0), count)
+        reach: IntArray = column(self._node.frame.preceding_in).to_numpy()
+        return reach
 
     def _framed_values(
         self,
@@ -342,7 +366,7 @@ class OverOperator:
     ) -> dict[str, pa.Array]:
         if not self._framed:
             return {}
-        reach = self._node.frame.preceding or 0
+        reach = self._reach(columns.__getitem__, len(rows))
         at = np.arange(len(rows))
         if self._node.frame.is_rows:
             low, high = np.maximum(at - reach, rows.partition), at
@@ -353,34 +377,33 @@ class OverOperator:
         values_of = {c.name: aggregate(c, v, low[new], high[new], moves=True) for c, v in values}
         return values_of | self._sums.after(keys, rows, (low, high), new, columns)
 
-    def _trim(self, key: Sequence[pa.Array], firsts: IntArray, reach: IntArray) -> None:
-        """Removes the rows that no frame needs any more; `reach`: how far LAG looks back from the
-        last row of each key."""
-        frame = self._frame
-        framed = self._framed and self._node.frame.is_rows
-        # A running sum subtracts the row that leaves the frame, so that it needs one row more.
-        least = (self._node.frame.preceding or 0) + bool(self._sums.calls) if framed else 0
-        at = pa.array(firsts)
+    def _trim(self, groups: IntArray, looks_back: IntArray, reach: IntArray) -> None:
+        """Removes the rows of these keys that no frame needs any more; `looks_back`: how far LAG
+        does from the last row of each key, `reach`: how far its frames do."""
+        frame, is_rows = self._frame, self._node.frame.is_rows
+        if self._framed and is_rows:
+            # A running sum subtracts the row that leaves the frame, so that it needs one row more.
+            looks_back = np.maximum(looks_back, reach + bool(self._sums.calls))
         unneeded = []
-        groups = frame.groups([c.take(at) for c in key], len(firsts)).tolist()
-        for group, rows in zip(groups, np.maximum(reach, least).tolist(), strict=True):
+        of_groups = zip(groups.tolist(), looks_back.tolist(), reach.tolist(), strict=True)
+        for group, rows, reached in of_groups:
             slots = frame.slots(group)
             old = slots[: max(len(slots) - rows, 0)]
             # A RANGE frame needs rows by time, LAG by number: the row goes when neither needs it.
-            if self._framed and not self._node.frame.is_rows:
+            if self._framed and not is_rows:
                 times = frame.table.columns[_TIME][old].astype(np.int64)
                 last = int(frame.table.columns[_TIME][slots[-1]])
-                old = old[times < last - (self._node.frame.preceding or 0)]
+                old = old[times < last - reached]
             unneeded.append(old)
         frame.drop(np.concatenate(unneeded))
 
 
-def _since(rows: Ordered, times: IntArray, reach: int) -> IntArray:
-    """Returns for each row the first row of its partition that is at most `reach` ms older; times
-    ascend in a partition."""
+def _since(rows: Ordered, times: IntArray, reach: IntArray) -> IntArray:
+    """Returns for each row the first row of its partition that is at most `reach` ms older, which
+    is equal in a partition; times ascend there."""
     low = np.empty(len(rows), np.int64)
     starts = distinct(rows.partition)
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
         part = times[start:end]
-        low[start:end] = start + np.searchsorted(part, part - reach, "left")
+        low[start:end] = start + np.searchsorted(part, part - reach[start], "left")
     return low

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import MIN_WATERMARK, Batch
@@ -33,8 +32,8 @@ class KeyCleanup:
 
     columns: Sequence[Column] = (Column(_REMOVED_AT, BIGINT),)
 
-    def __init__(self, reach: int, time: str, left: str) -> None:
-        self._reach, self._time, self._left = reach, time, left
+    def __init__(self, time: str, left: str) -> None:
+        self._time, self._left = time, left
 
     def open(self, context: Context, key: Schema) -> None:
         rings = Schema((Column(_TIMER, _MS), Column(_FIRES, _MS)))
@@ -57,22 +56,23 @@ class KeyCleanup:
         """Returns the instant (ms) of the next timer; None without any."""
         return self._timers.table.earliest(_FIRES)
 
-    def extend(self, slots: IntArray, times: IntArray, watermarks: IntArray) -> None:
+    def extend(
+        self, slots: IntArray, times: IntArray, watermarks: IntArray, reach: IntArray
+    ) -> None:
         """Moves the removal of keys with rows of these times, but only if they would be removed too
-        early."""
+        early; `reach`: the interval of each (ms)."""
         removed_at, is_set = self._keys.columns[_REMOVED_AT], self._keys.columns[_REMOVED_AT + "?"]
         new_removed_at: dict[int, int] = {}
         timers: list[tuple[int, int, int]] = []
-        for slot, time, watermark in zip(
-            slots.tolist(), times.tolist(), watermarks.tolist(), strict=True
-        ):
+        columns = (slots, times, watermarks, reach)
+        for slot, time, watermark, ms in zip(*(c.tolist() for c in columns), strict=True):
             until = new_removed_at.get(
                 slot, int(removed_at[slot]) if is_set[slot] else MIN_WATERMARK
             )
-            if until < time + self._reach + 1:
+            if until < time + ms + 1:
                 # Half an interval more than needed: a key with a steady flow of rows sets few
                 # timers.
-                until = time + self._reach * 3 // 2 + 1
+                until = time + ms * 3 // 2 + 1
                 timers.append((slot, until, max(until, watermark + 1)))
             new_removed_at[slot] = until
         if timers:
@@ -82,26 +82,25 @@ class KeyCleanup:
         self, removed_at: dict[int, int], timers: Sequence[tuple[int, int, int]]
     ) -> None:
         touched = np.fromiter(removed_at, np.int64, len(removed_at))
-        self._keys.write(touched, {_REMOVED_AT: pa.array(list(removed_at.values()), pa.int64())})
+        self._keys.write(touched, {_REMOVED_AT: np.fromiter(removed_at.values(), np.int64)})
         self._keys.mark(touched)
         slots, at, fires = (np.array(x) for x in zip(*timers, strict=True))
-        self._timers.put(
-            self._keys.key_arrays(slots), [], [pa.array(at), pa.array(fires)], len(timers)
-        )
+        key = self._keys.key_columns(slots, self._keys.keys.names)
+        self._timers.put(key, [], [at, fires], len(timers))
 
     def _fire(self, watermark: int) -> None:
         fired = self._timers.table.due(_FIRES, watermark)
         if not len(fired):
             return
         fired = self._timers.table.in_order(fired, _TIMER)
-        key = [self._timers.table.array(k, fired) for k in self._timers.key.names]
+        key = self._timers.table.key_columns(fired, self._timers.key.names)
         slots, _ = self._keys.slots_for(key, len(fired))
         emitted, is_set = self._keys.columns[self._left], self._keys.columns[self._left + "?"]
         # Flink's behaviour, see the class: a timer counts as an emitted row of its time.
         left = np.maximum(
             self._timers.table.columns[_TIMER][fired], np.where(is_set, emitted, 0)[slots]
         )
-        self._keys.write(slots, {self._left: pa.array(left.astype(np.int64))})
+        self._keys.write(slots, {self._left: left.astype(np.int64)})
         self._keys.mark(slots)
         self._timers.drop(fired)
         # After the timers: a key whose timer fires and which is due is removed, with the mark just
@@ -112,7 +111,8 @@ class KeyCleanup:
         slots = self._keys.due(_REMOVED_AT, watermark)
         if not len(slots):
             return
-        groups = self._frame.groups(self._keys.key_arrays(slots), len(slots))
+        key = self._keys.key_columns(slots, self._frame.key.names)
+        groups = self._frame.groups(key, len(slots))
         stored = [self._frame.slots(g) for g in groups[groups >= 0].tolist()]
         if stored:
             self._frame.drop(np.concatenate(stored))

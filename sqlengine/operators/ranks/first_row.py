@@ -14,6 +14,7 @@ from sqlengine.operators.base import NO_TICK, Context, Output, Rest, expiry
 from sqlengine.operators.late_rows import BEHIND, LateGate
 from sqlengine.operators.ranks.top_n import NUMBER, TOUCHED
 from sqlengine.state.columns import milliseconds
+from sqlengine.state.keys import batch_keys
 from sqlengine.state.table import KeyedTable
 
 # The row time of a key's row; NULL once it was emitted, after which the key emits nothing more.
@@ -74,9 +75,7 @@ class FirstRowOperator:
             self._late.drop(batch, np.flatnonzero(~good), output)
             batch, times = batch.take(np.flatnonzero(good)), times[good]
         table = self._table
-        slots, is_new = table.slots_for(
-            [batch.column(k) for k in self._node.partition], batch.num_rows
-        )
+        slots, is_new = table.slots_for(batch_keys(batch, self._node.partition), batch.num_rows)
         rows = _earliest(slots, times)
         at = slots[rows]
         # A new slot has no time yet; one whose time is NULL has emitted its row, and takes no
@@ -88,7 +87,7 @@ class FirstRowOperator:
         ]
         index = pa.array(better)
         table.write(slots[better], {n: batch.column(n).take(index) for n in self._rest})
-        table.write(slots[better], {_TIME: pa.array(times[better])})
+        table.write(slots[better], {_TIME: times[better]})
         self._touch(batch, slots[better])
         reached: IntArray = slots[better[times[better] == batch.watermarks()[better]]]
         return reached

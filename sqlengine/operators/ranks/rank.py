@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from sqlengine.operators.changelog.row_kinds import (
     first_seen,
     retractions,
 )
-from sqlengine.operators.ranks.ordering import codes_of, order, sort_keys, sorting
+from sqlengine.operators.ranks.ordering import order, sort_keys, sorting
 from sqlengine.operators.ranks.rank_ends import RankEnds
 from sqlengine.operators.ranks.top_n import (
     NUMBER,
@@ -30,8 +30,10 @@ from sqlengine.operators.ranks.top_n import (
     TopNOperator,
     select_rows,
 )
+from sqlengine.state.chains import distinct_keys
 from sqlengine.state.columns import BoolArray, distinct
 from sqlengine.state.equal_rows import EqualRows
+from sqlengine.state.keys import KeyColumn, batch_keys
 from sqlengine.state.rows import COUNT, RowsTable
 
 # Compares groups, by the last wanted rank of each, with what was visible of them before.
@@ -90,17 +92,17 @@ class RankOperator(TopNOperator):
         return Rest(proctime=min(super().rest().proctime, self._ends.rest().proctime))
 
     def _change(self, batch: Batch) -> Batch | None:
-        ends = self._ends.of(batch)
-        if self._insert_only:
-            rows = self._contenders(batch, ends)
-            batch, ends = select_rows(batch, rows), ends[rows]
-        key = [batch.column(n) for n in self._node.partition]
+        ends, key = self._ends.of(batch), batch_keys(batch, self._node.partition)
         known = self._rows.groups(key, batch.num_rows)
+        if self._insert_only:
+            rows = self._contenders(batch, key, known, ends)
+            if len(rows) < batch.num_rows:
+                batch, key = select_rows(batch, rows), [k.take(rows) for k in key]
+                known, ends = known[rows], ends[rows]
         # The slots of the visible rows before and after the change are compared. A retracted row
         # stays in its slot until the comparison is done, so that its columns can be emitted.
         compare = self._from_first(known) if self._only_first else self._from_visible(known, ends)
-        retracted = self._apply(batch, key)
-        groups = self._rows.groups(key, batch.num_rows)
+        retracted, groups = self._apply(batch, key)
         end_of = dict(zip(groups.tolist(), ends.tolist(), strict=True))
         touched = first_seen(groups[groups >= 0])
         changes = compare(touched, end_of)
@@ -147,27 +149,37 @@ class RankOperator(TopNOperator):
         rows: IntArray = there[changed]
         return RankChanges(rows, kinds[changed], np.ones(len(rows), np.int64))
 
-    def _contenders(self, batch: Batch, ends: IntArray) -> IntArray:
+    def _contenders(
+        self, batch: Batch, key: Sequence[KeyColumn], groups: IntArray, ends: IntArray
+    ) -> IntArray:
         """Drops rows that cannot have a wanted rank: enough rows of their partition are before
         them, in the state or in the batch."""
-        rows = np.arange(batch.num_rows)
-        # Otherwise no partition can have more rows in this batch than are wanted.
-        if batch.num_rows > ends.min(initial=0):
-            partition = codes_of([batch.column(n) for n in self._node.partition], batch.num_rows)
-            columns = [batch.column(k.column) for k in self._keys]
-            at = order(self._keys, columns, partition, -rows if self._last_first else rows)
-            starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
-            place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
-            rows = np.sort(at[place < ends[at]])
-            batch, ends = select_rows(batch, rows), ends[rows]
-        groups = self._rows.groups([batch.column(n) for n in self._node.partition], batch.num_rows)
-        keys = sort_keys(self._keys, [batch.column(k.column) for k in self._keys], batch.num_rows)
+        rows = self._first_in_batch(batch, key, ends)
+        columns = [batch.column(k.column) for k in self._keys]
+        if len(rows) < batch.num_rows:
+            index = pa.array(rows)
+            columns, groups, ends = [c.take(index) for c in columns], groups[rows], ends[rows]
+        keys = sort_keys(self._keys, columns, len(rows))
         enters = [
             self._is_contender(*row)
             for row in zip(groups.tolist(), keys, ends.tolist(), strict=True)
         ]
         contenders: IntArray = rows[np.array(enters, np.bool_)]
         return contenders
+
+    def _first_in_batch(self, batch: Batch, key: Sequence[KeyColumn], ends: IntArray) -> IntArray:
+        """Drops rows before which the batch has enough of their partition."""
+        rows, most = np.arange(batch.num_rows), int(ends.min()) if len(ends) else 0
+        if len(rows) <= most:
+            return rows
+        partition, _ = distinct_keys([c.type for c in self._rows.key], key, batch.num_rows)
+        if np.bincount(partition).max() <= most:
+            return rows
+        columns = [batch.column(k.column) for k in self._keys]
+        at = order(self._keys, columns, partition, -rows if self._last_first else rows)
+        starts = np.flatnonzero(np.append(True, np.diff(partition[at]) != 0))
+        place = rows - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+        return np.sort(at[place < ends[at]])
 
     def _is_contender(self, group: int, key: bytes, end: int) -> bool:
         """True if the row's place is among the first `end` of its group."""
@@ -178,23 +190,28 @@ class RankOperator(TopNOperator):
         worst = self._rows.key_at(group, end - 1)
         return key < worst or (self._last_first and key == worst)
 
-    def _apply(self, batch: Batch, key: list[pa.Array]) -> IntArray:
+    def _apply(self, batch: Batch, key: list[KeyColumn]) -> tuple[IntArray, IntArray]:
         """Writes the rows to the state; returns the slots whose count fell to 0, which still hold
-        their rows."""
+        their rows, and the group of each row."""
         rest = [batch.column(n) for n in self._rest]
         if self._insert_only:
-            self._put(batch, key, [], rest, batch.num_rows)
-            return np.empty(0, np.int64)
+            slots, _ = self._put(batch, key, [], rest, batch.num_rows)
+            return np.empty(0, np.int64), self._rows.groups_of(slots)
+        removed = self._retract(batch, key, rest)
+        return removed, self._rows.groups(key, batch.num_rows)
+
+    def _retract(self, batch: Batch, key: list[KeyColumn], rest: list[pa.Array]) -> IntArray:
+        """Writes rows of a changelog; returns the slots whose count fell to 0."""
         rest = rest or [pa.array(np.zeros(batch.num_rows, np.int64))]
         retracts = retractions(batch)
         added = np.ones(batch.num_rows, np.bool_) if retracts is None else ~retracts
         if added.any():
-            self._put(batch, _filter(key, added), _filter(rest, added), [], int(added.sum()))
+            own = [k.take(np.flatnonzero(added)) for k in key]
+            self._put(batch, own, _filter(rest, added), [], int(added.sum()))
         if retracts is None:
             return np.empty(0, np.int64)
-        slots = self._rows.take(
-            _filter(key, retracts), _filter(rest, retracts), int(retracts.sum())
-        )
+        own = [k.take(np.flatnonzero(retracts)) for k in key]
+        slots = self._rows.take(own, _filter(rest, retracts), int(retracts.sum()))
         self._counters["rows_without_key"] += int((slots < 0).sum())
         slots = distinct(slots[slots >= 0])
         removed: IntArray = slots[self._rows.table.columns[COUNT][slots] == 0]

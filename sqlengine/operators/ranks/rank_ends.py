@@ -10,6 +10,7 @@ from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import NO_TICK, Context, Rest, expiry
 from sqlengine.operators.ranks.top_n import NUMBER, TOUCHED
+from sqlengine.state.keys import batch_keys
 
 
 class RankEnds:
@@ -37,7 +38,7 @@ class RankEnds:
         if self._node.end_column is None:
             return np.full(batch.num_rows, self._node.end)
         slots, is_new = self._table.slots_for(
-            [batch.column(n) for n in self._node.partition], batch.num_rows
+            batch_keys(batch, self._node.partition), batch.num_rows
         )
         # Only the first row of a partition sets the end; later values of the column are ignored.
         first = np.flatnonzero(is_new)

@@ -14,7 +14,8 @@ from planner.logical import Rank
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import Context, Output, Rest, expiry
 from sqlengine.operators.changelog.row_kinds import Kinds, plain
-from sqlengine.state.columns import BoolArray
+from sqlengine.state.columns import BoolArray, Values
+from sqlengine.state.keys import Key
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.sort_keys import Sorting
 
@@ -90,14 +91,14 @@ class TopNOperator:
     def _put(
         self,
         batch: Batch,
-        key: Sequence[pa.Array],
-        identity: Sequence[pa.Array],
-        values: Sequence[pa.Array],
+        key: Sequence[Key],
+        identity: Sequence[Key],
+        values: Sequence[Values],
         num_rows: int,
     ) -> tuple[IntArray, BoolArray]:
         """Puts rows of the batch, like `RowsTable.put`."""
         if self._node.ttl_ms:
-            values = [pa.array(np.full(num_rows, batch.proctime)), *values]
+            values = [np.full(num_rows, batch.proctime), *values]
         return self._rows.put(key, identity, values, num_rows)
 
     def _result(self, batch: Batch, columns: list[pa.Array], changes: RankChanges) -> Batch:

@@ -24,7 +24,7 @@ from sqlengine.operators.changelog.row_kinds import (
 from sqlengine.operators.ranks.ordering import codes_of, sort_keys, sorting
 from sqlengine.operators.ranks.top_n import RankChange, RankChanges, TopNOperator, select_rows
 from sqlengine.state.columns import distinct
-from sqlengine.state.keys import encode
+from sqlengine.state.keys import KeyColumn, batch_keys, encode
 from sqlengine.state.rows import COUNT
 
 
@@ -79,7 +79,7 @@ class UpdatingRankOperator(TopNOperator):
         batch = self._last_of_each_key(batch)
         if not batch.num_rows:
             return None
-        partition = [batch.column(n) for n in self._node.partition]
+        partition = batch_keys(batch, self._node.partition)
         known = self._rows.groups(partition, batch.num_rows)
         before = self._shown(distinct(known[known >= 0]))
         self._upsert(batch, partition)
@@ -119,7 +119,7 @@ class UpdatingRankOperator(TopNOperator):
             rows = rows[np.sort(last)]
         return select_rows(batch, rows)
 
-    def _upsert(self, batch: Batch, partition: list[pa.Array]) -> None:
+    def _upsert(self, batch: Batch, partition: list[KeyColumn]) -> None:
         """Writes rows over those of their key; those whose sort key changed move behind their
         equals."""
         key = [batch.column(n) for n in self._key]

@@ -19,6 +19,7 @@ from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.times import clock_below, is_aligned, window_below
 from sqlengine.operators.windows.two_phases import buffer_of
 from sqlengine.state.columns import BoolArray, distinct, milliseconds
+from sqlengine.state.keys import batch_keys
 from sqlengine.state.table import KeyedTable
 
 # A window is identified by its end in local time, and by its start where its size varies. `#rows`
@@ -99,7 +100,7 @@ class WindowAggregateOperator:
             self._late.drop(batch, np.flatnonzero(~in_time), output)
             batch, fires = batch.take(arrived.in_time), fires[arrived.in_time]
         bounds = (self._end,) if self._aligned else (self._end, self._start)
-        keys = [batch.column(n) for n in (*bounds, *self._node.keys)]
+        keys = batch_keys(batch, (*bounds, *self._node.keys))
         slots, is_new = self._table.slots_for(keys, batch.num_rows)
         self._begin(batch, slots, is_new, fires)
         retracts = retractions(batch) if self._retracts else None

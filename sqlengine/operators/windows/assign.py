@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import Schema
-from planner.logical import WindowAssign
+from planner.logical import AlignedWindow, WindowAssign
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import NO_TICK, Context, Rest, Stream
 from sqlengine.operators.bounded import repeated
-from sqlengine.operators.windows.times import WindowClock
+from sqlengine.operators.windows.times import WindowClock, windows_of
 from sqlengine.state.columns import milliseconds
 
 
@@ -35,22 +35,22 @@ class WindowAssignOperator:
 
     def process(self, port: int, batch: Batch) -> Stream:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
-        window = self._node.window
+        window = windows_of(self._node.window, batch)
         slices = window.slice_ends(self._clock.local(times))
         if self._node.sliced:
             return [(0, self._with_windows(batch, window.slice_starts(slices), slices))]
         if not window.may_overlap or not batch.num_rows:
             return [(0, self._with_windows(batch, window.starts(slices), slices))]
-        return self._in_all_windows(batch, slices)
+        return self._in_all_windows(batch, window, slices)
 
     def rest(self) -> Rest:
         return NO_TICK
 
     def close(self) -> None: ...
 
-    def _in_all_windows(self, batch: Batch, slices: IntArray) -> Stream:
-        window = self._node.window
-        for part, rows, nth in repeated(batch, window.window_counts(slices)):
+    def _in_all_windows(self, batch: Batch, windows: AlignedWindow, slices: IntArray) -> Stream:
+        for part, rows, nth in repeated(batch, windows.window_counts(slices)):
+            window = windows.at(rows)
             ends = window.window_ends(slices[rows], nth)
             yield 0, self._with_windows(part, window.starts(ends), ends)
 

@@ -77,7 +77,7 @@ class WindowRankOperator:
 
     def _fire(self, batch: Batch, due: IntArray) -> Batch:
         slots, ranks = self._ranked(due)
-        wanted = (ranks >= self._node.start) & (ranks <= self._node.end)
+        wanted = (ranks >= self._node.start) & (ranks <= self._ends(slots))
         slots, ranks = slots[wanted], ranks[wanted]
         schema = self._node.schema
         columns = [self._rows.column(n, slots) for n in self._node.input.schema.names]
@@ -101,11 +101,17 @@ class WindowRankOperator:
         starts = np.searchsorted(codes[at], np.arange(len(firsts)))
         return slots[at], np.arange(len(at)) - starts[codes[at]] + 1
 
+    def _ends(self, slots: IntArray) -> IntArray:
+        """Returns the last wanted rank for each row."""
+        if self._node.end_by is None:
+            return np.broadcast_to(np.int64(self._node.end), len(slots))
+        return self._rows.table.columns[self._node.end_by][slots].astype(np.int64)
+
     def _prune(self) -> None:
         table = self._rows.table
         if len(table) < self._bound:
             return
         slots, ranks = self._ranked(table.in_order(table.live()))
-        table.remove(slots[ranks > self._node.end])
+        table.remove(slots[ranks > self._ends(slots)])
         # Doubling spreads the cost of ranking all rows over the rows added since.
         self._bound = max(_SMALLEST, 2 * len(table))

@@ -30,6 +30,8 @@ class WindowReassigner:
         window = self._window
         if not isinstance(window, AlignedWindow) or not self._clock.proctime or not batch.num_rows:
             return batch
+        if window.lengths_in:  # those of members of a family: there is no exchange
+            return batch
         ends = milliseconds(batch.column(self._end))[0]
         now = int(self._clock.local(np.array([batch.proctime]))[0])
         fired = ends <= now

@@ -18,12 +18,13 @@ _LATE = -1
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in order of arrival: the number of their key, local time, and the watermark before each
-    (ms)."""
+    """Rows in order of arrival: the number of their key, local time, the watermark before each, and
+    the gap behind which their session ends, the same for all of a key (ms)."""
 
     key: IntArray
     time: IntArray
     before: IntArray
+    gap: IntArray
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,20 @@ class Line:
         return last - first
 
 
-def spans_of(rows: Rows, existing: Existing, gap_ms: int, behind: BoolArray, fires: Fires) -> Spans:
-    """Assigns rows to sessions: rows at most `gap_ms` apart share one.
+def spans_of(rows: Rows, existing: Existing, behind: BoolArray, fires: Fires) -> Spans:
+    """Assigns rows to sessions: rows at most their gap apart share one.
 
     Where a row is `behind`, sessions may have ended before it arrived: the rows of its key are then
     processed one by one.
     """
     if not behind.any():
-        return _assign_at_once(rows, existing, gap_ms)
+        return _assign_at_once(rows, existing)
     slow = np.isin(rows.key, rows.key[behind])
     slow_existing = np.isin(existing.key, rows.key[behind])
     # Keys without such a row need no order of arrival: all their rows are merged at once, with the
     # same result.
-    fast = _assign_at_once(_rows(rows, ~slow), existing.of(~slow_existing), gap_ms)
-    one = _assign_in_order(_rows(rows, slow), existing.of(slow_existing), gap_ms, fires)
+    fast = _assign_at_once(_rows(rows, ~slow), existing.of(~slow_existing))
+    one = _assign_in_order(_rows(rows, slow), existing.of(slow_existing), fires)
     count = len(fast.key)
     row_span, existing_span = (
         np.empty(len(rows.key), np.int64),
@@ -119,24 +120,24 @@ def java_places(start: IntArray, end: IntArray) -> IntArray:
 
 
 def _rows(rows: Rows, chosen: BoolArray) -> Rows:
-    return Rows(rows.key[chosen], rows.time[chosen], rows.before[chosen])
+    return Rows(*(column[chosen] for column in (rows.key, rows.time, rows.before, rows.gap)))
 
 
-def _assign_at_once(rows: Rows, existing: Existing, gap_ms: int) -> Spans:
+def _assign_at_once(rows: Rows, existing: Existing) -> Spans:
     """Assigns all rows at once: sorted by time they form runs, which are then merged with existing
     sessions."""
     order = np.lexsort((rows.time, rows.key))
-    key, time = rows.key[order], rows.time[order]
+    key, time, gap = rows.key[order], rows.time[order], rows.gap[order]
     begins = np.ones(len(key), np.bool_)
-    # A gap of exactly `gap_ms` does not separate rows.
-    begins[1:] = (key[1:] != key[:-1]) | (time[1:] - time[:-1] > gap_ms)
+    # A gap of exactly that length does not separate rows.
+    begins[1:] = (key[1:] != key[:-1]) | (time[1:] - time[:-1] > gap[1:])
     stretch = np.cumsum(begins) - 1
     first = np.flatnonzero(begins)
     last = np.append(first, len(key))[1:] - 1
     pieces = Existing(
         np.concatenate([key[first], existing.key]),
         np.concatenate([time[first], existing.start]),
-        np.concatenate([time[last] + gap_ms, existing.end]),
+        np.concatenate([time[last] + gap[last], existing.end]),
         np.empty(0, np.int64),
     )
     spans = _merge_intervals(pieces)
@@ -180,7 +181,7 @@ class _Open:
         self.existing += other.existing
 
 
-def _assign_in_order(rows: Rows, existing: Existing, gap_ms: int, fires: Fires) -> Spans:
+def _assign_in_order(rows: Rows, existing: Existing, fires: Fires) -> Spans:
     """Adds rows in order of arrival: a session that has ended before a row takes no more."""
     by_key: dict[int, list[_Open]] = {}
     for i, (key, start, end) in enumerate(
@@ -189,25 +190,24 @@ def _assign_in_order(rows: Rows, existing: Existing, gap_ms: int, fires: Fires) 
         by_key.setdefault(key, []).append(_Open(start, end, existing=[i]))
     # When the session of each row on its own would fire: if that is past, only a longer session
     # that is still open can save the row.
-    own = fires(rows.time + gap_ms).tolist()
-    arriving = zip(rows.key.tolist(), rows.time.tolist(), rows.before.tolist(), own, strict=True)
-    for i, (key, time, before, fired) in enumerate(arriving):
+    ends = rows.time + rows.gap
+    columns = (rows.key, rows.time, ends, rows.before, fires(ends))
+    arriving = zip(*(column.tolist() for column in columns), strict=True)
+    for i, (key, time, end, before, fired) in enumerate(arriving):
         sessions = by_key.setdefault(key, [])
         overlapping = [
-            s
-            for s in sessions
-            if s.start <= time + gap_ms and s.end >= time and _ends_at(s, fires) > before
+            s for s in sessions if s.start <= end and s.end >= time and _ends_at(s, fires) > before
         ]
         if not overlapping and fired <= before:
             continue
-        session = overlapping[0] if overlapping else _Open(time, time + gap_ms)
+        session = overlapping[0] if overlapping else _Open(time, end)
         if not overlapping:
             sessions.append(session)
         # A row may close the gap between sessions: all of them become the first one.
         for other in overlapping[1:]:
             session.take(other)
             sessions.remove(other)
-        session.take(_Open(time, time + gap_ms, [i]))
+        session.take(_Open(time, end, [i]))
     return _numbered(by_key, len(rows.key), len(existing.key))
 
 

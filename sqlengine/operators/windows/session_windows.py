@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
-from planner.logical import SessionAssign, WindowAggregate
+from planner.logical import Session, SessionAssign, WindowAggregate
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import Context, Output, Rest, Stream
@@ -20,7 +20,8 @@ from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.assign import timed, timestamps
 from sqlengine.operators.windows.results import Fired, rows_of
 from sqlengine.operators.windows.sessions import END, FIRES, NUMBER, START, Assigned, Sessions
-from sqlengine.operators.windows.times import WindowClock
+from sqlengine.operators.windows.times import WindowClock, windows_of
+from sqlengine.state.keys import KeyColumn, batch_keys
 from sqlengine.state.rows import RowsTable
 
 _ROWS, _KIND = "#rows", "#kind"
@@ -61,7 +62,7 @@ class SessionAggregateOperator:
             *((Column(_ROWS, _NUMBER),) if self._retracts else ()),
             *self._accumulators.columns,
         ]
-        self._sessions = Sessions(context, keys, values, self._clock, self._window.gap_ms)
+        self._sessions = Sessions(context, keys, values, self._clock)
         self._table = self._sessions.table
         self._accumulators.attach(self._table, context.counters)
         self.steps.open((self._table, FIRES))
@@ -85,18 +86,18 @@ class SessionAggregateOperator:
 
     def _add(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._window.time_column, self._clock, self._counters)
-        keys = [batch.column(k) for k in self._node.keys]
-        whole = [(0, batch.num_rows)]
-        pieces = (
-            self._sessions.pieces(keys, times) if self._ordered and batch.num_rows > 1 else whole
-        )
+        keys = batch_keys(batch, self._node.keys)
+        pieces = whole = [(0, batch.num_rows)]
+        if self._ordered and batch.num_rows > 1:
+            pieces = self._sessions.pieces(keys, times, _gaps(self._window, batch))
         for start, stop in pieces:
             rows = batch if pieces == whole else batch.take(np.arange(start, stop))
             self._add_timed(rows, times[start:stop], output)
 
     def _add_timed(self, batch: Batch, times: IntArray, output: Output) -> None:
-        keys = [batch.column(k) for k in self._node.keys]
-        assigned = self._sessions.assign(keys, times, self._clock.before(batch))
+        keys = batch_keys(batch, self._node.keys)
+        before, gaps = self._clock.before(batch), _gaps(self._window, batch)
+        assigned = self._sessions.assign(keys, times, before, gaps)
         # The rows are accumulated after the merges, into the session that remains.
         for slots, others in assigned.merges:
             if self._ordered:
@@ -160,7 +161,7 @@ class SessionAssignOperator:
         self._late.open(context)
         source = self._node.input.schema
         keys = source.select(self._node.window.keys)
-        self._sessions = Sessions(context, keys, (), self._clock, self._node.window.gap_ms)
+        self._sessions = Sessions(context, keys, (), self._clock)
         self._rows = RowsTable(
             context,
             "rows",
@@ -187,8 +188,9 @@ class SessionAssignOperator:
 
     def _buffer(self, batch: Batch, output: Output) -> None:
         batch, times = timed(batch, self._node.window.time_column, self._clock, self._counters)
-        keys = [batch.column(k) for k in self._node.window.keys]
-        assigned = self._sessions.assign(keys, times, self._clock.before(batch))
+        keys = batch_keys(batch, self._node.window.keys)
+        before, gaps = self._clock.before(batch), _gaps(self._node.window, batch)
+        assigned = self._sessions.assign(keys, times, before, gaps)
         self._late.drop(batch, np.setdiff1d(np.arange(batch.num_rows), assigned.rows), output)
         self._move_rows(assigned)
         rows = batch.take(assigned.rows)
@@ -198,8 +200,8 @@ class SessionAssignOperator:
         values = [rows.column(n) for n in self._node.input.schema.names]
         self._rows.put(self._keys(assigned.slots), [], [*values, pa.array(kinds)], rows.num_rows)
 
-    def _keys(self, slots: IntArray) -> list[pa.Array]:
-        return [self._sessions.table.array(n, slots) for n in (*self._node.window.keys, NUMBER)]
+    def _keys(self, slots: IntArray) -> list[KeyColumn]:
+        return self._sessions.table.key_columns(slots, (*self._node.window.keys, NUMBER))
 
     def _move_rows(self, assigned: Assigned) -> None:
         """Moves the rows of merged sessions to the session that they were merged into."""
@@ -244,3 +246,8 @@ class SessionAssignOperator:
             kinds=kind if kind.any() else None,
             row_watermarks=None if self._clock.proctime else batch.watermarks_before(fires),
         )
+
+
+def _gaps(window: Session, batch: Batch) -> IntArray:
+    """Returns the gap (ms) behind each row."""
+    return np.broadcast_to(windows_of(window, batch).gap_ms, batch.num_rows)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
 from sqlengine.batch import IntArray
@@ -22,6 +21,7 @@ from sqlengine.operators.windows.session_spans import (
 )
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.chains import KeyChains, distinct_keys
+from sqlengine.state.keys import KeyColumn
 from sqlengine.state.table import KeyedTable
 
 # A session is identified by its key and a number. Its bounds are in local time; `#fires` is the
@@ -50,7 +50,7 @@ class Sessions:
     """The open sessions of all keys (Flink: MergingWindowSet); `values` are further columns of
     each.
 
-    A row opens a session from its time to `gap_ms` later, which merges with all that it touches. A
+    A row opens a session from its time to a gap later, which merges with all that it touches. A
     session that ended before the row arrived is not merged; a row whose own session has ended is
     late. State: table `sessions`, key and `#number` -> bounds, `#fires`, `values`.
     """
@@ -61,7 +61,6 @@ class Sessions:
         keys: Schema,
         values: Sequence[Column],
         clock: WindowClock,
-        gap_ms: int,
     ) -> None:
         columns = Schema((*(Column(n, _COUNT) for n in (START, END, FIRES)), *values))
         identity = Schema((*keys, Column(NUMBER, _COUNT)))
@@ -69,7 +68,6 @@ class Sessions:
         self.chains = KeyChains(self.table, keys.names)
         self._keys = keys
         self._clock = clock
-        self._gap_ms = gap_ms
         self._generation = -1
 
     def refresh(self) -> None:
@@ -88,12 +86,14 @@ class Sessions:
         self.chains.remove(slots)
         self.table.remove(slots)
 
-    def pieces(self, keys: Sequence[pa.Array], instants: IntArray) -> list[tuple[int, int]]:
+    def pieces(
+        self, keys: Sequence[KeyColumn], instants: IntArray, gaps: IntArray
+    ) -> list[tuple[int, int]]:
         """Splits rows into ranges: a row that merges several sessions is a range of its own, so
         that it sees the result of those before it."""
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
         which, slots = self.chains.members(
-            self.chains.groups([k.take(pa.array(firsts)) for k in keys], len(firsts))
+            self.chains.groups([k.take(firsts) for k in keys], len(firsts))
         )
         columns = self.table.columns
         bounds = columns[START][slots].tolist(), columns[END][slots].tolist()
@@ -103,27 +103,29 @@ class Sessions:
         for key, start, end in zip(which.tolist(), *bounds, strict=True):
             lines.setdefault(key, Line()).add(start, end)
         cuts = [0]
-        for row, (key, time) in enumerate(
-            zip(codes.tolist(), self._clock.local(instants).tolist(), strict=True)
-        ):
-            if lines.setdefault(key, Line()).add(time, time + self._gap_ms) > 1:
+        times = self._clock.local(instants)
+        added = zip(codes.tolist(), times.tolist(), (times + gaps).tolist(), strict=True)
+        for row, (key, time, end) in enumerate(added):
+            if lines.setdefault(key, Line()).add(time, end) > 1:
                 cuts += (row, row + 1)
         cuts.append(len(instants))
         return [(a, b) for a, b in pairwise(cuts) if a < b]
 
     def assign(
         self,
-        keys: Sequence[pa.Array],
+        keys: Sequence[KeyColumn],
         instants: IntArray,
         before: IntArray,
+        gaps: IntArray,
     ) -> Assigned:
-        """Assigns rows with these times to sessions; `before` is the watermark before each of them.
+        """Assigns rows with these times and gaps (ms, equal for rows of one key) to sessions;
+        `before` is the watermark before each of them.
 
         The caller still has to remove sessions that were merged into others. Sessions that ended
         before the first row may still exist: they wait for their turn to fire.
         """
         codes, firsts = distinct_keys([c.type for c in self._keys], keys, len(instants))
-        distinct = [k.take(pa.array(firsts)) for k in keys]
+        distinct = [k.take(firsts) for k in keys]
         which, slots = self.chains.members(self.chains.groups(distinct, len(firsts)))
         columns = self.table.columns
         existing = Existing(
@@ -132,7 +134,7 @@ class Sessions:
             columns[END][slots].astype(np.int64),
             slots,
         )
-        rows = Rows(codes, self._clock.local(instants), before)
+        rows = Rows(codes, self._clock.local(instants), before, gaps)
         # Where a zone's clock is set back, an ended session may look open in local time, for an
         # hour.
         margin = 1 if self._clock.zone == "UTC" else 1 + _HOUR_MS
@@ -140,7 +142,7 @@ class Sessions:
         ended = columns[FIRES][slots].astype(np.int64) <= before[:1]
         if ended.any():
             behind |= np.isin(codes, which[ended])
-        spans = spans_of(rows, existing, self._gap_ms, behind, self._clock.fires)
+        spans = spans_of(rows, existing, behind, self._clock.fires)
         targets, merges = self._place(spans, slots, distinct)
         kept = np.flatnonzero(spans.row_span >= 0)
         return Assigned(
@@ -151,7 +153,7 @@ class Sessions:
         )
 
     def _place(
-        self, spans: Spans, existing: IntArray, keys: Sequence[pa.Array]
+        self, spans: Spans, existing: IntArray, keys: Sequence[KeyColumn]
     ) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
         """Returns the slot of each session: that of the oldest existing session in it, or a new
         one; and the merges."""
@@ -168,7 +170,7 @@ class Sessions:
         touched = arrival < len(spans.row_span)
         new = np.flatnonzero(touched & (targets < 0))
         new = new[np.argsort(arrival[new])]
-        targets[new] = self._create([k.take(pa.array(spans.key[new])) for k in keys], len(new))
+        targets[new] = self._create([k.take(spans.key[new]) for k in keys], len(new))
         self._write(targets[touched], spans.start[touched], spans.end[touched])
         others = existing[order][existing[order] != targets[spans.existing_span[order]]]
         into = targets[spans.existing_span[order]][
@@ -184,8 +186,8 @@ class Sessions:
         ranks[ordered] = np.arange(len(ordered))
         return ranks[slots]
 
-    def _create(self, keys: Sequence[pa.Array], count: int) -> IntArray:
-        numbers = pa.array(np.arange(self._next, self._next + count))
+    def _create(self, keys: Sequence[KeyColumn], count: int) -> IntArray:
+        numbers = np.arange(self._next, self._next + count)
         self._next += count
         slots, _ = self.table.slots_for([*keys, numbers], count)
         self.chains.add(slots, keys)

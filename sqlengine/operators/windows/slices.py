@@ -14,21 +14,27 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema, timestamp
-from planner.logical import WindowAggregate
+from planner.logical import AlignedWindow, WindowAggregate
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.aggregates.accumulators import Accumulators
 from sqlengine.operators.base import EVERY_TICK, Context, Output, Rest, Stream
-from sqlengine.operators.bounded import SLICE_ROWS, Slices, drained, rows_at_once
+from sqlengine.operators.bounded import Slices, drained, rows_at_once
 from sqlengine.operators.changelog.row_kinds import retractions
 from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import LateGate
+from sqlengine.operators.windows.equal_windows import due_windows, equal_windows
 from sqlengine.operators.windows.local_buffer import Arrived
 from sqlengine.operators.windows.reassign import WindowReassigner
 from sqlengine.operators.windows.results import Fired, repeated, rows_of
-from sqlengine.operators.windows.times import clock_below
+from sqlengine.operators.windows.times import (
+    clock_below,
+    length_columns,
+    windows_at,
+    windows_of,
+)
 from sqlengine.operators.windows.two_phases import buffer_of
 from sqlengine.state.chains import KeyChains, distinct_keys
-from sqlengine.state.columns import BoolArray, distinct, milliseconds
+from sqlengine.state.columns import BoolArray, distinct, milliseconds, to_numpy
 from sqlengine.state.table import KeyedTable
 from udf.vector import Vector
 
@@ -90,7 +96,9 @@ class SlicedAggregateOperator:
         numbers = [
             Column(n, _NUMBER) for n in (_WINDOW, _FIRES, *((_ROWS,) if self._retracts else ()))
         ]
-        values = Schema((*numbers, *self._accumulators.columns))
+        lengths = length_columns(self._window)
+        self._lengths = tuple(c.name for c in lengths)
+        values = Schema((*numbers, *lengths, *self._accumulators.columns))
         self._table: KeyedTable = context.table(
             "slices", Schema((end, *keys)), values, self._node.keys
         )
@@ -126,12 +134,13 @@ class SlicedAggregateOperator:
         output: Output = []
         before = self._clock.before(batch)
         slices = milliseconds(batch.column(self._end))[0]
-        windows = self._window.first_ends(slices)
+        window = windows_of(self._window, batch)
+        windows = window.first_ends(slices)
         fires = self._clock.fires(windows)
         behind = fires <= before
         rows = _Rows(batch, slices, windows, fires)
         # The common case, without any late row: one accumulation for the whole batch.
-        if not behind.any() and not self._window.has_gaps:
+        if not behind.any() and not window.has_gaps:
             self._add(rows, output)
             yield from output
             return
@@ -177,50 +186,46 @@ class SlicedAggregateOperator:
         Beside them: when the window before that one fired, whether it is one of theirs, and the
         watermark before each row.
         """
-        last = self._window.last_ends(rows.slices)
-        windows = self._first_unfired(rows.windows, last, before)
+        window = windows_of(self._window, rows.batch)
+        last = window.last_ends(rows.slices)
+        windows = self._first_unfired(window, rows.windows, last, before)
         keep = np.flatnonzero(windows <= last)
         self._late.drop(rows.batch, np.flatnonzero(behind & (windows > last)), output)
         slices = rows.slices
         if self._window.shares_start:
             # The row's slice may have been merged into the base when its window fired.
-            slices = np.where(behind, self._base(slices), slices)
+            slices = np.where(behind, _base(window, slices), slices)
         fires = self._clock.fires(windows[keep])
         kept = _Rows(rows.batch.take(keep), slices[keep], windows[keep], fires)
         return (
             kept,
-            self._clock.fires(self._window.previous_ends(kept.windows)),
+            self._clock.fires(window.at(keep).previous_ends(kept.windows)),
             behind[keep],
             before[keep],
         )
 
-    def _first_unfired(self, windows: IntArray, last: IntArray, before: IntArray) -> IntArray:
-        """Returns for each row the first of its windows that had not fired before it, or one behind
-        the `last` of them."""
+    def _first_unfired(
+        self, window: AlignedWindow, windows: IntArray, last: IntArray, before: IntArray
+    ) -> IntArray:
+        """Returns for each row the first of its `windows` that had not fired before it, or one
+        behind the `last` of them."""
         # A window of a row may be long and its slide short: by bisection, not one after the other.
         low, high = np.zeros(len(windows), np.int64), np.zeros(len(windows), np.int64)
         at = np.flatnonzero(self._clock.fires(windows) <= before)
         high[at] = 1
         while len(at):
             # Doubled until it is enough; `low` is the last place that was not.
-            ends = self._window.next_ends(windows[at], high[at])
+            ends = window.at(at).next_ends(windows[at], high[at])
             at = at[(self._clock.fires(ends) <= before[at]) & (ends <= last[at])]
             low[at], high[at] = high[at], 2 * high[at]
         at = np.flatnonzero(high - low > 1)
         while len(at):
             middle = (low[at] + high[at]) // 2
-            ends = self._window.next_ends(windows[at], middle)
+            ends = window.at(at).next_ends(windows[at], middle)
             over = (self._clock.fires(ends) <= before[at]) & (ends <= last[at])
             low[at[over]], high[at[~over]] = middle[over], middle[~over]
             at = at[high[at] - low[at] > 1]
-        return self._window.next_ends(windows, high)
-
-    def _base(self, ends: IntArray) -> IntArray:
-        """Returns the base slice of windows that share a start (CUMULATE).
-
-        It is their first slice, into which the slices of fired windows are merged.
-        """
-        return self._window.slice_ends(self._window.starts(ends))
+        return window.next_ends(windows, high)
 
     def _add(self, rows: _Rows, output: Output) -> None:
         if not rows.batch.num_rows:
@@ -231,6 +236,9 @@ class SlicedAggregateOperator:
         new, at = slots[is_new], np.flatnonzero(is_new)
         self._table.columns[_WINDOW][new] = rows.windows[at]
         self._table.columns[_FIRES][new] = rows.fires[at]
+        for name in self._lengths:
+            values, _ = to_numpy(rows.batch.schema.type(name), rows.batch.column(name))
+            self._table.columns[name][new] = values[at]
         self._chains.add(new, [k.take(pa.array(at)) for k in keys])
         retracts = retractions(rows.batch) if self._retracts else None
         arrived = Arrived(
@@ -277,48 +285,54 @@ class SlicedAggregateOperator:
         slots = self._table.in_order(due[windows == end], _END)
         if self._window.shares_start:
             slots = self._into_base(slots, end)
-            fired = self._cumulated(slots, end)
+            fired, of_rows = self._cumulated(slots, end)
         else:
-            fired = self._hopped(slots, end)
+            fired, of_rows = self._hopped(slots, end)
         following = windows[windows > end].min(initial=MAX_WATERMARK)
-        ends = self._equal_windows(slots, end, int(following), upto)
-        rows = len(fired.ends)
-        if len(ends) > 1:
-            ends = ends[: max(1, rows_at_once(fired.columns, rows) // max(1, rows))]
-        ends = ends[: self.steps.spend(len(slots), rows, len(ends))]
+        if self._is_alone(slots, end, int(following), upto):  # the common case
+            self.steps.spend(len(slots), len(fired.ends))
+            self._advance_slices(slots, np.full(len(slots), end))
+            return fired
+        return self._fire_equal(fired, of_rows, slots, (end, int(following), upto))
+
+    def _is_alone(self, slots: IntArray, end: int, following: int, upto: int) -> bool:
+        """True if the next windows of all these slices are not due, or behind another one."""
+        some = slots if self._lengths else slots[:1]
+        window = windows_at(self._window, self._table, some)
+        second = window.next_ends(np.full(len(some), end))
+        return bool(((second >= following) | (self._clock.fires(second) > upto)).all())
+
+    def _fire_equal(
+        self, fired: Fired, of_rows: IntArray, slots: IntArray, ends: tuple[int, int, int]
+    ) -> Fired:
+        """Returns the rows of the windows that are due and hold the same slices as the first ones,
+        whose rows are `fired`, for the slots `of_rows`. `ends`: that of these, of the next window
+        with others, and the instant up to which windows are due."""
+        end, following, upto = ends
+        slices = self._table.columns[_END][slots].astype(np.int64)
+        window, window_of_rows = (
+            windows_at(self._window, self._table, some) for some in (slots, of_rows)
+        )
+        equal = equal_windows(window, slots, slices, end, following)
+        equal = due_windows(equal, self._clock, upto)
+        all_ends, rows = equal.all_ends, len(fired.ends)
+        all_ends = all_ends[: max(1, rows_at_once(fired.columns, rows) // max(1, rows))]
+        count = self.steps.spend(len(slots), rows, len(all_ends))
+        equal = equal.up_to(int(all_ends[count - 1]))
         # Progress: each round moves every slice of `end` to a later window, or removes it.
-        self._advance_slices(slots, int(ends[-1]))
-        return fired if len(ends) == 1 else self._at_ends(fired, ends)
-
-    def _equal_windows(self, slots: IntArray, end: int, following: int, upto: int) -> IntArray:
-        """Returns the ends of the windows that are due and hold the slices of window `end`, and no
-        others: up to the last window of the first of these slices, or to the `following` one that
-        has other slices, too."""
-        first = np.array([end])
-        second = self._window.next_ends(first)
-        if second[0] >= following or self._clock.fires(second)[0] > upto:
-            return first  # the common case
-        last = self._window.last_ends(self._table.columns[_END][slots].astype(np.int64)).min()
-        ends = self._window.next_ends(first, np.arange(SLICE_ROWS))
-        ends = ends[(ends <= last) & (ends < following)]
-        due: IntArray = ends[self._clock.fires(ends) <= upto]
-        return due
-
-    def _at_ends(self, fired: Fired, ends: IntArray) -> Fired:
-        """Returns the rows of a window once for each of these ends."""
-        count = len(fired.ends)
-        ends = np.repeat(ends, count)
-        rows = np.tile(np.arange(count), len(ends) // max(count, 1))
+        self._advance_slices(slots, equal.last_ends)
+        places, at = equal.repeated(of_rows)
         return Fired(
-            [k.take(pa.array(rows)) for k in fired.keys],
-            [repeated(v, count, rows) for v in fired.results],
-            self._window.starts(ends),
-            ends,
-            self._clock.fires(ends),
+            [k.take(pa.array(places)) for k in fired.keys],
+            [repeated(v, rows, places) for v in fired.results],
+            window_of_rows.at(places).starts(at),
+            at,
+            self._clock.fires(at),
         )
 
-    def _hopped(self, slots: IntArray, end: int) -> Fired:
-        """Merges the slices of each key, latest or earliest first."""
+    def _hopped(self, slots: IntArray, end: int) -> tuple[Fired, IntArray]:
+        """Merges the slices of each key, latest or earliest first; returns also a slot of each
+        key."""
         groups, first = self._by_arrival(slots)
         ends = self._table.columns[_END][slots].astype(np.int64)
         order = np.lexsort((ends if self._node.earliest_first else -ends, groups))
@@ -348,7 +362,7 @@ class SlicedAggregateOperator:
         numbers[self._chains.of(first)] = np.arange(len(first))
         return numbers[self._chains.of(slots)], first
 
-    def _cumulated(self, slots: IntArray, end: int) -> Fired:
+    def _cumulated(self, slots: IntArray, end: int) -> tuple[Fired, IntArray]:
         if self._retracts:
             slots = slots[self._table.columns[_ROWS].view(np.int64)[slots] > 0]
         slots = self._table.in_order(slots)
@@ -357,17 +371,19 @@ class SlicedAggregateOperator:
     def _into_base(self, slots: IntArray, end: int) -> IntArray:
         """Merges the slices that end now into the base slice, key by key; returns the slots of the
         base."""
-        base = int(self._base(np.array([end]))[0])
-        fresh = slots[self._table.columns[_END][slots] != base]
-        if not len(fresh):
+        window = windows_at(self._window, self._table, slots)
+        base = _base(window, np.full(len(slots), end))
+        is_base = self._table.columns[_END][slots] == base
+        if is_base.all():
             return slots
+        fresh, kept = slots[~is_base], slots[is_base]
         keys = [self._table.array(k, fresh) for k in self._node.keys]
-        ends = pa.array(np.full(len(fresh), base)).view(pa.timestamp("ms"))
+        ends = pa.array(base[~is_base]).view(pa.timestamp("ms"))
         targets, is_new = self._table.slots_for([ends, *keys], len(fresh))
         columns = self._table.columns
         # A base slice that did not exist takes the schedule of the slice merged into it: it is due
         # now.
-        for name in (_WINDOW, _FIRES):
+        for name in (_WINDOW, _FIRES, *self._lengths):
             columns[name][targets[is_new]] = columns[name][fresh[is_new]]
         self._chains.add(targets[is_new], [k.filter(pa.array(is_new)) for k in keys])
         self._accumulators.merge(targets, fresh)
@@ -377,35 +393,43 @@ class SlicedAggregateOperator:
         self._table.mark(targets)
         # `slots_for` may have made base slices that were not due before: they belong to this
         # window, too.
-        kept = np.union1d(slots[columns[_END][slots] == base], targets)
+        kept = np.union1d(kept, targets)
         self._remove(fresh)
         return kept
 
-    def _fired(self, slots: IntArray, end: int, results: list[Vector]) -> Fired:
+    def _fired(self, slots: IntArray, end: int, results: list[Vector]) -> tuple[Fired, IntArray]:
         ends = np.full(len(slots), end, np.int64)
-        return Fired(
+        fired = Fired(
             [self._table.array(k, slots) for k in self._node.keys],
             results,
-            self._window.starts(ends),
+            windows_at(self._window, self._table, slots).starts(ends),
             ends,
             self._clock.fires(ends),
         )
+        return fired, slots
 
-    def _advance_slices(self, slots: IntArray, end: int) -> None:
-        """Schedules the slices of a fired window for their next one; removes those for which it was
-        the last."""
+    def _advance_slices(self, slots: IntArray, ends: IntArray) -> None:
+        """Schedules the slices of fired windows with these ends for their next ones; removes those
+        for which it was the last."""
         columns = self._table.columns
-        following = int(self._window.next_ends(np.array([end]))[0])
-        has_next = following <= self._window.last_ends(columns[_END][slots].astype(np.int64))
+        window = windows_at(self._window, self._table, slots)
+        following = window.next_ends(ends)
+        has_next = following <= window.last_ends(columns[_END][slots].astype(np.int64))
         remaining = slots[has_next]
-        columns[_WINDOW][remaining] = following
-        columns[_FIRES][remaining] = self._clock.fires(np.array([following]))[0]
+        columns[_WINDOW][remaining] = following[has_next]
+        columns[_FIRES][remaining] = self._clock.fires(following[has_next])
         self._table.mark(remaining)
         self._remove(slots[~has_next])
 
     def _remove(self, slots: IntArray) -> None:
         self._chains.remove(slots)
         self._table.remove(slots)
+
+
+def _base(windows: AlignedWindow, ends: IntArray) -> IntArray:
+    """Returns the base slices of windows that share a start (CUMULATE), or of slices: the first
+    slices, into which those of fired windows are merged."""
+    return windows.slice_ends(windows.starts(ends))
 
 
 def _cuts(over: IntArray, behind: BoolArray, before: IntArray) -> Iterator[int]:

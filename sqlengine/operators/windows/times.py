@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
-from parser.types import DataType, Root
+from parser.types import BIGINT, Column, DataType, Root
 from planner.logical import AlignedWindow, LogicalPlan, Window, windows_below
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import NO_TICK, Rest
 from sqlengine.operators.zones import timer_instants, to_instants, to_local
+from sqlengine.state.columns import to_numpy
+from sqlengine.state.table import KeyedTable
+
+W = TypeVar("W", bound=Window)
 
 
 class WindowClock:
@@ -78,3 +83,23 @@ def window_below(plan: LogicalPlan) -> Window:
 def is_aligned(plan: LogicalPlan) -> bool:
     """True if their ends tell these windows apart."""
     return isinstance(window_below(plan), AlignedWindow)
+
+
+def windows_of(window: W, batch: Batch) -> W:
+    """Returns the windows of rows, which may have lengths of their own."""
+    if not window.lengths_in:
+        return window
+    columns = [(batch.schema.type(n), batch.column(n)) for n in window.lengths_in]
+    return window.of_rows([to_numpy(*column)[0].astype(np.int64) for column in columns])
+
+
+def windows_at(window: W, table: KeyedTable, slots: IntArray) -> W:
+    """Returns the windows of rows of a table that keeps their lengths (`length_columns`)."""
+    if not window.lengths_in:
+        return window
+    return window.of_rows([table.columns[n][slots].astype(np.int64) for n in window.lengths_in])
+
+
+def length_columns(window: Window) -> tuple[Column, ...]:
+    """Returns the columns of a table for the lengths of the windows of its rows."""
+    return tuple(Column(name, BIGINT.with_nullable(False)) for name in window.lengths_in)
