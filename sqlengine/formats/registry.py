@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -65,13 +64,17 @@ def _named(table: Table) -> tuple[str, str] | None:
 
 def _with_options(table: Table, name: str, before: str) -> tuple[Format, Mapping[str, str]]:
     format_ = get_format(name)
-    prefix = f"{before}{format_.name}."
-    options = {k.removeprefix(prefix): v for k, v in table.options.items() if k.startswith(prefix)}
+    options = _under(f"{before}{format_.name}.", table.options)
     topic = table.options.get("topic", "")
     if _SUBJECT in format_.options and topic and ";" not in topic:
         # As clients of Kafka name it.
         options.setdefault(_SUBJECT, f"{topic}-{'key' if before == _KEY else 'value'}")
     return format_, options
+
+
+def _under(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Returns the options whose names begin with `prefix`, without it."""
+    return {k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)}
 
 
 def key_format_of(table: Table) -> tuple[Format, Mapping[str, str]] | None:
@@ -201,41 +204,28 @@ def connect(table: Table, filled: Table, files: FileAccess) -> None:
         decoder_for(table)
 
 
-def _formats_of(table: Table) -> Iterator[tuple[Format, Mapping[str, str]]]:
-    """Yields the format of the table's values, then that of the keys, where it names them."""
-    if _named(table) is not None:
-        yield format_of(table)
+def _formats_of(table: Table) -> list[tuple[Format, Mapping[str, str]]]:
+    """Returns the format of the table's values, then that of the keys, where it names them."""
+    values = [] if _named(table) is None else [format_of(table)]
     keys = key_format_of(table)
-    if keys is not None:
-        yield keys
+    return values if keys is None else [*values, keys]
 
 
-# Does something with records and their keys (None: they have none), where they are read.
-Prepare: TypeAlias = Callable[[pa.Array, pa.Array | None], None]
-
-
-def preparation_of(table: Table) -> Prepare | None:
+def preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
     """Returns what is to be done with records of the table where they are read, so that decoders
     need not wait (`Format.prepare`); None where that is nothing."""
-    value = _preparing(format_of(table)) if _named(table) is not None else None
-    key = _preparing(key_format_of(table))
-    if value is None and key is None:
+    return None if _named(table) is None else _preparation(*format_of(table))
+
+
+def key_preparation_of(table: Table) -> Callable[[pa.Array], None] | None:
+    """Returns the same of the keys of the records."""
+    found = key_format_of(table) if decodes_keys(table) else None
+    return None if found is None else _preparation(*found)
+
+
+def _preparation(format_: Format, options: Mapping[str, str]) -> Callable[[pa.Array], None] | None:
+    if type(format_).prepare is Format.prepare:
         return None
-
-    def prepare(records: pa.Array, keys: pa.Array | None) -> None:
-        for work, found in ((value, records), (key, keys)):
-            if work is not None and found is not None:
-                work(found.drop_null())
-
-    return prepare
-
-
-def _preparing(
-    found: tuple[Format, Mapping[str, str]] | None,
-) -> Callable[[pa.Array], None] | None:
-    if found is None or type(found[0]).prepare is Format.prepare:
-        return None
-    format_, options = found
     return partial(format_.prepare, options=options)
 
 

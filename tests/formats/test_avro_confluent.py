@@ -29,6 +29,7 @@ from sqlengine.formats.registry import (
     encoder_for,
     get_format,
     key_encoder_of,
+    key_preparation_of,
     preparation_of,
 )
 from sqlengine.session.environment import open_runner
@@ -357,9 +358,9 @@ def test_keys_and_values_have_subjects_of_their_own(registry: Registry) -> None:
     )
     values = encoder_for(of).encode(ROWS.with_columns(SCHEMA.select(("name",)), [ROWS.columns[1]]))
     assert registry.subjects == {"x-key": [1], "x-value": [2]}
-    prepare = preparation_of(of)
-    assert prepare is not None
-    prepare(values, pa.concat_arrays([keys[:2], pa.nulls(1, pa.binary())]))
+    for prepare, records in ((preparation_of(of), values), (key_preparation_of(of), keys)):
+        assert prepare is not None
+        prepare(records)
     assert registry.asked[2:] == ["/schemas/ids/2", "/schemas/ids/1"]
     decoder = decoder_for(of)
     assert isinstance(decoder, KeyedDecoder)

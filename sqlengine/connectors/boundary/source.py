@@ -18,7 +18,7 @@ from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.connectors.chunks import Chunk, Part
 from sqlengine.connectors.full_cache import CacheStatus, FullCache
-from sqlengine.formats.registry import preparation_of
+from sqlengine.formats.registry import key_preparation_of, preparation_of
 from sqlengine.system.lanes import Call
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class WalledSource(Source):
         self._source = source
         self._calls = calls
         self._check = answers.ChunkCheck(scan)
-        self._prepare = preparation_of(scan.table)
+        self._prepares = preparation_of(scan.table), key_preparation_of(scan.table)
         self._polling: Call[Findings] | None = None
         self._patience_s = _PATIENCE_S[0]
         self._ends: dict[str, int | None] = {}
@@ -207,13 +207,19 @@ class WalledSource(Source):
             self._filter(where)
             answer = self._source.read(shard, offset, max_rows=max_rows, until=until)
             chunk = self._check(answer, shard, offset, until)
-            if self._prepare is not None and chunk is not None and chunk.records is not None:
-                self._prepare(chunk.records, chunk.keys)
+            if chunk is not None:
+                self._prepare(chunk)
             return chunk
 
         chunk = self._calls.guarded("read", work)
         self._calls.touch()
         return chunk
+
+    def _prepare(self, chunk: Chunk) -> None:
+        """Lets formats fetch what decoders of the chunk's records need."""
+        for prepare, records in zip(self._prepares, (chunk.records, chunk.keys), strict=True):
+            if prepare is not None and records is not None:
+                prepare(records)
 
     def _shards(self) -> list[str]:
         shards = self._calls.guarded("shards", lambda: answers.names(self._source.shards()))
