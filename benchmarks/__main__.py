@@ -40,6 +40,7 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import mqtt as connectors_mqtt
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
 
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_mqtt": connectors_mqtt.run,
     "databases": databases.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,

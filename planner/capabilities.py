@@ -129,6 +129,11 @@ class Capabilities:
         """True if offsets count records of topics of the server's broker."""
         return self.on_broker or self.received
 
+    @property
+    def counts_records(self) -> bool:
+        """True if offsets count records, whatever their format, and not bytes."""
+        return self.reads_topics or self.format is FormatUse.RECORDS_WITH_KEYS
+
     def with_changelog(
         self, *, source: ChangelogMode | None = None, sink: ChangelogMode | None = None
     ) -> Capabilities:

@@ -219,12 +219,16 @@ class Connector(ABC):
 
     `options`: besides 'connector', 'format' and those of the format; # in a name stands for any
     column. `metadata`: the types of metadata columns by key. `capabilities`: the most that its
-    tables can do; `capabilities_of` returns what one table can do."""
+    tables can do; `capabilities_of` returns what one table can do. `tested_with`: the servers, and
+    their versions, that its tests run against, '' where it needs none; `on_spark`: what tasks do of
+    the work there."""
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
     options: ClassVar[Mapping[str, Option]] = {}
     metadata: ClassVar[Mapping[str, DataType]] = {}
+    tested_with: ClassVar[str] = ""
+    on_spark: ClassVar[str] = "the driver reads and writes"
 
     def capabilities_of(self, table: Table) -> Capabilities:
         """Returns what the table can do with its options. PlanError where these contradict each

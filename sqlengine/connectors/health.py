@@ -1,4 +1,4 @@
-"""How a table that is open does with the system behind it."""
+"""The health of a table that is open: how its connector does with the system behind it."""
 
 from __future__ import annotations
 

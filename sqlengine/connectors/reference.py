@@ -1,19 +1,24 @@
 """The reference page of connectors and formats, generated from what they declare.
 
-    python -m sqlengine.connectors.reference docs/connectors.md
+    python -m sqlengine.connectors.reference docs
 
-writes the page anew."""
+writes `docs/connectors.md` anew. `docs/connectors/NAME.md` is a connector's own page, where it has
+one; `docs/connectors/measured.json` has what `python -m benchmarks connectors` measured."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
 
 from planner.capabilities import (
     OF_FORMAT,
     Capabilities,
     FormatUse,
+    Lookup,
     SinkCapabilities,
     SourceCapabilities,
 )
@@ -25,10 +30,17 @@ from sqlengine.formats.registry import format_names, get_format
 
 _HEAD = """# Connectors and formats
 
-Written by `python -m sqlengine.connectors.reference docs/connectors.md` from what connectors and
-formats declare. Changelog modes are Flink's: I, UB, UA and D are rows +I, -U, +U and -D. The table
-says what a connector can do at most; `EXPLAIN` and `sql validate` say what a statement's tables do
-with their options."""
+Written by `python -m sqlengine.connectors.reference docs` from what connectors and formats declare.
+Rates are rows per CPU second of the whole process, from a record to a row and back;
+[benchmarks](benchmarks.md) have those of the bare client beside them. Changelog modes are Flink's:
+I, UB, UA and D are rows +I, -U, +U and -D. Tables say what a connector can do at most; `EXPLAIN`
+and `sql validate` say what a statement's tables do with their options."""
+_NOT = "–"
+_Rates: TypeAlias = dict[str, dict[str, str]]
+_LOOKUPS = {
+    Lookup.SCANNED: "rows read so far",
+    Lookup.RELOADED: "rows read so far, or the whole table in a file",
+}
 _SOURCES = """## Sources
 
 A *replayable* source gives records that were read once again with equal bytes. In a *seekable* one
@@ -66,12 +78,13 @@ A connector is a subclass of `sqlengine.Connector`, which opens a `sqlengine.Sou
 first names it. A name of sqlengine's own cannot be taken."""
 
 
-def page() -> str:
-    """Returns the reference page in Markdown."""
+def page(folder: Path) -> str:
+    """Returns the reference page in Markdown, for the folder of documents `folder`."""
     connectors = [c for name in connector_names() if (c := get_connector(name)) is not None]
     formats = [get_format(name) for name in format_names()]
     parts = [
         _HEAD,
+        _table(_overview(c, folder) for c in connectors),
         _SOURCES,
         _table(_source_row(c.name, c.capabilities, s) for c, s in _sources(connectors)),
         _SINKS,
@@ -83,6 +96,40 @@ def page() -> str:
         _OWN,
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _overview(connector: Connector, folder: Path) -> Mapping[str, str]:
+    """Returns what people choose a connector by."""
+    name, can = connector.name, connector.capabilities
+    own = folder / "connectors" / f"{name}.md"
+    rates = _rates(folder).get(name, {})
+    source, sink = can.source, can.sink
+    return {
+        "connector": f"[`{name}`](connectors/{name}.md)" if own.exists() else f"`{name}`",
+        "reads": _NOT if source is None else source.boundedness.value,
+        "look-up": _NOT if source is None else _LOOKUPS[source.lookup],
+        "writes": _NOT if sink is None else _changes(sink),
+        "delivery": _NOT if sink is None else sink.guarantee.value,
+        "on Spark": connector.on_spark,
+        "tested with": connector.tested_with,
+        "rows/CPU s in": rates.get("in", ""),
+        "rows/CPU s out": rates.get("out", ""),
+    }
+
+
+def _rates(folder: Path) -> _Rates:
+    """Returns the measured rates in and out by connector."""
+    path = folder / "connectors" / "measured.json"
+    return msgspec.json.decode(path.read_bytes(), type=_Rates) if path.exists() else {}
+
+
+def _changes(sink: SinkCapabilities) -> str:
+    mode = sink.changelog
+    if mode is OF_FORMAT:
+        return "as the format"
+    if mode.is_insert_only:
+        return "rows"
+    return "rows, changes by key" if mode.is_upsert else "rows, changes"
 
 
 def _sources(connectors: Iterable[Connector]) -> Iterator[tuple[Connector, SourceCapabilities]]:
@@ -194,4 +241,5 @@ def _line(cells: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    documents = Path(sys.argv[1])
+    (documents / "connectors.md").write_text(page(documents), encoding="utf-8")

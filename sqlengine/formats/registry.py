@@ -16,7 +16,8 @@ from planner.catalog import MetadataColumn, Table
 from planner.logical.change_kinds import ChangelogMode
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
 from sqlengine.formats.guarded import GuardedDecoder, GuardedEncoder
-from sqlengine.formats.keyed import KEY_FORMAT, VALUE_FORMAT, KeyPart, key_part, keyed_decoder
+from sqlengine.formats.keyed.decoder import keyed_decoder
+from sqlengine.formats.keyed.fields import KEY_FORMAT, VALUE_FORMAT, KeyPart, key_part
 from sqlengine.formats.lines import Framing
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.times import ANY

@@ -13,7 +13,7 @@ from parser.types import BIGINT, BYTES, Column, Schema
 from planner.catalog import Table
 from sqlengine.batch import NO_OFFSET, Batch, IntArray, RowKind, replaced
 from sqlengine.formats.base import BadRecord, Decoded, Decoder
-from sqlengine.formats.keyed import KeyedDecoder
+from sqlengine.formats.keyed.decoder import KeyedDecoder
 from sqlengine.formats.registry import value_metadata
 from sqlengine.operators.base import ERROR_PORT, Context, Output
 from sqlengine.operators.dead_letters import MAX_PAYLOAD, letters

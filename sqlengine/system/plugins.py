@@ -57,8 +57,9 @@ class Plugins(Generic[T]):
 
 def points(group: str) -> Mapping[str, EntryPoint]:
     """Returns the entry points of a group by name, as they are installed now. Ours win over those
-    of other distributions."""
-    return {p.name: p for p in (*entry_points(group=group), *own_points(group))}
+    of other distributions; what an install of ours knows and this checkout does not is left out."""
+    others = (p for p in entry_points(group=group) if p.dist is None or p.dist.name != _OWN)
+    return {p.name: p for p in (*others, *own_points(group))}
 
 
 def own_points(group: str) -> list[EntryPoint]:

@@ -15,8 +15,8 @@ PAGE = Path(ROOT) / "docs" / "connectors.md"
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), (
-        "run: python -m sqlengine.connectors.reference docs/connectors.md"
+    assert PAGE.read_text(encoding="utf-8") == page(PAGE.parent), (
+        "run: python -m sqlengine.connectors.reference docs"
     )
 
 

@@ -10,13 +10,14 @@ from parser.errors import OptionError
 from parser.types import BIGINT, INT, STRING, Schema
 from planner.catalog import Table
 from sqlengine.formats.base import Decoded
-from sqlengine.formats.keyed import KeyedDecoder, key_part
+from sqlengine.formats.keyed.decoder import KeyedDecoder
+from sqlengine.formats.keyed.fields import key_part
 from sqlengine.formats.registry import decoder_for, decodes_keys, with_any_times
 
 COLUMNS = Schema.of(k_id=BIGINT, k_at=STRING, n=INT)
 
 
-def table(key: tuple[str, ...] = (), **options: str) -> Table:
+def table(*key: str, **options: str) -> Table:
     given = {"key.format": "json", "value.format": "json"}
     given |= {k.replace("__", "-").replace("_", "."): v for k, v in options.items()}
     return Table(("c", "d", "t"), COLUMNS, COLUMNS, given, primary_key=key)
@@ -68,7 +69,7 @@ def test_a_record_is_bad_where_its_key_or_its_value_is() -> None:
 def test_a_record_without_a_value_ends_the_row_of_its_key(include: str) -> None:
     whole = ', "k_id": 9' if include == "ALL" else ""
     found = decoded(
-        table(("k_id",), value_fields__include=include),
+        table("k_id", value_fields__include=include),
         ('{"k_id": 9}', f'{{"n": 1, "k_at": "x"{whole}}}'),
         ('{"k_id": 9}', None),
         (None, None),

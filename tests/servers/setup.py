@@ -45,8 +45,13 @@ class Program:
         """Installs the package. `Missing` says why it cannot."""
         if os.geteuid() != 0 or shutil.which("apt-get") is None:
             raise Missing(f"{self.name} needs root and apt-get (package {self.package})")
+        quiet = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", self.package]
-        _run(command, {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"})
+        try:
+            _run(command, quiet)
+        except Missing:  # its list of packages may be missing, or old
+            _run(["apt-get", "update", "-q"], quiet)
+            _run(command, quiet)
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,10 @@ class Jars:
         unfinished.rename(self.folder)
 
 
+MOSQUITTO: Final = Program("mosquitto", "mosquitto")
 POSTGRESQL: Final = Program("postgres", "postgresql")
 MARIADB: Final = Program("mariadbd", "mariadb-server-core")
-SERVERS: Final = (Jars("kafka"), POSTGRESQL, MARIADB)
+SERVERS: Final = (Jars("kafka"), MOSQUITTO, POSTGRESQL, MARIADB)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

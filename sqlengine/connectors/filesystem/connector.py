@@ -99,6 +99,7 @@ def _hidden_name(text: str) -> str:
 
 class FilesystemConnector(Connector):
     name: ClassVar[str] = "filesystem"
+    on_spark: ClassVar[str] = "tasks read and encode"
     options: ClassVar[Mapping[str, Option]] = {
         "path": Option(
             required=True,

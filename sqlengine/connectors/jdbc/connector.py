@@ -45,6 +45,7 @@ _SQLITE: Final = "jdbc:sqlite:"
 
 class JdbcConnector(Connector):
     name: ClassVar[str] = "jdbc"
+    on_spark: ClassVar[str] = "the driver reads (tasks: partitions) and writes"
     options: ClassVar[Mapping[str, Option]] = {
         "url": Option(
             required=True,
@@ -76,6 +77,7 @@ class JdbcConnector(Connector):
             doc="where each writer notes its last epoch; it is made where it is missing",
         ),
     }
+    tested_with: ClassVar[str] = "SQLite 3, PostgreSQL 15, MariaDB 10.11"
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(
             boundedness=Boundedness.BOUNDED, replayable=False, queried=True, lookup=Lookup.RELOADED

@@ -1,4 +1,4 @@
-"""With whom a client of MQTT speaks, and as whom."""
+"""The server that a client of MQTT speaks to, and the account that it uses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Account:
-    """As whom a client connects, and what it asks of the server for its session.
+    """The account of a client, and its wishes for its session at the server.
 
     `client`: its id, '' for one that the server chooses; `expiry_s`: how long the server keeps the
     session of a client that is gone; `in_flight`: how many messages may come before one of them is

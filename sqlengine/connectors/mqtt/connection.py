@@ -28,16 +28,19 @@ from sqlengine.connectors.receivers.base import Unreachable
 
 # Bytes that are taken from the socket at once.
 _READ: Final = 256 << 10
+# Seconds that a server has to end a connection which the client has ended.
+_PARTING_S: Final = 2.0
 # Packets that are about the connection.
 _OWN: Final = (Kind.PINGRESP, Kind.DISCONNECT)
 
 
 class ConnectionLost(Unreachable):
-    """There is no connection (any more); another one may work."""
+    """The connection is gone, or there was none; another one may work."""
 
 
 class Connection:
-    """What a server says is returned by `receive`; pings are made and taken here.
+    """A connection from its opening to its end: `receive` returns what the server says; pings are
+    made and taken here.
 
     Every method raises ConnectionLost where there is no connection any more, in words for people.
     Opening takes twice `Account.timeout_s` at most."""
@@ -224,6 +227,13 @@ class Connection:
         """Ends the connection as a client does that is not lost: its will is not published."""
         with suppress(ServiceError, OSError):
             self.send(DISCONNECT)
+            # What has come and is not read would reset the connection, and what was sent before be
+            # lost. The server closes it when it has read that.
+            deadline = time.monotonic() + _PARTING_S
+            while (left := deadline - time.monotonic()) > 0:
+                self._socket.settimeout(left)
+                if not self._socket.recv(_READ):
+                    break
         with suppress(OSError):
             self._socket.close()
 

@@ -31,11 +31,12 @@ from sqlengine.batch import Batch
 from sqlengine.broker.storage.excerpts import Excerpt
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.environment import Environment, writer_of
 from sqlengine.connectors.mqtt.metadata import COLUMNS, MqttRows
 from sqlengine.connectors.mqtt.options import OPTIONS, account_of, settings_of, stream_of_table
 from sqlengine.connectors.mqtt.receiver import MqttReceiver
-from sqlengine.connectors.mqtt.sink import MqttSink
+from sqlengine.connectors.mqtt.sink import MqttRecords, MqttSink
 from sqlengine.connectors.mqtt.templates import TopicTemplate
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import ReceivedSource
@@ -46,6 +47,8 @@ from sqlengine.formats.registry import encoder_for
 
 class MqttConnector(Connector):
     name: ClassVar[str] = "mqtt"
+    tested_with: ClassVar[str] = "mosquitto 2.0"
+    on_spark: ClassVar[str] = "tasks read what the driver receives, and encode"
     options: ClassVar[Mapping[str, Option]] = OPTIONS
     metadata: ClassVar[Mapping[str, DataType]] = COLUMNS
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -92,7 +95,6 @@ class MqttConnector(Connector):
         return MqttSink(
             table,
             replace(account, keep_alive_s=0),  # nobody would answer between two epochs
-            encoder_for(table),
             int(str(options["sink.qos"])),
             retain=bool(options["sink.retain"]),
         )
@@ -106,6 +108,10 @@ class MqttConnector(Connector):
         names = table.physical.names
         columns = [rows.column(name) for name in names]
         encoder_for(table).encode(rows.with_columns(rows.schema.select(names), columns))
+
+    def row_encoder(self, table: Table) -> RowEncoder:
+        """See `Connector`."""
+        return MqttRecords(table)
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""

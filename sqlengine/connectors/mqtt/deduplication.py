@@ -1,4 +1,4 @@
-"""What knows a message that came before: the option 'deduplicate.key'."""
+"""The key by which a message that came before is known: the option 'deduplicate.key'."""
 
 from __future__ import annotations
 

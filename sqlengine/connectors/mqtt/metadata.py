@@ -1,4 +1,4 @@
-"""What comes with a message besides its payload: kept with it, and read as metadata columns."""
+"""Metadata of messages: kept with the payload, and read as columns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS: Final[Mapping[str, DataType]] = {
 
 
 class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of one message. `number`: that of its packet with QoS 2, by which a repetition
+    """The metadata of one message. `number`: that of its packet with QoS 2, by which a repetition
     is known."""
 
     topic: str = msgspec.field(name="t")

@@ -48,7 +48,7 @@ _RETAIN, _DUPLICATE = 1, 8
 
 
 class Malformed(ServiceError):
-    """What came is no packet of MQTT."""
+    """Bytes that are no packet of MQTT have come."""
 
 
 class Publish(NamedTuple):

@@ -6,10 +6,13 @@ import time
 from collections import deque
 from typing import Final
 
+import pyarrow as pa
+
 from parser.errors import ExecutionError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Sink
+from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.mqtt.account import Account
 from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
@@ -17,7 +20,7 @@ from sqlengine.connectors.mqtt.packets import Kind, Packet, Publish, acknowledge
 from sqlengine.connectors.mqtt.reasons import refusal
 from sqlengine.connectors.mqtt.templates import TopicTemplate
 from sqlengine.connectors.receivers.worker import BackOff
-from sqlengine.formats.base import Encoder
+from sqlengine.formats.registry import encoder_for
 
 # Messages that are on their way at the same time, at most, and how many are sent together.
 _IN_FLIGHT: Final = 1000
@@ -27,21 +30,35 @@ _REFUSED: Final = 0x80
 _OVER_QUOTA: Final = 0x97
 
 
+class MqttRecords(RowEncoder):
+    """Makes messages of rows: their topics and payloads. PlanError where the table's topic names
+    what cannot be part of one."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._template = TopicTemplate(table)
+        self._encoder = encoder_for(table)
+        self._names = table.physical.names
+
+    def encode(self, rows: Batch) -> tuple[pa.Array, ...]:
+        """See `RowEncoder`."""
+        own = rows.with_columns(
+            rows.schema.select(self._names), [rows.column(name) for name in self._names]
+        )
+        return self._template.topics(own).cast(pa.binary()), self._encoder.encode(own)
+
+
 class MqttSink(Sink):
     """Publishes the rows of an epoch at its commit.
 
     While the server is away the rows wait, and a commit that is tried again goes on behind what was
     confirmed before. Attempts to connect have pauses of 1 s doubling to a minute."""
 
-    def __init__(
-        self, table: Table, account: Account, encoder: Encoder, qos: int, *, retain: bool
-    ) -> None:
+    def __init__(self, table: Table, account: Account, qos: int, *, retain: bool) -> None:
         self._table = table
         self._account = account
-        self._encoder = encoder
-        self._template = TopicTemplate(table)
+        self._records = MqttRecords(table)
         self._qos, self._retain = qos, retain
-        self._names = table.physical.names
         self._pending: deque[tuple[bytes, bytes]] = deque()
         self.health: Health = Health()
         self._rows = 0  # since the last commit
@@ -57,11 +74,7 @@ class MqttSink(Sink):
         """See `Sink`."""
         if not batch.num_rows:
             return
-        rows = batch.with_columns(
-            batch.schema.select(self._names), [batch.column(name) for name in self._names]
-        )
-        payloads = self._encoder.encode(rows).to_pylist()
-        topics = (topic.encode() for topic in self._template.topics(rows).to_pylist())
+        topics, payloads = (column.to_pylist() for column in self._records.encoded(batch))
         self._pending += zip(topics, payloads, strict=True)
         self._rows += len(payloads)
 

@@ -66,7 +66,7 @@ class Receiver(ABC):
 
     @property
     def unwanted(self) -> int:
-        """How many messages were dropped that no stream asks for. Any thread."""
+        """The number of messages that were dropped, as no stream asks for them. Any thread."""
         return 0
 
     def adopt(self, other: Receiver) -> None:  # noqa: B027

@@ -22,8 +22,8 @@ _LATE_MS: Final = 600_000
 
 
 class Position:
-    """How far one reader is. `floor`: nothing before it is read again, also after a crash; None
-    until the reader has said where it begins."""
+    """The position of one reader. `floor`: nothing before it is read again, also after a crash;
+    None until the reader has said where it begins."""
 
     def __init__(self, offset: int) -> None:
         self.read = offset

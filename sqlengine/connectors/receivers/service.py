@@ -17,8 +17,8 @@ from sqlengine.connectors.receivers.worker import ReceiverThread, ReceiverView
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a table wants to receive. `settings`: what all who share the place must agree on, by
-    option; `make` returns a receiver for it."""
+    """The stream that a table wants. `settings`: options on which all who share the place agree;
+    `make` returns a receiver for it."""
 
     table: str
     stream: Stream
@@ -48,7 +48,7 @@ class Reading:
 
     @property
     def health(self) -> Health:
-        """How the connection does that brings the messages."""
+        """The health of the connection that brings the messages."""
         return self._log.health
 
     def close(self) -> None:
@@ -100,8 +100,10 @@ class Receivers:
         place = wanted.stream.place
         thread = self._threads.get(place)
         if thread is not None and thread.alive:
-            self._require_agreement(wanted)
+            same = self._agrees(wanted)
+            self._settings[place] = wanted.table, wanted.settings
             thread.receiver.adopt(wanted.make())
+            thread.renew(at_once=not same)
             return thread
         ended = {} if thread is None else thread.logs
         thread = ReceiverThread(place, wanted.make(), self._clock, self._retire, self._expire)
@@ -117,17 +119,20 @@ class Receivers:
         self._threads[place] = thread
         return thread
 
-    def _require_agreement(self, wanted: Wanted) -> None:
+    def _agrees(self, wanted: Wanted) -> bool:
+        """Returns False for a new version of the table that is to be reached in another way.
+        PlanError where another table says otherwise how that is."""
         place = wanted.stream.place
         table, settings = self._settings[place]
         options = sorted(settings.keys() | wanted.settings.keys())
-        for option in options:
-            if settings.get(option) != wanted.settings.get(option):
-                raise PlanError(
-                    f"tables '{table}' and '{wanted.table}' share a connection to {place}, and"
-                    f" differ in '{option}'",
-                    hint="give one of them another 'client-id', or both the same options",
-                )
+        differing = [o for o in options if settings.get(o) != wanted.settings.get(o)]
+        if differing and table != wanted.table:
+            raise PlanError(
+                f"tables '{table}' and '{wanted.table}' share a connection to {place}, and differ"
+                f" in '{differing[0]}'",
+                hint="give one of them another 'client-id', or both the same options",
+            )
+        return not differing
 
     def release(self, log: ReceivedLog, position: Position) -> None:
         """Removes a reader."""

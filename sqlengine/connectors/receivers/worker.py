@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,18 +29,20 @@ _REST_S: Final = 0.05  # while nothing can be appended
 
 @dataclass(frozen=True)
 class ReceiverView:
-    """What a receiver has done since the process began, for people.
+    """The state of a receiver for people, with its counts since the process began.
 
     `place`: where it takes messages; `connected`, and `trouble`: why it takes none now; `streams`:
-    how many logs it fills; `repeated`: messages whose key was seen before; `unwanted`: those that
-    no stream asks for; `unread`: those that the slowest reader of each log has not read."""
+    how many logs it fills, and `asked`: for how many of them the place knows that; `repeated`:
+    messages whose key was seen before; `unwanted`: those that no stream asks for; `unread`: those
+    that the slowest reader of each log has not read."""
 
     place: str
     connected: bool
     trouble: str | None
     streams: int
-    received: int
-    received_bytes: int
+    asked: int
+    messages: int
+    bytes: int
     repeated: int
     unwanted: int
     connections: int
@@ -91,10 +94,12 @@ class ReceiverThread(Background):
         self._expired = expired
         self._gone: list[Stream] = []
         self._changed = False
+        self._renewed = False
+        self._woken = threading.Event()
         self._trouble: str | None = None
         self._idle_since: float | None = None
         self._tidied = time.monotonic()
-        self._connections = self._failures = 0
+        self._connections = self._failures = self._asked = 0
 
     # ---- other threads ---------------------------------------------------------------------------
 
@@ -110,6 +115,18 @@ class ReceiverThread(Background):
         self._gone = [*self._gone, stream]
         self._changed = True
 
+    def renew(self, *, at_once: bool) -> None:
+        """Tries at once to connect, if it waits to do so; `at_once`: also where it is connected, as
+        that is to be done in another way now. Any thread."""
+        self._renewed = self._renewed or at_once
+        self._woken.set()
+
+    def stop(self) -> None:
+        """See `Background`."""
+        self._stopping.set()
+        self._woken.set()
+        super().stop()
+
     @property
     def alive(self) -> bool:
         """True until it has ended."""
@@ -123,6 +140,7 @@ class ReceiverThread(Background):
             self.connected,
             self._trouble,
             len(logs),
+            self._asked if self.connected else 0,
             sum(one.received for one in logs),
             sum(one.bytes for one in logs),
             sum(one.repeated for one in logs),
@@ -145,7 +163,9 @@ class ReceiverThread(Background):
                     self._receive()
                 except ServiceError as error:
                     self._lost(error)
-                    self._stopping.wait(pauses.next())
+                    self._woken.clear()
+                    if not self._stopping.is_set():
+                        self._woken.wait(pauses.next())
         except Exception:  # the thread's own end: people must see it
             log.exception("the receiver of %s has ended", self.place)
             self._in_trouble("it ended by a fault of its own: see the log of the server")
@@ -166,6 +186,7 @@ class ReceiverThread(Background):
         return now - self._idle_since >= _LINGER_S and self._retire(self)
 
     def _connect(self) -> None:
+        self._renewed = False
         logs = self._prepared()
         self.receiver.connect([one.stream for one in logs], self._gone, self._tail)
         self.connected = True
@@ -182,7 +203,7 @@ class ReceiverThread(Background):
         return logs
 
     def _receive(self) -> None:
-        while not self._done():
+        while not self._done() and not self._renewed:
             if self._changed:
                 self.receiver.follow([one.stream for one in self._prepared()], self._gone)
                 self._gone = []
@@ -241,6 +262,7 @@ class ReceiverThread(Background):
     def _works(self) -> None:
         """Notes that messages may come now: all that was in the way is gone."""
         self._trouble = None
+        self._asked = len(self.logs)
         for one in list(self.logs.values()):
             if (reason := self.receiver.refused(one.stream)) is not None:
                 one.health.trouble = reason

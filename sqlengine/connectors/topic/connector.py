@@ -62,6 +62,7 @@ def _group(text: str) -> str:
 
 class TopicConnector(Connector):
     name: ClassVar[str] = "topic"
+    on_spark: ClassVar[str] = "tasks read and encode"
     options: ClassVar[Mapping[str, Option]] = {
         "topic": Option(required=True, doc="the topic's name"),
         "topic.auto-create": Option(

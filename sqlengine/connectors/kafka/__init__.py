@@ -1,0 +1,3 @@
+"""The connectors 'kafka' and 'upsert-kafka': tables over topics of Apache Kafka."""
+
+from __future__ import annotations
