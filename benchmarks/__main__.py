@@ -13,7 +13,6 @@ from benchmarks import (
     broker,
     changes,
     connections,
-    databases,
     delivery,
     dimensions,
     dimensions_others,
@@ -40,6 +39,7 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import databases as connectors_databases
 from benchmarks.connectors import mqtt as connectors_mqtt
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
@@ -53,8 +53,8 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_databases": connectors_databases.run,
     "connectors_mqtt": connectors_mqtt.run,
-    "databases": databases.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,
     "dimensions_others": dimensions_others.run,
