@@ -38,10 +38,10 @@ class Seat(NamedTuple):
 
 @dataclass(frozen=True)
 class Placed:
-    """What a plan with families was made of, for the next one. `groups`: the members of each
-    family; `made`: its nodes; `own`: nodes that are not in the plan, since only members have them;
-    `users`: how many members rows go to through a node in front of their states; `left`: those of
-    these nodes that others need, too; `heads`: the nodes whose rows members take."""
+    """The parts that a plan with families was made of, for the next one. `groups`: the members of
+    each family; `made`: its nodes; `own`: nodes that are not in the plan, since only members have
+    them; `users`: how many members rows go to through a node in front of their states; `left`:
+    those of these nodes that others need, too; `heads`: the nodes whose rows members take."""
 
     groups: Mapping[str, tuple[Member, ...]] = field(default_factory=dict)
     made: Mapping[str, Sequence[PhysicalNode]] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from planner.graph.physical import PhysicalPlan
 
 @dataclass(frozen=True)
 class FoundMembers:
-    """What can be a member of a family in `plan`: `members` by the node with their first state, and
+    """The possible members of families in `plan`: `members` by the node with their first state, and
     by shape. `looked_at`: by such a node, found or not, the nodes on which the answer depends;
     `asked_by` is the same the other way round. `alike`: the members of each family, the oldest
     first, by id."""

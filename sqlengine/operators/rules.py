@@ -158,7 +158,7 @@ class RulesOperator:
 
     @property
     def passed(self) -> Counter[str]:
-        """By rule, the rows for its families."""
+        """The rows of each rule for its families."""
         return self._members.passed
 
     def open(self, context: Context) -> None:
