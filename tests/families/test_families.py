@@ -19,6 +19,7 @@ from tests.families.shapes import (
     SHAPES,
     SLICES,
     WINDOWS,
+    lengths,
 )
 
 KINDS = {
@@ -87,3 +88,16 @@ def test_a_stopped_engine_goes_on_either_way(tmp_path: Path, kind: str) -> None:
         assert changing.written() == alone.written(), text
     for life in (changing, alone):
         life.engine.close()
+
+
+def test_explain_names_the_family_that_jobs_share(tmp_path: Path) -> None:
+    """By the name `sql jobs --output json` has for it, whatever lengths their windows have."""
+    life = Life(tmp_path / "life", True)
+    for name, size in (("long", "3"), ("short", "0.5")):
+        values = {"name": name, "where": f"host <> '{name}'", "least": 0, **lengths(size)}
+        life.engine.submit(name, SHAPES["tumble"].format(**values))
+    by_job = {name: view for name, (view,) in life.engine.families_by_job().items()}
+    assert by_job["long"].family == by_job["short"].family
+    for name, view in by_job.items():
+        assert f"  [family of 2: {view.family[:8]}]" in life.engine.explain(name)
+    life.engine.close()
