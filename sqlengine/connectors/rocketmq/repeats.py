@@ -27,7 +27,6 @@ _MOST_PLACES: Final = 64
 
 # Epoch and number of the last message by writer.
 Seen: TypeAlias = Mapping[str, tuple[int, int]]
-_NOTHING: Final[Seen] = MappingProxyType({})
 
 
 class Origin(NamedTuple):
