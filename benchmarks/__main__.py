@@ -13,7 +13,6 @@ from benchmarks import (
     broker,
     changes,
     connections,
-    databases,
     delivery,
     dimensions,
     dimensions_others,
@@ -41,6 +40,7 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import databases as connectors_databases
 from benchmarks.connectors import http as connectors_http
 from benchmarks.connectors import kafka as connectors_kafka
 from benchmarks.connectors import mqtt as connectors_mqtt
@@ -57,11 +57,11 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_databases": connectors_databases.run,
     "connectors_http": connectors_http.run,
+    "connectors_kafka": connectors_kafka.run,
     "connectors_mqtt": connectors_mqtt.run,
     "connectors_rocketmq": connectors_rocketmq.run,
-    "databases": databases.run,
-    "connectors_kafka": connectors_kafka.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,
     "dimensions_others": dimensions_others.run,

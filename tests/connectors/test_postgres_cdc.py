@@ -137,6 +137,7 @@ def test_a_snapshot_and_then_the_changes(life: Life, mode: str) -> None:
     assert len(life.database_rows("TABLE cdc.copy")) == 1000 - 101 + 2 - 1
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_twice_through_stops_and_kills(life: Life) -> None:
     life.open()
     life.submit()

@@ -77,7 +77,7 @@ class JdbcConnector(Connector):
             doc="where each writer notes its last epoch; it is made where it is missing",
         ),
     }
-    tested_with: ClassVar[str] = "SQLite 3, MariaDB 10.11"
+    tested_with: ClassVar[str] = "SQLite 3, PostgreSQL 15, MariaDB 10.11"
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(
             boundedness=Boundedness.BOUNDED, replayable=False, queried=True, lookup=Lookup.RELOADED

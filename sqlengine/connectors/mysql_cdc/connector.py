@@ -41,6 +41,7 @@ _LEAST_NUMBER: Final = 1 << 30  # of those that are made up
 
 class MySqlCdcConnector(Connector):
     name: ClassVar[str] = "mysql-cdc"
+    tested_with: ClassVar[str] = "MariaDB 10.11"
     options: ClassVar[Mapping[str, Option]] = {
         "hostname": Option(required=True, place=True, doc="the host of the server"),
         "port": Option(at_least(1), default="3306", doc="of the server"),

@@ -41,6 +41,7 @@ _OF_PLACE: Final = ("username", "publication.name", "connect.timeout")
 
 class PostgresCdcConnector(Connector):
     name: ClassVar[str] = "postgres-cdc"
+    tested_with: ClassVar[str] = "PostgreSQL 15"
     options: ClassVar[Mapping[str, Option]] = {
         "hostname": Option(required=True, place=True, doc="the host of the server"),
         "port": Option(at_least(1), default="5432", doc="of the server"),

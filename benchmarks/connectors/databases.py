@@ -37,7 +37,7 @@ def run() -> Section:
         [name, *("" if rate is None else f"{rate:,}" for rate in rates)] for name, *rates in rows
     ]
     return Section(
-        "databases",
+        "connectors_databases",
         "Tables of PostgreSQL, and their changes",
         f"{ROWS:,} rows of 4 columns from and to PostgreSQL on the same machine. Bare client: psycopg with"
         " binary COPY, `unnest` … ON CONFLICT, fetchall.",
