@@ -58,7 +58,7 @@ class SyslogReceiver(Receiver):
 
     @property
     def unwanted(self) -> int:
-        """The number of datagrams that the kernel dropped when its buffer was full. Any thread."""
+        """The number of datagrams that the kernel has dropped: its buffer was full. Any thread."""
         return self._dropped
 
     def adopt(self, other: Receiver) -> None:

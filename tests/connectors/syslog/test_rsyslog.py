@@ -21,6 +21,12 @@ CREATE TABLE lines (line STRING, peer STRING METADATA VIRTUAL)
 WITH ('connector' = 'syslog', 'listen' = '{listen}', 'format' = 'raw'{more});
 CREATE TABLE seen (line STRING, peer STRING) WITH ('connector' = 'topic', 'topic' = 'seen', 'format' = 'json');
 """
+FIELDS = """
+CREATE TABLE messages (severity INT, host STRING, app STRING, message STRING)
+WITH ('connector' = 'syslog', 'listen' = 'udp://127.0.0.1:{port}', 'format' = 'syslog');
+CREATE TABLE fields (severity INT, host STRING, app STRING, message STRING)
+WITH ('connector' = 'topic', 'topic' = 'fields', 'format' = 'json');
+"""
 COPY = "INSERT INTO seen SELECT line, peer FROM lines"
 SEND = """
 CREATE TABLE events (id BIGINT, sev STRING) WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');
@@ -60,6 +66,24 @@ def test_messages_come_from_rsyslog_over_every_way(tmp_path: Path) -> None:
             assert len(found) == 3
             assert all(line.startswith("<13>1 ") and " h app " in line for line in found)
         assert {row["peer"] for row in user.read("seen")} == {"127.0.0.1"}
+
+
+def test_fields_of_messages_are_columns(tmp_path: Path) -> None:
+    udp = free_ports(1)[0]
+    with (
+        running(tmp_path / "data") as (_, user),
+        started_rsyslog(tmp_path, (udp, "udp", "traditional")) as server,
+    ):
+        user.topic("fields")
+        user.submit("tables", FIELDS.format(port=udp))
+        user.submit("copy", "INSERT INTO fields SELECT severity, host, app, message FROM messages")
+
+        def there() -> list[dict[str, object]]:
+            log_to(server.port, "logged")  # what comes before the port is open is lost
+            return user.read("fields")
+
+        found = eventually(there)[0]
+        assert found == {"severity": 5, "host": "h", "app": "app", "message": "logged"}
 
 
 def started_rsyslog(folder: Path, *to: tuple[int, str, str]) -> AbstractContextManager[Rsyslog]:
