@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.jobs.job import JobState
 
 JOB = "copies"
 
@@ -23,6 +24,8 @@ def main(folder: str, script: str) -> None:
     engine.start()
     if JOB not in {job.name for job in engine.jobs()}:
         engine.submit(JOB, Path(script).read_text())
+    elif engine.job(JOB).state is JobState.STOPPED:  # killed while it was being deployed
+        engine.start_job(JOB)
     print("ready", flush=True)
     ended.wait()
     engine.close()

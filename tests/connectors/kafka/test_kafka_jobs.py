@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -180,6 +181,50 @@ def test_a_server_that_went_away_is_told_and_the_job_goes_on(kafka: Kafka, tmp_p
         assert server.job(JOB).state.value == "running"
 
 
+VALUES = {
+    "BOOLEAN": "TRUE", "TINYINT": "CAST(-1 AS TINYINT)", "BIGINT": "1234567890123456789", "DOUBLE": "0.1E0",
+    "DECIMAL(20, 4)": "CAST(-1.5 AS DECIMAL(20, 4))", "STRING": """'ä "€"'""", "BYTES": "X'00FF'",
+    "DATE": "DATE '2026-02-28'", "TIME(0)": "TIME '23:59:59'", "TIMESTAMP(3)": "TIMESTAMP '2026-01-01 00:00:00.123'",
+    "TIMESTAMP_LTZ(3)": "TO_TIMESTAMP_LTZ(1700000000123, 3)", "ARRAY<INT>": "ARRAY[1, CAST(NULL AS INT)]",
+    "MAP<STRING, BIGINT>": "MAP['k', CAST(5 AS BIGINT)]", "ROW<a INT, b STRING>": "CAST(ROW(1, 'b') AS ROW<a INT, b STRING>)",
+}  # fmt: skip
+
+
+def test_all_types_and_nulls_come_back(kafka: Kafka, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    options = kafka.options(topic, {"scan.bounded.mode": "latest-offset"})
+    given = ", ".join(f"{value} AS c{n}" for n, value in enumerate(VALUES.values()))
+    nulls = ", ".join(f"CAST(NULL AS {kind})" for kind in VALUES)
+    rows = f"CREATE VIEW made AS SELECT {given} UNION ALL SELECT {nulls};\n"
+    table = _table("kept", ", ".join(f"c{n} {kind}" for n, kind in enumerate(VALUES)), options)
+    insert = table + rows + "INSERT INTO kept SELECT * FROM made;"
+    assert not run_script(insert, tmp_path, tmp_path / "write", "embedded").errors
+    read = run_script(table + "SELECT * FROM kept;", tmp_path, tmp_path / "read", "embedded")
+    made = run_script(rows + "SELECT * FROM made;", tmp_path, tmp_path / "made", "embedded")
+    assert not read.errors
+    found, expected = (Counter(r.partition(": ")[2] for r in done.rows) for done in (read, made))
+    assert {r for r in found if r[0] == "["} == {r for r in expected if r[0] == "["}
+    assert sum(r[0] == "[" for r in found) == 2
+
+
+def test_a_job_that_stops_goes_on_from_its_savepoint(kafka: Kafka, tmp_path: Path) -> None:
+    first, second = kafka.topic(), kafka.topic()
+    kafka.write(first, json_rows(range(5)))
+    with engine(tmp_path / "data") as server:
+        server.submit(
+            JOB,
+            source(kafka, first)
+            + target(kafka, second, **EXACTLY_ONCE)
+            + "INSERT INTO target SELECT id, name FROM source;",
+        )
+        eventually(lambda: len(kafka.values(second)) == 5, "five rows")
+        server.save_job(JOB, stop=True)
+        kafka.write(first, json_rows(range(5, 8)))
+        server.start_job(JOB)
+        eventually(lambda: len(kafka.values(second)) >= 8, "the others")
+    assert kafka.values(second) == json_rows(range(8))
+
+
 @pytest.mark.parametrize(
     "where", ["in one process", "in stages", pytest.param("on Spark", marks=pytest.mark.spark)]
 )
@@ -263,9 +308,9 @@ def test_rows_are_there_once_through_kills(
     sent = 0
     for number in range(kills):
         life = Life(tmp_path / "data", script)
-        if number % 3 == 0:
+        if number % 3:
             life.wait_until_ready()
-        until = time.monotonic() + chance.uniform(0.2, 3.0)
+        until = time.monotonic() + chance.uniform(0.1, 2.0)
         while time.monotonic() < until:
             ids = range(sent, sent + 20)
             kafka.write(
