@@ -40,6 +40,11 @@ from benchmarks import (
     spark_streaming,
     state,
 )
+from benchmarks.connectors import databases as connectors_databases
+from benchmarks.connectors import http as connectors_http
+from benchmarks.connectors import kafka as connectors_kafka
+from benchmarks.connectors import mqtt as connectors_mqtt
+from benchmarks.connectors import rocketmq as connectors_rocketmq
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
 
@@ -52,6 +57,11 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,
+    "connectors_databases": connectors_databases.run,
+    "connectors_http": connectors_http.run,
+    "connectors_kafka": connectors_kafka.run,
+    "connectors_mqtt": connectors_mqtt.run,
+    "connectors_rocketmq": connectors_rocketmq.run,
     "delivery": delivery.run,
     "dimensions": dimensions.run,
     "dimensions_others": dimensions_others.run,
@@ -82,6 +92,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
     {
+        "connectors_rocketmq",
         "dimensions_others",
         "rules_gen_flink",
         "rules_real_flink",

@@ -70,7 +70,9 @@ class SourceCapabilities:
     new job may begin elsewhere than at the first record; `expires`: records may be removed while
     a savepoint still refers to them; `partition_push_down`: it reads only partitions that fulfil
     a condition; `filter_push_down`: it can leave out rows that do not fulfil one, as far as that is
-    known without reading them; `parallel`: subtasks may share out its shards."""
+    known without reading them; `queried`: each plan has a scan of its own, which asks for the
+    columns, rows and number of rows that the plan wants; `parallel`: subtasks may share out its
+    shards."""
 
     changelog: ChangelogMode = INSERT_ONLY
     boundedness: Boundedness = Boundedness.UNBOUNDED
@@ -79,6 +81,7 @@ class SourceCapabilities:
     expires: bool = False
     partition_push_down: bool = False
     filter_push_down: bool = False
+    queried: bool = False
     lookup: Lookup = Lookup.SCANNED
     parallel: bool = False
 
@@ -108,8 +111,9 @@ class Capabilities:
     be PARTITIONED BY columns that are not in the records; `keeps_rows`: rows are kept as they
     are, so metadata may have any key, and tables partitions; `on_broker`: tables are topics of
     the server's broker, so offsets count records, and space and loss of power are the broker's
-    concern; `blocks`: a call may wait for a host or a disk, so that a server makes it beside its
-    graphs, with a deadline."""
+    concern; `received`: tables are read from such topics, which the server fills with what comes
+    from outside; `blocks`: a call may wait for a host or a disk, so that a server makes it beside
+    its graphs, with a deadline."""
 
     source: SourceCapabilities | None = None
     sink: SinkCapabilities | None = None
@@ -117,7 +121,18 @@ class Capabilities:
     partitioning: bool = False
     keeps_rows: bool = False
     on_broker: bool = False
+    received: bool = False
     blocks: bool = True
+
+    @property
+    def reads_topics(self) -> bool:
+        """True if offsets count records of topics of the server's broker."""
+        return self.on_broker or self.received
+
+    @property
+    def counts_records(self) -> bool:
+        """True if offsets count records, whatever their format, and not bytes."""
+        return self.reads_topics or self.format is FormatUse.RECORDS_WITH_KEYS
 
     def with_changelog(
         self, *, source: ChangelogMode | None = None, sink: ChangelogMode | None = None

@@ -12,6 +12,7 @@ Filter ((a > 1) AND (s = 'x'))
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from textwrap import dedent
 
 from parser import parse
@@ -35,6 +36,7 @@ CREATE TABLE files (id INT, dt STRING METADATA FROM 'partition.dt' VIRTUAL)
 CREATE TABLE asked (id INT, p AS PROCTIME()) WITH ('connector' = 'topic');
 CREATE TABLE dim (id INT, name STRING)
   WITH ('connector' = 'filesystem', 'lookup.cache' = 'FULL');
+CREATE TABLE kept (id INT, name STRING, v DOUBLE) WITH ('connector' = 'jdbc');
 """
 
 
@@ -72,7 +74,8 @@ def catalog() -> Catalog:
     catalog = Catalog()
     for statement in parse(TABLES):
         assert isinstance(statement, CreateTable)
-        catalog = catalog.put(bind(statement, catalog, {}))
+        table = bind(statement, catalog, {})
+        catalog = catalog.put(replace(table, queried=table.connector == "jdbc"))
     return catalog
 
 

@@ -15,6 +15,7 @@ from planner.passes.merge_projections import merge_projections
 from planner.passes.prune_partitions import prune_partitions
 from planner.passes.prune_projection import prune_projection
 from planner.passes.push_down_filter import push_down_filter
+from planner.passes.query_source import query_source
 from planner.passes.remove_aggregates import remove_aggregates
 from planner.passes.share_sums import share_sums
 from planner.passes.simplify import simplify
@@ -45,6 +46,7 @@ PASSES: tuple[Pass, ...] = (
     simplify,
     prune_partitions,
     prune_projection,
+    query_source,
     share_sums,
 )
 

@@ -43,8 +43,9 @@ class Table:
 
     `schema`: the columns that a query sees, in the order of the declaration; `physical`: the
     columns of the records; `computed`: pairs of name and expression over physical and metadata
-    columns, with their SQL in `texts`; `changes`: the changes that its rows may be; `definition`:
-    the whole statement as SQL, with full types and without LIKE, for LIKE and ALTER."""
+    columns, with their SQL in `texts`; `changes`: the changes that its rows may be; `queried`: its
+    source asks for the rows and columns that a plan wants; `definition`: the whole statement as
+    SQL, with full types and without LIKE, for LIKE and ALTER."""
 
     name: Identifier
     schema: Schema
@@ -57,6 +58,7 @@ class Table:
     temporary: bool = False
     changes: ModifyKindSet = ModifyKindSet.NONE
     partition_keys: tuple[str, ...] = ()
+    queried: bool = False
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
     definition: str = field(default="", compare=False)
 

@@ -13,6 +13,7 @@ from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.system.durability import Checkpoints, Delivery, Fsync
 from sqlengine.system.file_access import TABLE_FILES, FileAccess
+from sqlengine.system.network_access import NetworkAccess
 from sqlengine.system.sealed_values import SealedValues
 from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
@@ -62,7 +63,8 @@ class Config:
         `functions`: modules of users (None: DATA/functions). `volumes`: folders on other disks to
         which shards of topics may be moved. `savepoints`: folders besides DATA/savepoints in which
         savepoints may be. `files`: folders below which SQL may read and write, besides DATA/files
-        (None: any, as the rights of the process allow). `secrets`: a file or folder with what
+        (None: any, as the rights of the process allow). `hosts`: patterns of those to which tables
+        may connect (None: any, see `NetworkAccess`). `secrets`: a file or folder with what
         `${secret:NAME}` stands for, besides variables SQLENGINE_SECRET_NAME; `secrets_command`
         prints it, and has `{name}` where the name belongs.
     Durability:
@@ -143,6 +145,7 @@ class Config:
     volumes: tuple[Path, ...] = ()
     savepoints: tuple[Path, ...] = ()
     files: tuple[Path, ...] | None = None
+    hosts: tuple[str, ...] | None = None
     secrets: Path | None = None
     secrets_command: str | None = None
     queries: QueryLimits = field(default_factory=QueryLimits)
@@ -184,6 +187,11 @@ class Config:
         """The files that SQL may use."""
         folders = None if self.files is None else (self.data / TABLE_FILES, *self.files)
         return FileAccess(folders, self.data)
+
+    @property
+    def network_access(self) -> NetworkAccess:
+        """The hosts to which SQL may connect over HTTP."""
+        return NetworkAccess(self.hosts)
 
     @property
     def secret_values(self) -> Secrets:

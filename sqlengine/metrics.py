@@ -48,6 +48,15 @@ _OF_CONNECTIONS: Final = {
     "retries": "Attempts after one that failed",
     "reconnects": "Times that rows went on after an error",
 }
+# What receivers count, with their help texts.
+_OF_RECEIVERS: Final = {
+    "messages": "Messages that were taken",
+    "bytes": "Bytes of these",
+    "repeated": "Messages left out since their keys had come before",
+    "unwanted": "Messages dropped since no table asks for them",
+    "connections": "Connections that were made",
+    "failures": "Connections that were lost, or could not be made",
+}
 
 
 def _healths(graphs: Iterable[ManagedGraph]) -> Iterator[tuple[list[str], Health]]:
@@ -89,6 +98,7 @@ class EngineCollector:
         yield self._isolated()
         yield from self._lookups()
         yield from self._connections()
+        yield from self._receivers()
         yield from self._operators(totals)
         yield from self._rules(totals)
         yield self._plans()
@@ -245,6 +255,27 @@ class EngineCollector:
                 label = f"{name} {' '.join(of)}"
                 family.add_metric(of, self._rising.onwards(label, getattr(health, name)))
         yield from families.values()
+
+    def _receivers(self) -> Iterator[Metric]:
+        """Yields what receivers have taken, by place; without samples where there are none."""
+        connected = GaugeMetricFamily(
+            "sqlengine_receiver_connected", "1 while messages can come", labels=["place"]
+        )
+        unread = GaugeMetricFamily(
+            "sqlengine_receiver_unread", "Received, not read", labels=["place", "unit"]
+        )
+        rising = {
+            name: CounterMetricFamily(f"sqlengine_receiver_{name}", text, labels=["place"])
+            for name, text in _OF_RECEIVERS.items()
+        }
+        for view in self._engine.receivers.views():
+            connected.add_metric([view.place], view.connected)
+            unread.add_metric([view.place, "messages"], view.unread)
+            unread.add_metric([view.place, "bytes"], view.unread_bytes)
+            for name, family in rising.items():
+                label = f"received {view.place} {name}"
+                family.add_metric([view.place], self._rising.onwards(label, getattr(view, name)))
+        yield from (connected, unread, *rising.values())
 
     def _operators(self, totals: GraphTotals) -> Iterator[Metric]:
         counters = Counter(expressions.counters)

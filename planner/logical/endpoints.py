@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -44,12 +44,14 @@ class Scan(LogicalPlan):
     """Reads a table as its connector and format deliver it: physical and metadata columns.
 
     Computed columns are projected above it. Its identity is the source and the declared columns,
-    not the table's name. `where` prunes partitions: it reads only partition columns. `reloaded`: it
-    is the table of a lookup join, and is read again when it has changed."""
+    not the table's name. `where` prunes partitions: it reads only partition columns; of a table
+    that is `queried` it is what the source asks for, as far as it can, and at most `limit` rows (0:
+    all). `reloaded`: it is the table of a lookup join, and is read again when it has changed."""
 
     table: Table
     where: Scalar | None = None
     reloaded: bool = False
+    limit: int = field(default=0, kw_only=True)
 
     @cached_property
     def schema(self) -> Schema:
@@ -57,9 +59,18 @@ class Scan(LogicalPlan):
 
     @property
     def label(self) -> str:
-        where = "" if self.where is None else f", partitions where {self.where}"
+        what = "asks for rows" if self.table.queried else "partitions"
+        where = self._columns_asked
+        where += "" if self.where is None else f", {what} where {self.where}"
+        where += f", at most {self.limit} rows" if self.limit else ""
         again = ", read again when it changes" if self.reloaded else ""
         return f"{self.table.display} ({self.table.connector}){where}{again}"
+
+    @property
+    def _columns_asked(self) -> str:
+        names, table = self.table.physical.names, self.table
+        all_ = len(table.schema.columns) - len(table.computed) - len(table.metadata)
+        return f", asks for {', '.join(names)}" if table.queried and len(names) < all_ else ""
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -71,6 +82,7 @@ class Scan(LogicalPlan):
             *keys,
             *map(str, self.schema),
             *where,
+            *((f"limit {self.limit}",) if self.limit else ()),
             *(("reloaded",) if self.reloaded else ()),
         )
 

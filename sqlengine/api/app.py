@@ -21,6 +21,7 @@ from sqlengine.api.instances import instances_blueprint
 from sqlengine.api.jobs import NO_FOLDER, WatchedFolder, jobs_blueprint
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
+from sqlengine.api.pushes import pushes_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
 from sqlengine.api.short_appends import ShortAppends
@@ -49,6 +50,7 @@ def create_app(
     rates = ClientRates(engine.config.client_rate, engine.now_ms)
     app.register_blueprint(topics_blueprint(engine, rates))
     app.register_blueprint(groups_blueprint(engine))
+    app.register_blueprint(pushes_blueprint(engine, rates))
     app.register_blueprint(
         broker_blueprint(
             engine.broker,

@@ -55,6 +55,8 @@ class Kind(Enum):
 _READS: Final = {
     ("GET", _RECORDS): Kind.COUNTED_READ,
     ("POST", _RECORDS): Kind.APPEND,
+    ("POST", "/api/v1/tables/<name>/rows"): Kind.APPEND,
+    ("POST", "/v1/logs"): Kind.APPEND,
     ("GET", "/api/v1/dead-letters"): Kind.READ,
     ("GET", f"{_JOB}/dead-letters"): Kind.READ,
     ("GET", f"{_JOB}/state/<int:operation>"): Kind.READ,

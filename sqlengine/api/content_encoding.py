@@ -1,4 +1,4 @@
-"""Content-Encoding of requests: gzip and deflate are unpacked, others are refused."""
+"""Content-Encoding of requests: gzip, deflate and zstd are unpacked, others are refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import zlib
 from typing import Final
 
+import pyarrow as pa
 from flask import Response, request
 
 from parser.errors import ServiceError
@@ -13,6 +14,7 @@ from sqlengine.api.problems import problem
 from sqlengine.api.serving.request_parser import too_large
 
 # The window bits of zlib for each encoding: gzip's header, zlib's header.
+_ZSTD: Final = "zstd"
 _WINDOWS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": 15}
 
 
@@ -24,15 +26,19 @@ def unpack(most: int) -> Response | None:
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding in ("", "identity"):
         return None
-    if encoding not in _WINDOWS:
+    if encoding not in _WINDOWS and encoding != _ZSTD:
         message = f"the Content-Encoding '{encoding[:60]}' is not supported"
-        return problem(ServiceError(message, hint="send gzip, deflate, or the body as it is"), 415)
+        hint = "send gzip, zstd, deflate, or the body as it is"
+        return problem(ServiceError(message, hint=hint), 415)
     if (request.content_length or 0) > most:
         return _too_large()
     packed = request.environ["wsgi.input"].read(request.content_length or 0)
     try:
-        body = _unpacked(packed, _WINDOWS[encoding], most)
-    except (zlib.error, EOFError) as error:
+        if encoding == _ZSTD:
+            body = _of_zstd(packed, most)
+        else:
+            body = _unpacked(packed, _WINDOWS[encoding], most)
+    except (zlib.error, EOFError, OSError) as error:
         message = f"the body is not {encoding}, as its Content-Encoding says"
         return problem(ServiceError(message, detail=str(error)), 400)
     if body is None:
@@ -57,6 +63,14 @@ def _unpacked(packed: bytes, window: int, most: int) -> bytes | None:
             raise EOFError("it is cut off")
         packed = reader.unused_data
     return b"".join(parts)
+
+
+def _of_zstd(packed: bytes, most: int) -> bytes | None:
+    """Returns the body; None if it is larger than `most`. Raises OSError for one that is none, or
+    is cut off."""
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+        body: bytes = stream.read(most + 1)
+    return body if len(body) <= most else None
 
 
 def _too_large() -> Response:

@@ -90,6 +90,8 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("POST", f"{_TOPIC}/move"): _ADMIN,
     ("POST", f"{_TOPIC}/records"): _WRITE_TOPIC,
     ("GET", f"{_TOPIC}/records"): Need(Action.READ_TOPIC, "name"),
+    ("POST", "/api/v1/tables/<name>/rows"): _WRITE_TOPIC,
+    ("POST", "/v1/logs"): Need(Action.BE_KNOWN, each="topic 'otlp': write topic"),
     ("GET", "/api/v1/groups"): Need(Action.BE_KNOWN, own="groups of topics that may be seen"),
     ("POST", "/api/v1/groups/<group>/reset"): Need(Action.READ_TOPIC, each="topic of the body"),
     ("DELETE", "/api/v1/groups/<group>"): Need(Action.READ_TOPIC, each="topic that it reads"),

@@ -173,6 +173,12 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Folder below which tables may have files, besides DATA/files; may be repeated.",
 )
 @click.option(
+    "--hosts",
+    multiple=True,
+    help="Host to which tables may connect over HTTP and syslog (*.example.com, 10.1.0.0/16); may"
+    " be repeated (default: any).",
+)
+@click.option(
     "--secrets",
     type=click.Path(exists=True, path_type=Path),
     help="File of NAME=VALUE, or folder with a file a name, for ${secret:NAME} in options.",
@@ -305,6 +311,7 @@ def serve(
     client_rate: int | None,
     volumes: tuple[Path, ...],
     files: tuple[Path, ...],
+    hosts: tuple[str, ...],
     secrets: Path | None,
     secrets_command: str | None,
     savepoints: tuple[Path, ...],
@@ -369,6 +376,7 @@ def serve(
         client_rate=client_rate or None,
         volumes=volumes,
         files=files,
+        hosts=hosts or None,
         secrets=secrets,
         secrets_command=secrets_command,
         savepoints=savepoints,

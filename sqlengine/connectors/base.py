@@ -20,6 +20,7 @@ from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.full_cache import FullCache
 from sqlengine.connectors.health import Health
+from sqlengine.connectors.refused_rows import RefusedRows
 from sqlengine.formats.base import Option
 from sqlengine.system.file_access import FileAccess
 
@@ -120,6 +121,12 @@ class Source(ABC):
         `partition_push_down`). Called before anything else."""
         raise NotImplementedError(f"{type(self).__name__} has no partitions")
 
+    def apply_query(self, where: Scalar | None, limit: int) -> None:
+        """Lets the source ask for rows that fulfil `where` alone, as far as it can, and for at most
+        `limit` of them (0: all); more rows do no harm (capability `queried`). Called before
+        anything else."""
+        raise NotImplementedError(f"{type(self).__name__} asks for nothing")
+
     def widen(self, times: int, size: int) -> None:  # noqa: B027
         """Lets polls read so many times as many rows, where these are about `size` bytes at most:
         who polls pays for each. Called before anything else; not all sources can."""
@@ -176,6 +183,12 @@ class Sink(ABC):
 
         Raises `TryAgain` where there is no space, or another process holds the table: the rows
         stay, and the same commit is called again."""
+
+    def refused(self) -> Sequence[RefusedRows]:
+        """Returns the rows that the other side has refused for good since this was last asked: they
+        become dead letters. Asked after each `commit`, also one that raised; touches nothing
+        outside. A commit that a crash repeats has to tell them again."""
+        return ()
 
     def roll(self, *, end: bool = False) -> None:  # noqa: B027
         """Makes complete files visible (capability `rolling`). Called between two epochs, often;

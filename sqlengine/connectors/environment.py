@@ -19,8 +19,10 @@ from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.memory.tables import Memory
+from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.system.disk import MACHINE, Disk
 from sqlengine.system.file_access import ANY_FILES, FileAccess
+from sqlengine.system.network_access import ANY_HOSTS, NetworkAccess
 from sqlengine.system.secrets import Secrets
 
 # What an embedding program takes rows with, by name.
@@ -38,9 +40,11 @@ class Environment:
     graph runs in parts; `once`: rows must be visible once, also where a crash repeats their epoch;
     `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
     tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
-    others waiting; `files`: which of them tables may read and write; `secrets`: what options refer
-    to; `dimensions`: the folder of versions of tables that are looked up (None: there can be none);
-    `any_times`: times in records may be of any standard, where a table names none."""
+    others waiting; `files`: which of them tables may read and write; `network`: to which hosts they
+    may connect; `secrets`: what options refer to; `dimensions`: the folder of versions of tables
+    that are looked up (None: there can be none); `any_times`: times in records may be of any
+    standard, where a table names none; `receivers`: what takes messages from outside into topics
+    (None: another process does, or nobody)."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -54,9 +58,11 @@ class Environment:
     auto_create: AutoCreate = field(default_factory=AutoCreate)
     openings: Openings = field(default_factory=Openings)
     files: FileAccess = ANY_FILES
+    network: NetworkAccess = ANY_HOSTS
     secrets: Secrets = field(default_factory=Secrets)
     dimensions: Path | None = None
     any_times: bool = False
+    receivers: Receivers | None = None
 
 
 # Opening a table creates nothing meanwhile, in this thread: a change is rehearsed.

@@ -154,7 +154,7 @@ def _source_row(name: str, all_: Capabilities, source: SourceCapabilities) -> Ma
         "seekable": _yes(source.seekable),
         "expires": _yes(source.expires),
         "partitions": "yes, pruned" if source.partition_push_down else _partitions(all_),
-        "filters": _yes(source.filter_push_down),
+        "filters": "yes, asked for" if source.queried else _yes(source.filter_push_down),
         "lookup": source.lookup.value,
         "parallel": _yes(source.parallel),
     }

@@ -212,7 +212,9 @@ def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) ->
 
 def _open_scan(scan: Scan, environment: Environment) -> Source:
     opened = _open_source(scan.table, environment)
-    if scan.where is not None:
+    if scan.table.queried:
+        opened.apply_query(scan.where, scan.limit)
+    elif scan.where is not None:
         opened.apply_partitions(scan.where)
     return opened
 
@@ -292,7 +294,9 @@ def declared(table: Table) -> Table:
     if capabilities.partitioning:
         table = _with_partition_metadata(table)
     source = capabilities.source
-    return table if source is None else replace(table, changes=source.changelog.modify_kinds)
+    if source is None:
+        return table
+    return replace(table, changes=source.changelog.modify_kinds, queried=source.queried)
 
 
 def _with_partition_metadata(table: Table) -> Table:

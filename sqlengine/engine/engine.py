@@ -30,6 +30,7 @@ from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
+from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
@@ -114,9 +115,11 @@ class Engine:
             disk=machine.disk,
             threads=machine.threads,
         )
+        self.receivers = Receivers(self.broker, machine.clock)
         try:
             self._open(config, machine, steps, on_jobs_known)
         except BaseException:
+            self.receivers.stop()
             self.broker.close()
             raise
 
@@ -157,6 +160,7 @@ class Engine:
             self._callables,
             self._openings,
             self._spark,
+            self.receivers,
         )
         self.instances = InstanceGroups(self.broker, config, machine, self._spark)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
@@ -223,6 +227,7 @@ class Engine:
             self._steps.close_watch()
             self._spark.close()
             POOL.leave(self)
+            self.receivers.stop()
             self.broker.close()
             gc.unfreeze()  # what was frozen for this engine can go
 

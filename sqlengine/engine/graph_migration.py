@@ -89,8 +89,8 @@ def aligned_offsets(
 
 def tolerance_of(source: RunningSource) -> int:
     """Returns how far two graphs may be apart in a shard of the source: records or bytes."""
-    on_broker = declared_capabilities(source.scan.table).on_broker
-    return MAX_RECORDS if on_broker else MAX_BYTES
+    counted = declared_capabilities(source.scan.table).counts_records
+    return MAX_RECORDS if counted else MAX_BYTES
 
 
 def _align_source(migration: JobMigration) -> Positions:

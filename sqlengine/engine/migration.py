@@ -306,7 +306,7 @@ def _is_close(source: RunningSource, reached: Mapping[str, int] | None) -> bool:
     does not read it: then about to the end of a topic."""
     positions, most = dict(source.positions), tolerance_of(source)
     if reached is None:
-        if not declared_capabilities(source.scan.table).on_broker:
+        if not declared_capabilities(source.scan.table).reads_topics:
             return True
         reached = {shard: source.source.end(shard) or 0 for shard in positions}
     return all(abs(reached.get(shard, 0) - at) <= most for shard, at in positions.items())

@@ -40,6 +40,7 @@ class TableAccess:
             auto_create=host.config.auto_create,
             openings=host.openings,
             files=host.config.file_access,
+            network=host.config.network_access,
             secrets=host.config.secret_values,
             dimensions=host.config.dimensions,
             any_times=True,

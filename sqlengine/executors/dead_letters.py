@@ -69,10 +69,26 @@ class DeadLetterSink(Sink):
 
     def write(self, batch: Batch) -> None:
         self._time = batch.proctime
+        self._pending += self._records(batch)
+
+    def write_at_once(self, batch: Batch) -> None:
+        """Writes dead letters that belong to no epoch; a crash may write them again."""
+        rows = [{**r, "graph": self._writer} for r in self._records(batch)]
+        self._broker.append(
+            DEAD_LETTERS,
+            0,
+            [msgspec.json.encode(r) for r in rows],
+            keys=[encode_owner(str(r["job"]), str(r["table"])) for r in rows],
+            timestamp_ms=batch.proctime,
+        )
+
+    def _records(self, batch: Batch) -> list[dict[str, object]]:
         versions = self._versions()
+        found = []
         for values in zip(*(c.to_pylist() for c in batch.columns), strict=True):
             letter = {"time": batch.proctime, **dict(zip(_NAMES, values, strict=True))}
-            self._pending.append({**letter, "version": versions.get(str(letter["job"]), 0)})
+            found.append({**letter, "version": versions.get(str(letter["job"]), 0)})
+        return found
 
     def mark_replayed(self, replay: Replay, now_ms: int) -> None:
         """Records, with the epoch's commit, that these letters have been replayed."""

@@ -362,7 +362,7 @@ def _end(running: RunningSource, shard: str) -> int:
     """The end offset of a topic's shard. A power loss takes records of the broker alone, so other
     sources have an end that limits nothing."""
     scan = running.scan
-    on_broker = isinstance(scan, ShuffleScan) or declared_capabilities(scan.table).on_broker
+    on_broker = isinstance(scan, ShuffleScan) or declared_capabilities(scan.table).reads_topics
     if on_broker and not isinstance(running.source, UnavailableSource):
         end = running.source.end(shard)
         return sys.maxsize if end is None else end

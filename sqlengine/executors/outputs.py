@@ -24,7 +24,12 @@ from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.progress import Progress, SlowCommit
 from sqlengine.executors.sinks.opener import SinkOpener, sink_name, with_sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
-from sqlengine.executors.sinks.rejected_rows import SetAside, without_rejected, without_unwritable
+from sqlengine.executors.sinks.rejected_rows import (
+    SetAside,
+    refused_letters,
+    without_rejected,
+    without_unwritable,
+)
 from sqlengine.executors.sinks.row_errors import RowErrors
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Output
@@ -342,6 +347,14 @@ class Outputs:
             end = self.now()
             if end - start >= _SLOW_S:
                 self.progress.commits.append(SlowCommit(name, end, end - start))
+            self._take_refused(name)
+
+    def _take_refused(self, name: str) -> None:
+        """Makes dead letters of rows that the system behind a sink has refused."""
+        refused = self._uncommitted[name].refused()
+        if refused and sink_name(name) in self._sinks:
+            letters = refused_letters(self._sinks[sink_name(name)], refused)
+            self.errors.handle_refused(letters, self.progress)
 
     def _display(self, name: str) -> str:
         """A sink for people."""

@@ -14,6 +14,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
+from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import FailureHandler
@@ -58,6 +59,7 @@ class GraphHost:
     callables: Callables = field(default_factory=lambda: NO_CALLABLES)
     openings: Openings = field(default_factory=Openings)
     spark: Spark | None = None
+    receivers: Receivers | None = None
 
     def target(self, graph: str) -> Target:
         """Returns where a graph runs."""

@@ -159,9 +159,11 @@ class RunningGraph:
             auto_create=config.auto_create,
             openings=host.openings,
             files=config.file_access,
+            network=config.network_access,
             secrets=config.secret_values,
             dimensions=config.dimensions,
             any_times=True,
+            receivers=host.receivers,
         )
         recovers_from_power_loss = config.fsync != "none"
         storage = GraphStorage(
@@ -510,7 +512,7 @@ def _epoch_log(name: str, host: GraphHost, exactly_once: bool) -> EpochLog:
 def _would_miss(scan: Scan, source: Source, shards: Collection[str]) -> bool:
     """True if a job that starts now would miss records that are read by others from here on: those
     that are there, or where there was none, the first."""
-    if not shards or not declared_capabilities(scan.table).on_broker:
+    if not shards or not declared_capabilities(scan.table).reads_topics:
         return True
     starts = {shard: source.start(shard) for shard in shards}
     return any(

@@ -30,7 +30,10 @@ _ROWS_LEFT = (
 )
 
 # Prefixes of options that do not say where the records of a table are.
-_NO_PLACE = ("format", "key.", "value.", "sink.", "scan.startup.", "scan.watermark.", "lookup.")
+_NO_PLACE = (
+    "format", "key.", "value.", "sink.", "scan.startup.", "scan.watermark.", "lookup.", "receive.",
+    "password", "tls.", "will.", "connect-timeout", "keep-alive", "session-expiry",
+)  # fmt: skip
 _PARTS = ("", "key.", "value.")
 
 
@@ -167,7 +170,7 @@ def _place(scan: Scan) -> tuple[object, ...]:
     decoding = (*_NO_PLACE, *(f"{part}{name}." for name in formats for part in _PARTS))
     options = {k: v for k, v in table.options.items() if not k.startswith(decoding)}
     # In a topic a record is one whatever its format; in a file the format says what a record is.
-    known_format = () if declared_capabilities(table).on_broker else tuple(formats)
+    known_format = () if declared_capabilities(table).counts_records else tuple(formats)
     where = None if scan.where is None else scan.where.digest
     return (sorted(options.items()), known_format, where)
 

@@ -84,7 +84,12 @@ class Execution:
         files = engine.config.file_access
         name = f"query-{query.identity}"
         environment = Environment(
-            engine.broker, engine.now_ms, name, files=files, secrets=engine.config.secret_values
+            engine.broker,
+            engine.now_ms,
+            name,
+            files=files,
+            secrets=engine.config.secret_values,
+            receivers=engine.receivers,
         )
         runner = EmbeddedRunner(
             environment,

@@ -13,6 +13,7 @@ from sqlengine.config import LOCAL, Cluster
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
+from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.functions.library import Library
@@ -48,6 +49,7 @@ def open_runner(
     broker = EmbeddedBroker(data, fsync="none", clock=system_clock)
     name = f"script-{time.time_ns()}"
     dimensions = data.resolve() / "dimensions" / name
+    receivers = Receivers(broker, system_clock, lasting=False)
     try:
         environment = Environment(
             broker,
@@ -57,6 +59,7 @@ def open_runner(
             openings=Openings(command="sql run"),
             files=files,
             dimensions=dimensions,
+            receivers=receivers,
         )
         yield EmbeddedRunner(
             environment,
@@ -66,6 +69,7 @@ def open_runner(
             dead_letters=set_aside,
         )
     finally:
+        receivers.stop()
         broker.close()
         rmtree(dimensions, ignore_errors=True)
 

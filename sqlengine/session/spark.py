@@ -21,6 +21,7 @@ from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
+from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
@@ -66,6 +67,7 @@ def script_runner(
         name = f"script-{time.time_ns()}"
         openings = Openings(ThreadLanes(), timeout_s, command="sql run")
         dimensions = data.resolve() / "dimensions" / name
+        receivers = Receivers(broker, system_clock, lasting=False)
         environment = Environment(
             broker,
             system_clock,
@@ -74,6 +76,7 @@ def script_runner(
             openings=openings,
             files=files,
             dimensions=dimensions,
+            receivers=receivers,
         )
         folder = Path(tempfile.mkdtemp(prefix="spark-", dir=data)).resolve()
         try:
@@ -86,6 +89,7 @@ def script_runner(
                 folder=folder,
             )
         finally:
+            receivers.stop()
             openings.stop()
             spark.close()
             shutil.rmtree(folder)

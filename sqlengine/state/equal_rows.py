@@ -62,12 +62,13 @@ class EqualRows(RowsTable):
         identity: Sequence[Key],
         values: Sequence[Values],
         num_rows: int,
+        sort_keys: Sequence[bytes] | None = None,
     ) -> tuple[IntArray, BoolArray]:
         """Adds rows; all of them are new."""
         self._check()
         numbers = np.arange(self._following, self._following + num_rows)
         self._following += num_rows
-        slots, is_new = super().put(key, [*identity, numbers], values, num_rows)
+        slots, is_new = super().put(key, [*identity, numbers], values, num_rows, sort_keys)
         self._alike.add_to_index(slots)
         return slots, is_new
 

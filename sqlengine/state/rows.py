@@ -96,8 +96,10 @@ class RowsTable:
         identity: Sequence[Key],
         values: Sequence[Values],
         num_rows: int,
+        sort_keys: Sequence[bytes] | None = None,
     ) -> tuple[IntArray, BoolArray]:
-        """Adds rows; returns their slots, and True where the row is new."""
+        """Adds rows; returns their slots, and True where the row is new. `sort_keys` are those that
+        `Sorting.keys` gives for them, where they are known."""
         self._check()
         if self._numbered:
             identity = [np.arange(self._next, self._next + num_rows)]
@@ -116,7 +118,7 @@ class RowsTable:
         self.table.write(slots, dict(zip(self.table.values.names[1:], values, strict=True)))
         self.table.mark(slots if all_new else distinct(slots))
         if all_new:
-            self._index_rows(slots, keys)
+            self._index_rows(slots, keys, sort_keys)
         elif len(fresh := slots[is_new]):
             self.add_to_index(fresh)
         return slots, is_new
@@ -378,7 +380,12 @@ class RowsTable:
         """Adds rows to the index; they are given in order of arrival."""
         self._index_rows(slots, self.table.key_columns(slots, self.key.names))
 
-    def _index_rows(self, slots: IntArray, columns: Sequence[KeyColumn]) -> None:
+    def _index_rows(
+        self,
+        slots: IntArray,
+        columns: Sequence[KeyColumn],
+        sort_keys: Sequence[bytes] | None = None,
+    ) -> None:
         """Adds rows with these keys to the index."""
         hashes = hash_rows(columns, len(slots))
         groups, _ = self._index.find(
@@ -393,12 +400,15 @@ class RowsTable:
             for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
                 members[group].append(slot)
         else:
-            self._sort_in(groups, slots)
+            self._sort_in(groups, slots, sort_keys)
 
-    def _sort_in(self, groups: IntArray, slots: IntArray) -> None:
+    def _sort_in(
+        self, groups: IntArray, slots: IntArray, sort_keys: Sequence[bytes] | None
+    ) -> None:
         rank: Callable[[int], _Rank] = self._rank
         if isinstance(self._order_by, Sorting):
-            self._ranks.update(zip(slots.tolist(), self._encoded_ranks(slots), strict=True))
+            ranks = self._encoded_ranks(slots, sort_keys)
+            self._ranks.update(zip(slots.tolist(), ranks, strict=True))
             rank = self._ranks.__getitem__
         for group, slot in zip(groups.tolist(), slots.tolist(), strict=True):
             members = self._members[group]
@@ -408,13 +418,13 @@ class RowsTable:
             else:
                 members.append(slot)
 
-    def _encoded_ranks(self, slots: IntArray) -> Iterator[bytes]:
+    def _encoded_ranks(self, slots: IntArray, keys: Sequence[bytes] | None) -> Iterator[bytes]:
         """Yields what rows are sorted by. No sort key is the beginning of another, so their bytes
         can be followed by those of the arrival."""
         assert isinstance(self._order_by, Sorting)
-        keys = self._order_by.keys(
-            [self._array(n, slots) for n in self._order_by.columns], len(slots)
-        )
+        if keys is None:
+            columns = [self._array(n, slots) for n in self._order_by.columns]
+            keys = self._order_by.keys(columns, len(slots))
         arrivals = self.table.arrivals[slots].astype(np.uint64)
         arrivals = ~arrivals if self._order_by.latest_first else arrivals
         encoded = arrivals.astype(">u8").tobytes()

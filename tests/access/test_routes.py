@@ -52,6 +52,9 @@ alice    GET    /api/v1/topics/_commands              403
 alice    POST   /api/v1/topics/_commands/records      403
 alice    POST   /api/v1/topics/shared/records         403
 alice    POST   /api/v1/topics/a.in/records           200
+alice    POST   /api/v1/tables/a.in/rows              404
+alice    POST   /api/v1/tables/secret/rows            403
+alice    POST   /v1/logs                              403
 alice    PATCH  /api/v1/topics/secret                 403
 alice    DELETE /api/v1/topics/secret                 403
 alice    POST   /api/v1/topics/a.in/move              403

@@ -38,16 +38,14 @@ COUNT = 60
 @pytest.fixture
 def database(server: Database) -> Database:
     """Rows 0 to 59, a day and a half of each apart, with NULL in the tenth."""
-    server.execute(
-        "DROP TABLE IF EXISTS readings",
-        "CREATE TABLE readings (id BIGINT, v DOUBLE, n DECIMAL(8, 2), d DATE, ts DATETIME(3),"
-        " s VARCHAR(20), ok INT)",
-    )
+    columns = (f"{c.name} {server.dialect.type_name(c.type, False)}" for c in READINGS)
+    statements = ["DROP TABLE IF EXISTS readings", f"CREATE TABLE readings ({', '.join(columns)})"]
     for i in range(COUNT):
         day, hour = 1 + i // 4, i % 4 * 6
         known = f"{i}, {i}.5, {i}.25, '2024-05-{day:02}', '2024-05-{day:02} {hour:02}:30:00.000'"
         text = known if i != 9 else "NULL, NULL, NULL, NULL, NULL"
-        server.execute(f"INSERT INTO readings VALUES ({text}, 'r{i}', 1)")
+        statements.append(f"INSERT INTO readings VALUES ({text}, 'r{i}', TRUE)")
+    server.execute(*statements)
     return server
 
 

@@ -8,3 +8,5 @@ CREATE TABLE sink (a BIGINT, s STRING, n STRING) WITH ('connector' = 'topic');
 CREATE VIEW v AS SELECT a, LOWER(s) AS low, b + 1 AS b1 FROM t;
 CREATE TABLE files (hr INT, id INT, v STRING, dy STRING) PARTITIONED BY (dy, hr) WITH ('connector' = 'filesystem', 'path' = 'files', 'format' = 'csv');
 CREATE TABLE timed (id INT, dy STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) PARTITIONED BY (dy) WITH ('connector' = 'filesystem', 'path' = 'files', 'format' = 'csv');
+CREATE TABLE stored (id BIGINT, name STRING, price DOUBLE, born DATE, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:stored.db', 'table-name' = 'stored');

@@ -29,9 +29,14 @@ def tables() -> Catalog:
         bound = bind(statement, catalog, {})
         assert not isinstance(bound, tuple)
         catalog = catalog.put(
-            declared(bound) if isinstance(bound, Table) and bound.partition_keys else bound
+            declared(bound) if isinstance(bound, Table) and _of_its_own(bound) else bound
         )
     return catalog
+
+
+def _of_its_own(table: Table) -> bool:
+    """True for a table whose connector says more of it than the declaration."""
+    return bool(table.partition_keys) or table.connector == "jdbc"
 
 
 def plans(statement: Statement, folder: str, catalog: Catalog) -> Iterator[str]:

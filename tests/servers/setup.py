@@ -20,8 +20,9 @@ from tests.servers.process import Missing
 
 HERE: Final = Path(__file__).resolve().parent
 REMEDY: Final = "make setup-servers"
-# Where programs are that the PATH of a user may lack.
-_SYSTEM: Final = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+# Where programs are that the PATH of a user may lack; each version of PostgreSQL has its own.
+_POSTGRESQL: Final = map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
+_SYSTEM: Final = ("/usr/sbin", "/sbin", "/usr/local/sbin", *_POSTGRESQL)
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,11 @@ class Jars:
         unfinished.rename(self.folder)
 
 
-SERVERS: Final = (Jars("kafka"),)
+MOSQUITTO: Final = Program("mosquitto", "mosquitto")
+RSYSLOG: Final = Program("rsyslogd", "rsyslog")
+POSTGRESQL: Final = Program("postgres", "postgresql")
+MARIADB: Final = Program("mariadbd", "mariadb-server-core")
+SERVERS: Final = (Jars("kafka"), Jars("rocketmq"), MOSQUITTO, RSYSLOG, POSTGRESQL, MARIADB)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

@@ -116,6 +116,7 @@ def test_real_answers_of_all_requests(user: User, tmp_path: Path) -> None:
     _jobs(ask, user)
     _state(ask)
     _queries(ask)
+    _pushes(ask)
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/instances", "/api/v1/openapi.json"):
         ask("GET", path)
     ask("GET", "/api/v1/spark")
@@ -180,6 +181,20 @@ def _jobs(ask: Checker, user: User) -> None:
     ask("POST", put + "/dead-letters/replay?limit=1", {"ids": [letter["id"]]}, name="r")
     ask("DELETE", put, name="a")
     ask("DELETE", put, status=404, name="a")
+
+
+def _pushes(ask: Checker) -> None:
+    job = b"CREATE TEMPORARY TABLE gone (a STRING) WITH ('connector' = 'blackhole');"
+    for name, more in (("pushed", b"http-push', 'format' = 'json"), ("logs", b"otlp")):
+        job += b"CREATE TABLE %s (body STRING) WITH ('connector' = '%s');" % (name.encode(), more)
+        job += b"INSERT INTO gone SELECT body FROM %s;" % name.encode()
+    rows = "/api/v1/tables/{name}/rows"
+    ask("POST", rows, b"{}", status=404, name="pushed")
+    ask("POST", "/v1/logs", {}, status=503)
+    ask("PUT", "/api/v1/jobs/{name}", job, status=201, name="pushes")
+    ask("POST", rows, {"body": "x"}, name="pushed")
+    ask("POST", "/v1/logs", {"resourceLogs": []})
+    ask("POST", "/v1/logs", {"resourceLogs": 1}, status=400)
 
 
 def _state(ask: Checker) -> None:

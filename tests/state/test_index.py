@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlengine.state.index import HashIndex
+from sqlengine.state.index import FEW, HashIndex
+from tests.state.few import few_rows
 
 
 class Keys:
@@ -49,9 +50,15 @@ STEPS = st.lists(st.tuples(st.sampled_from(["insert", "find", "remove"]), KEYS),
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from([1, 3, 64, 1000]), STEPS)
-def test_index_is_a_dict(spread: int, steps: list[tuple[str, list[int]]]) -> None:
-    keys, model = Keys(spread), dict[int, int]()
+@given(st.sampled_from([1, 3, 64, 1000]), st.sampled_from([0, 7, FEW]), STEPS)
+def test_index_is_a_dict(spread: int, few: int, steps: list[tuple[str, list[int]]]) -> None:
+    with few_rows(few):
+        check_index(Keys(spread), steps)
+
+
+def check_index(keys: Keys, steps: list[tuple[str, list[int]]]) -> None:
+    """Compares an index with a dict, whichever way it looks for few keys."""
+    model = dict[int, int]()
     for what, batch in steps:
         if what == "remove":
             gone = [k for k in dict.fromkeys(batch) if k in model]

@@ -47,7 +47,9 @@ from sqlengine.state.keys import (
     encode,
     hash_rows,
     key_column,
+    plain_column,
 )
+from tests.state.few import few_rows
 
 ONE, A, B = "020100000000000000", "050100000061", "050100000062"
 ROW, MAP = row(("x", "y"), (INT, STRING)), map_of(STRING, INT)
@@ -116,6 +118,40 @@ def test_canonical_bytes(
     if pa.types.is_temporal(kind.arrow):
         column = column.view(kind.arrow)
     assert [b.hex() for b in encode([kind], [column], len(values))] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage", "values", "expected"), FORMS, ids=lambda v: str(v)[:20]
+)
+def test_few_keys_are_made_as_many(
+    kind: DataType, storage: pa.DataType, values: list[object], expected: list[str]
+) -> None:
+    column = pa.array([*values, values[0], None], storage)
+    if pa.types.is_temporal(kind.arrow):
+        column = column.view(kind.arrow)
+    if not column.type.equals(kind.arrow):  # joined with another type: cast before it is a key
+        return
+    chosen, made = np.array([len(column) - 1, 0, 0]), []
+    for most in (0, len(column)):
+        with few_rows(most):
+            key = key_column(kind, column)
+            stored = plain_column(kind, key.values, key.valid)
+            taken = key.take(chosen)
+            made.append(
+                [
+                    encode([kind, kind], [column, column], len(column)),
+                    hash_rows([key], len(column)).tolist(),
+                    hash_rows([stored], len(column)).tolist(),
+                    hash_rows([taken], 3).tolist(),
+                    buckets_of([kind], [key], len(column)).tolist(),
+                    buckets_of([kind, kind], [taken, taken], 3).tolist(),
+                    buckets_of([kind], [stored.take(chosen)], 3).tolist(),
+                ]
+            )
+    assert made[0] == made[1]
+    assert made[0][1] == made[0][2]
+    assert made[0][3] == [made[0][1][row] for row in chosen.tolist()]
+    assert made[0][6] == [made[0][4][row] for row in chosen.tolist()]
 
 
 def test_buckets_are_fixed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -168,6 +169,38 @@ def test_arrival_order_survives_slots_that_are_used_again() -> None:
     assert pair.table.dump().schema.metadata == {
         METADATA_KEY: b'{"format": 1, "bucket_hash": 1, "table": "node/windows"}'
     }
+
+
+def test_appended_rows_are_found_when_somebody_looks() -> None:
+    chance, model, table = random.Random(3), dict[Key, int](), new_table()
+    for number in range(60):
+        what = chance.choice(["append", "append", "remove", "find", "put", "load"])
+        keys: list[Key] = [(number, t) for t in chance.sample(["a", "b", None], 2)]
+        some = chance.sample(sorted(model, key=str), min(3, len(model)))
+        if what == "append":
+            slots = table.append(arrays(keys), 2)
+            table.write(slots, {"n": pa.array([number, number])})
+            table.mark(slots)
+            model |= dict.fromkeys(keys, number)
+        elif what == "remove":  # rows that are in the index, and others
+            live = table.live()
+            gone = live[[n in {model[k] for k in some} for n in table.columns["n"][live].tolist()]]
+            table.remove(gone)
+            model = {k: n for k, n in model.items() if n not in {model[k] for k in some}}
+        elif what == "put":
+            slots, is_new = table.slots_for(arrays([*some, *keys]), len(some) + 2)
+            assert is_new.tolist() == [False] * len(some) + [True] * 2
+            table.columns["n"][slots[-2:]] = number
+            model |= dict.fromkeys(keys, number)
+        elif what == "load":
+            dump, table = table.dump(), new_table()
+            table.load(dump)
+        else:
+            slots, _ = table.slots_for(arrays([*some, *keys]), len(some) + 2, insert=False)
+            found = table.columns["n"][slots[: len(some)]].tolist()
+            assert (found, slots[-2:].tolist()) == ([model[k] for k in some], [-1, -1])
+        assert len(table) == len(model)
+    assert sorted(table.columns["n"][table.live()].tolist()) == sorted(model.values())
 
 
 def test_keys_compare_as_sql_groups_them() -> None:

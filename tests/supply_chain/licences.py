@@ -17,7 +17,14 @@ ALLOWED: Final = frozenset(
     )
 )  # fmt: skip
 # Library -> why its licence is no obstacle, though it is not among these.
-EXCEPTIONS: Final[dict[str, str]] = {}
+_OPTIONAL: Final = (
+    "an extra that is installed beside, as it is: the LGPL asks no more of who imports it"
+)
+EXCEPTIONS: Final[dict[str, str]] = {
+    "psycopg": _OPTIONAL,
+    "psycopg-binary": _OPTIONAL,
+    "mysql-replication": "its metadata says 'Apache 2'",
+}
 
 
 def is_allowed(licence: str) -> bool:

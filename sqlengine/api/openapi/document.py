@@ -84,8 +84,10 @@ def _responses(endpoint: Endpoint) -> Schema:
         content: Schema = {endpoint.answer: {}}
     else:
         content = {_JSON: {"schema": endpoint.answer}}
+    also: Schema = {kind: {} for kind in endpoint.also}
+    content |= also
     done = {str(s): {"description": "done", "content": content} for s in endpoint.statuses}
-    problem = {"application/problem+json": {"schema": ref("Problem")}}
+    problem = {"application/problem+json": {"schema": ref("Problem")}, **also}
     refused = {str(s): {"description": "refused", "content": problem} for s in endpoint.refusals}
     return {**done, **refused, "default": {"description": "refused", "content": problem}}
 

@@ -14,6 +14,7 @@ WHOLE: Final[Schema] = {"type": "integer"}
 NUMBER: Final[Schema] = {"type": "number"}
 FLAG: Final[Schema] = {"type": "boolean"}
 ANY: Final[Schema] = {}
+BINARY: Final[Schema] = {**TEXT, "contentEncoding": "binary"}
 
 
 def or_null(schema: Schema) -> Schema:
@@ -68,7 +69,8 @@ class Query:
 class Endpoint:
     """A route with its answers. `body`: content type -> schema of the request; `answer`: the schema
     of the answers with a status in `statuses`, or a content type that is no JSON; `refusals`: other
-    statuses, with a problem."""
+    statuses, with a problem; `also`: content types of answers and refusals, for who asks in
+    them."""
 
     method: str
     path: str
@@ -78,3 +80,4 @@ class Endpoint:
     body: Mapping[str, Schema] | None = None
     statuses: tuple[int, ...] = (200,)
     refusals: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()

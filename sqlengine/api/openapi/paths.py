@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlengine.api.openapi.forms import (
     ANY,
+    BINARY,
     FLAG,
     NUMBER,
     TEXT,
@@ -396,10 +397,35 @@ SERVER: Final = (
         body={"application/msgpack": {**TEXT, "contentEncoding": "binary"}},
     ),
 )
+_CSV: Final = "text/csv"
+_LINES: Final = "application/x-ndjson"
+_ARROW: Final = "application/vnd.apache.arrow.stream"
+_PROTOBUF: Final = "application/x-protobuf"
+
+PUSHES: Final = (
+    Endpoint(
+        "POST",
+        "/api/v1/tables/{name}/rows",
+        "rows for a table of the connector `http-push`; answered once they are safe",
+        record({"rows": WHOLE, "repeated": FLAG}),
+        body={_JSON: ANY, _LINES: TEXT, _CSV: TEXT, _ARROW: BINARY},
+        refusals=(400, 404, 413, 415, 429, 503),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/logs",
+        "log records by OTLP/HTTP, for tables of the connector `otlp`",
+        ANY,
+        body={_JSON: ANY, _PROTOBUF: BINARY},
+        refusals=(400, 413, 415, 429, 503),
+        also=(_PROTOBUF,),
+    ),
+)
 GROUPS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Jobs": JOBS,
     "State and savepoints": STATE,
     "Queries": QUERIES,
     "Topics": TOPICS,
+    "Rows that are pushed": PUSHES,
     "Server": SERVER,
 }

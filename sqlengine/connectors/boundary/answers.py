@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from planner.logical import Scan
 from sqlengine.connectors.chunks import Chunk, Part, Place
+from sqlengine.connectors.refused_rows import RefusedRows
 from sqlengine.formats.registry import decodes_keys, value_metadata
 
 # Offsets and counts are written with 64 bits.
@@ -83,6 +84,16 @@ def lines(answer: object) -> pa.Array:
     """Returns an array of bytes."""
     if not isinstance(answer, pa.Array) or not pa.types.is_binary(answer.type):
         raise Nonsense(f"returned {shown(answer)}, not an array of bytes")
+    return answer
+
+
+def refused(answer: object) -> Sequence[RefusedRows]:
+    """Returns rows that were refused, each of a batch that was written."""
+    if not isinstance(answer, list | tuple) or not all(isinstance(r, RefusedRows) for r in answer):
+        raise Nonsense(f"returned {shown(answer)}, not refused rows")
+    for found in answer:
+        if not all(0 <= whole(row) < found.rows.num_rows for row in found.reasons):
+            raise Nonsense("refused rows that were not written")
     return answer
 
 

@@ -23,6 +23,7 @@ def behind_boundary(
 ) -> Calls:
     """Returns the way in which a table will be called: beside, where its connector may block."""
     openings = environment.openings
+    can = connector.capabilities
     place = table.options.get("url") or table.options.get("path") or repr(table.options)
     opened = Opened(
         table.display,
@@ -32,7 +33,8 @@ def behind_boundary(
         openings.timeout_s,
         openings.command,
     )
-    beside = connector.capabilities.blocks and openings.lanes is not None
+    reads_topic = can.reads_topics and verb == "read"
+    beside = can.blocks and not reads_topic and openings.lanes is not None
     return Calls(opened, openings if beside else None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -11,6 +12,7 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink, Unanswered
 from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.calls import Calls
+from sqlengine.connectors.refused_rows import RefusedRows
 from sqlengine.system.lanes import Call
 
 # Seconds that a graph waits for a sink, once for each call; then it goes on with others.
@@ -88,6 +90,12 @@ class WalledSink(Sink):
         self._require_done(committing)
         self._committing = None
         return committing.result()
+
+    def refused(self) -> Sequence[RefusedRows]:
+        """See `Sink`. Nothing while a call runs: what that tells is taken after it."""
+        if self._calls.busy:
+            return ()
+        return self._calls.in_lane("refused", lambda: answers.refused(self._sink.refused()))
 
     def roll(self, *, end: bool = False) -> None:
         if not self._calls.beside:

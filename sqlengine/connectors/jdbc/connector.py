@@ -1,4 +1,4 @@
-"""The connector 'jdbc': tables of SQLite, MySQL and MariaDB.
+"""The connector 'jdbc': tables of SQLite, PostgreSQL, MySQL and MariaDB.
 
     CREATE TABLE totals (user_id BIGINT, n BIGINT, PRIMARY KEY (user_id) NOT ENFORCED)
     WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:/var/lib/app.db', 'table-name' = 'totals')
@@ -23,9 +23,11 @@ from planner.capabilities import (
 )
 from planner.catalog import Table
 from planner.logical.change_kinds import INSERT_ONLY, UPSERT
+from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.jdbc.dialects import Account
+from sqlengine.connectors.jdbc.dialects import dialect_of
+from sqlengine.connectors.jdbc.driver import Account
 from sqlengine.connectors.jdbc.partitioned import PartitionedSource
 from sqlengine.connectors.jdbc.partitions import PARTITION, partitions_of
 from sqlengine.connectors.jdbc.reading import TableReader
@@ -50,7 +52,8 @@ class JdbcConnector(Connector):
             place=True,
             doc=(
                 "jdbc:sqlite:/path/to/file (a relative one is below the working folder of the"
-                " server, or of 'sql run'), jdbc:mysql://host:3306/database or jdbc:mariadb://…"
+                " server, or of 'sql run'), jdbc:postgresql://host:5432/database,"
+                " jdbc:mysql://host:3306/database or jdbc:mariadb://…"
             ),
         ),
         "table-name": Option(required=True, doc="the table's name in the database"),
@@ -74,10 +77,10 @@ class JdbcConnector(Connector):
             doc="where each writer notes its last epoch; it is made where it is missing",
         ),
     }
-    tested_with: ClassVar[str] = "SQLite 3, MariaDB 10.11"
+    tested_with: ClassVar[str] = "SQLite 3, PostgreSQL 15, MariaDB 10.11"
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(
-            boundedness=Boundedness.BOUNDED, replayable=False, lookup=Lookup.RELOADED
+            boundedness=Boundedness.BOUNDED, replayable=False, queried=True, lookup=Lookup.RELOADED
         ),
         sink=SinkCapabilities(
             changelog=UPSERT, condition="rows and epoch are written in one transaction"
@@ -95,7 +98,7 @@ class JdbcConnector(Connector):
     def source(self, table: Table, environment: Environment) -> Source:
         """Reads the whole table at once, or by partitions. ExecutionError where it cannot be read,
         or holds what its columns cannot."""
-        check_types(table, table.physical)
+        check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
         options = options_of(table)
         partitions = partitions_of(table, options)
         _check_file(table, environment)
@@ -103,13 +106,17 @@ class JdbcConnector(Connector):
         assert isinstance(fetch, int)
         reader = TableReader(table, _account(table), fetch)
         if partitions:
-            return PartitionedSource(table, reader, partitions)
-        return JdbcSource(table, reader)
+            return PartitionedSource(reader, partitions)
+        return JdbcSource(reader, queried=table.queried)
+
+    def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
+        """See `Connector`."""
+        return dialect_of(table.options["url"]).rejects(rows)
 
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the table of epochs. ExecutionError where the table is missing or has other
         columns."""
-        check_types(table, table.physical)
+        check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
         _check_file(table, environment)
         if table.metadata:
             raise UnsupportedError(

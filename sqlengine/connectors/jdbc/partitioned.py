@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
-from xxhash import xxh64_hexdigest
 
-from planner.catalog import Table
+from planner.scalar import Scalar
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.jdbc.partitions import Partition
-from sqlengine.connectors.jdbc.reading import Rows, TableReader
-from sqlengine.connectors.jdbc.values import columns_of
+from sqlengine.connectors.jdbc.reading import TableReader
 
 _NAME: Final = re.compile(r"(\d+) of (\d+), (\d+) rows")
 
@@ -30,15 +28,18 @@ class PartitionedSource(Source):
 
     bounded = True
 
-    def __init__(self, table: Table, reader: TableReader, partitions: Sequence[Partition]) -> None:
-        self._table = table
+    def __init__(self, reader: TableReader, partitions: Sequence[Partition]) -> None:
         self._reader = reader
         self._partitions = partitions
         self._names: list[str] = []
         self._loaded = ""
-        self._columns: dict[str, pa.Array] = {}
+        self._columns: Mapping[str, pa.Array] = {}
         self._hashes: dict[str, str] = {}  # of shards that were read, in part or to the end
         self._reached: dict[str, int] = {}
+
+    def apply_query(self, where: Scalar | None, limit: int) -> None:
+        """See `Source`. Each partition is asked for with the condition, but without the limit."""
+        self._reader.ask(where, 0)
 
     def shards(self) -> list[str]:
         """See `Source`. Rows are counted the first time."""
@@ -78,11 +79,10 @@ class PartitionedSource(Source):
         number, of, count = _parts(shard) or (0, 0, 0)
         if of != len(self._partitions) or not number:
             raise self._reader.changed()  # by other options
-        rows: Rows = self._reader.rows(self._partitions[number - 1])
-        found = xxh64_hexdigest(repr(rows).encode())
-        if len(rows) != count or self._hashes.setdefault(shard, found) != found:
+        columns, rows, digest = self._reader.load(self._partitions[number - 1])
+        if rows != count or self._hashes.setdefault(shard, digest) != digest:
             raise self._reader.changed()
-        self._columns, self._loaded = columns_of(rows, self._table, self._reader.name), shard
+        self._columns, self._loaded = columns, shard
 
     def resume(self, positions: Mapping[str, int], marks: Mapping[str, str]) -> None:
         """See `Source`: partitions have as many rows as they had."""

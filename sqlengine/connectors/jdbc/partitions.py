@@ -16,7 +16,8 @@ from typing import Final
 from parser.errors import OptionError
 from parser.types import Column, Root
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialects import Dialect, Value
+from sqlengine.connectors.jdbc.dialect import Dialect
+from sqlengine.connectors.jdbc.driver import Value
 
 PARTITION: Final = "scan.partition."
 _COLUMN, _NUMBER = PARTITION + "column", PARTITION + "num"

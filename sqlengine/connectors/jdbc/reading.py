@@ -7,15 +7,18 @@ from contextlib import contextmanager
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialects import Account, Cursor, Dialect, dialect_of
+from planner.scalar import Scalar
+from sqlengine.connectors.jdbc.conditions import asked
+from sqlengine.connectors.jdbc.dialect import Query, Shape, words
+from sqlengine.connectors.jdbc.dialects import dialect_of
+from sqlengine.connectors.jdbc.driver import Account, Cursor
+from sqlengine.connectors.jdbc.loading import Loaded
 from sqlengine.connectors.jdbc.partitions import Partition
-
-Rows = list[tuple[object, ...]]
 
 
 class TableReader:
     """Reads one table; each call has a connection of its own. `fetch`: how many rows the driver is
-    asked for at a time, 0 for all. ExecutionError where the database refuses."""
+    asked for at a time, 0 for as many as are good. ExecutionError where the database refuses."""
 
     def __init__(self, table: Table, account: Account, fetch: int) -> None:
         self.name = table.options["table-name"]
@@ -24,46 +27,59 @@ class TableReader:
         self._account = account
         self._fetch = fetch
         self._dialect = dialect_of(self._url)
+        self._where: Scalar | None = None
+        self._limit = 0
 
-    def rows(self, partition: Partition | None = None) -> Rows:
+    def ask(self, where: Scalar | None, limit: int) -> None:
+        """Lets the database leave out rows: see `Source.apply_query`."""
+        self._where, self._limit = where, limit
+
+    def load(self, partition: Partition | None = None) -> Loaded:
         """Returns the rows of the table, or of a partition, in the order of the primary key or,
         without one, of all columns."""
         dialect = self._dialect
-        columns = [dialect.quoted(c.name) for c in self._table.physical]
-        order = [dialect.quoted(k) for k in self._table.primary_key] or columns
-        text = f"SELECT {', '.join(columns)} FROM {dialect.quoted(self.name)}"
         with self._cursor() as cursor:
-            _ask(cursor, dialect, text, partition, f" ORDER BY {', '.join(order)}")
-            return [tuple(row) for row in self._fetched(cursor)]
+            shape = dialect.shape(cursor, self._table, self.name)
+            text = f"SELECT {', '.join(shape.columns)} FROM {dialect.table_name(self.name)}"
+            behind = f" ORDER BY {', '.join(shape.order)}"
+            behind += f" LIMIT {self._limit}" if self._limit else ""
+            query = self._query(text, shape, partition, behind)
+            return dialect.load(cursor, query, self._table, self._fetch)
 
     def counts(self, partitions: Sequence[Partition]) -> list[int]:
         """Returns the number of rows of each partition."""
         found = []
         with self._cursor() as cursor:
-            text = f"SELECT COUNT(*) FROM {self._dialect.quoted(self.name)}"
+            text = f"SELECT COUNT(*) FROM {self._dialect.table_name(self.name)}"
+            shape = self._dialect.shape(cursor, self._table, self.name)
             for partition in partitions:
-                _ask(cursor, self._dialect, text, partition)
+                query = self._query(text, shape, partition)
+                cursor.execute(query.text, query.values)
                 (row,) = cursor.fetchall()
                 found.append(int(str(row[0])))
         return found
 
-    def _fetched(self, cursor: Cursor) -> Iterator[Sequence[object]]:
-        if not self._fetch:
-            yield from cursor.fetchall()
-            return
-        while rows := cursor.fetchmany(self._fetch):
-            yield from rows
+    def _query(
+        self, text: str, shape: Shape, partition: Partition | None, behind: str = ""
+    ) -> Query:
+        parts = [asked(self._where, shape.types, self._dialect)]
+        if partition is not None:
+            ends = (partition.start, partition.stop)
+            parts.append(Query(partition.condition(self._dialect), ends))
+        known = [p for p in parts if p is not None]
+        where = " WHERE " + " AND ".join(p.text for p in known) if known else ""
+        return Query(f"{text}{where}{behind}", tuple(v for p in known for v in p.values))
 
     @contextmanager
     def _cursor(self) -> Iterator[Cursor]:
         dialect = self._dialect
         connection = dialect.open(self._url, self._account)
         try:
-            yield connection.cursor()
-        except dialect.errors() as error:
+            yield dialect.reading(connection, self._fetch)
+        except dialect.errors as error:
             raise ExecutionError(
                 f"table '{self.name}' of the {dialect.name} database cannot be read",
-                detail=str(error.args[-1]) if error.args else None,
+                detail=words(error),
             ) from None
         finally:
             connection.close()
@@ -77,13 +93,3 @@ class TableReader:
             ),
             hint="remove the job and submit it again: it reads the table as it is now",
         )
-
-
-def _ask(
-    cursor: Cursor, dialect: Dialect, text: str, partition: Partition | None, behind: str = ""
-) -> None:
-    if partition is None:
-        cursor.execute(text + behind)
-    else:
-        text = f"{text} WHERE {partition.condition(dialect)}{behind}"
-        cursor.execute(text, (partition.start, partition.stop))

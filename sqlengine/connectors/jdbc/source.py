@@ -9,26 +9,27 @@ again."""
 from __future__ import annotations
 
 import pyarrow as pa
-from xxhash import xxh64_hexdigest
 
-from planner.catalog import Table
+from planner.scalar import Scalar
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.jdbc.reading import TableReader
-from sqlengine.connectors.jdbc.values import columns_of
 
 
 class JdbcSource(Source):
-    """A source with one shard, named after a hash of its rows; an offset counts them."""
+    """A source with one shard, named after a hash of its rows; an offset counts them. With
+    `queried` they are read by `apply_query`."""
 
     bounded = True
 
-    def __init__(self, table: Table, reader: TableReader) -> None:
+    def __init__(self, reader: TableReader, *, queried: bool = False) -> None:
         self._reader = reader
-        rows = reader.rows()
-        self._shard = xxh64_hexdigest(repr(rows).encode())
-        self._count = len(rows)
-        self._columns = columns_of(rows, table, reader.name)
+        if not queried:
+            self.apply_query(None, 0)
+
+    def apply_query(self, where: Scalar | None, limit: int) -> None:
+        self._reader.ask(where, limit)
+        self._columns, self._count, self._shard = self._reader.load()
 
     def shards(self) -> list[str]:
         return [self._shard]

@@ -13,27 +13,29 @@ import pyarrow.compute as pc
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import Column, DataType, Root, Schema
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialects import Value
+from sqlengine.connectors.jdbc.driver import Value
 from sqlengine.formats.texts import plain_texts
 from sqlengine.formats.times import SQL, format_times, parse_timestamps
 
-_NUMBERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE)
-_TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
+NUMBERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE)
+TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 _DAY = timedelta(days=1)
 
 
-def check_types(table: Table, schema: Schema) -> None:
-    """UnsupportedError for a column that no database has."""
+def check_types(table: Table, schema: Schema, *, arrays: bool) -> None:
+    """UnsupportedError for a column that the database has not."""
     for column in schema:
         kind = column.type
+        while arrays and kind.root is Root.ARRAY:
+            kind = kind.children[0]
         if not (
             kind.is_string
             or kind.is_binary
-            or kind.root in (*_NUMBERS, *_TIMES, Root.BOOLEAN, Root.DECIMAL)
+            or kind.root in (*NUMBERS, *TIMES, Root.BOOLEAN, Root.DECIMAL)
         ):
             raise UnsupportedError(
-                f"column '{column.name}' of table '{table.display}' is {kind}, which the connector"
-                " 'jdbc' cannot keep",
+                f"column '{column.name}' of table '{table.display}' is {column.type}, which the"
+                " connector 'jdbc' cannot keep",
                 hint="write it as STRING, for example with CAST or JSON_STRING",
             )
 
@@ -45,7 +47,7 @@ def written(column: pa.Array, kind: DataType) -> list[Value]:
         column = column.cast(pa.int8())
     elif kind.root is Root.DECIMAL:
         column = plain_texts(column)
-    elif kind.root in _TIMES:
+    elif kind.root in TIMES:
         column = pc.replace_substring_regex(format_times(column, kind, SQL), "Z$", "")
     values: list[Value] = column.to_pylist()
     return values
@@ -64,11 +66,21 @@ def read(values: Sequence[object], column: Column, table: str) -> pa.Array:
     try:
         array = _read(values, column.type)
     except (ValueError, TypeError, ArithmeticError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise ExecutionError(
-            f"column '{column.name}' of table '{table}' holds a value that is no {column.type}",
-            detail=str(error),
-            hint="declare the column as STRING, or repair the value",
-        ) from None
+        raise cannot_hold(column, table, str(error)) from None
+    return checked(array, column, table)
+
+
+def cannot_hold(column: Column, table: str, detail: str) -> ExecutionError:
+    """Returns the error for a value that is none of its column's type."""
+    return ExecutionError(
+        f"column '{column.name}' of table '{table}' holds a value that is no {column.type}",
+        detail=detail,
+        hint="declare the column as STRING, or repair the value",
+    )
+
+
+def checked(array: pa.Array, column: Column, table: str) -> pa.Array:
+    """Returns the values of a column. ExecutionError for NULL where it is NOT NULL."""
     if array.null_count and not column.type.nullable:
         raise ExecutionError(
             f"column '{column.name}' of table '{table}' is NOT NULL, and holds NULL"
@@ -79,6 +91,8 @@ def read(values: Sequence[object], column: Column, table: str) -> pa.Array:
 def _read(values: Sequence[object], kind: DataType) -> pa.Array:
     if kind.root in (Root.TIMESTAMP, Root.TIMESTAMP_LTZ):
         return _timestamps(values, kind)
+    if kind.root is Root.ARRAY:
+        return _arrays(values, kind)
     convert = _converters.get(kind.root) or (
         _bytes if kind.is_binary else _text if kind.is_string else None
     )
@@ -98,6 +112,17 @@ def _timestamps(values: Sequence[object], kind: DataType) -> pa.Array:
     if unread.any():
         raise ValueError(f"'{values[int(np.argmax(unread))]}'")
     return found
+
+
+def _arrays(values: Sequence[object], kind: DataType) -> pa.Array:
+    """Arrays from lists of Python, element by element."""
+    lists = [v if isinstance(v, list) else None for v in values]
+    elements = _read([e for found in lists if found is not None for e in found], kind.children[0])
+    ends, offsets = 0, []
+    for found in lists:
+        offsets.append(None if found is None else ends)
+        ends += 0 if found is None else len(found)
+    return pa.ListArray.from_arrays(pa.array([*offsets, ends], pa.int32()), elements, kind.arrow)
 
 
 def _fitting(value: object, kind: DataType) -> Decimal:

@@ -89,6 +89,10 @@ _client_log.addFilter(_Seldom())
 class KafkaAway(ServiceError):
     """Raised where no broker answers; the same may work later."""
 
+    def because(self, trouble: str | None) -> KafkaAway:
+        """Returns the error with what is known of the connection, if something is."""
+        return self if trouble is None else KafkaAway(self.message, detail=trouble, hint=self.hint)
+
 
 def consumer(settings: Settings, health: Health | None = None) -> Consumer:
     """Opens a consumer that reads what it is told to. OptionError for a setting that the client
@@ -122,8 +126,14 @@ def producer(
 
     own: dict[str, object] = {"on_delivery": told}
     if transactional_id is not None:
-        # A transaction often comes before the server has ended the one before it.
-        own |= {"transactional.id": transactional_id, "retry.backoff.ms": 20}
+        own |= {
+            "transactional.id": transactional_id,
+            # A transaction often comes before the server has ended the one before it.
+            "retry.backoff.ms": 20,
+            # Where all brokers were away the client makes new handles of them, and waits without
+            # end for the old one that coordinated its group.
+            "metadata.recovery.strategy": "none",
+        }
     made = {**_COMMON, **_PRODUCER, **given, **own, **_callbacks(health)}
     if transactional_id is not None and "message.timeout.ms" not in given:
         del made["message.timeout.ms"]  # no record waits for longer than its transaction

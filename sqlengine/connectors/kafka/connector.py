@@ -40,6 +40,7 @@ from sqlengine.connectors.kafka.topics import Topics
 from sqlengine.connectors.kafka.transactions import TransactionalSink
 from sqlengine.connectors.key_options import KEY_OPTIONS, UPSERT_KEY_OPTIONS, check_keys
 from sqlengine.connectors.registry import options_of
+from sqlengine.connectors.secret_names import is_secret
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice, delay
 from sqlengine.formats.registry import format_of
@@ -95,6 +96,8 @@ class KafkaConnector(Connector):
         "sink.parallelism": Option(at_least(1), doc="without effect"),
     }
     metadata: ClassVar[Mapping[str, DataType]] = METADATA
+    tested_with: ClassVar[str] = "Apache Kafka 4.4"
+    on_spark: ClassVar[str] = "the driver reads and writes, tasks encode"
     # The key is that of 'key.fields', and not the primary key.
     key_by_fields: ClassVar[bool] = True
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -160,7 +163,9 @@ class KafkaConnector(Connector):
     ) -> KafkaSink:
         if options[GUARANTEE] != _EXACTLY_ONCE or not environment.once or is_rehearsal():
             return KafkaSink(table, options)
-        definition = (f"{k}={v}" for k, v in sorted(table.options.items()) if "password" not in k)
+        # Not by its secrets: with another password it is the same writer.
+        given = sorted(table.options.items())
+        definition = (f"{k}={v}" for k, v in given if not is_secret(k, self.options))
         writer = writer_of(environment.writer, table, *definition)
         return TransactionalSink(table, options, f"{options[PREFIX]}-{writer}")
 

@@ -16,7 +16,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.health import Health
-from sqlengine.connectors.kafka.client import ANSWER_S, failure, producer, words
+from sqlengine.connectors.kafka.client import ANSWER_S, KafkaAway, failure, producer, words
 from sqlengine.connectors.kafka.properties import settings_of
 from sqlengine.connectors.kafka.records import KafkaRecords, Records
 from sqlengine.connectors.kafka.source import SERVERS
@@ -112,7 +112,11 @@ class KafkaSink(Sink):
                 topics = self._opened().list_topics(self._topic, timeout=ANSWER_S).topics
             except KafkaException as error:
                 what = f"Kafka at {self._servers} does not answer for topic '{self._topic}'"
-                raise failure(what, self._servers, error) from None
+                told = failure(what, self._servers, error)
+                if isinstance(told, KafkaAway):
+                    self._opened().poll(0)  # hears why
+                    told = told.because(self.health.trouble)
+                raise told from None
             found = topics[self._topic]
             if found.error is None:
                 return len(found.partitions)

@@ -10,7 +10,7 @@ from planner.graph.distribution import SubtaskAssignment
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.health import Health
-from sqlengine.connectors.kafka.client import consumer, log
+from sqlengine.connectors.kafka.client import KafkaAway, consumer, log
 from sqlengine.connectors.kafka.fetching import Fetcher, OutOfRange
 from sqlengine.connectors.kafka.positions import BOUNDED, GROUP, Positions
 from sqlengine.connectors.kafka.properties import offset_reset, settings_of
@@ -34,7 +34,7 @@ class KafkaSource(Source):
     def __init__(
         self, table: Table, options: Mapping[str, object], assignment: SubtaskAssignment
     ) -> None:
-        self.health = Health()
+        self.health: Health = Health()
         self._options = options
         servers = str(options[SERVERS])
         self._client: Consumer = consumer(settings_of(table), self.health)
@@ -47,7 +47,11 @@ class KafkaSource(Source):
         assert isinstance(interval, int)
 
         def ask() -> list[Partition]:
-            found = topics.partitions(self._client, servers)
+            try:
+                found = topics.partitions(self._client, servers)
+            except KafkaAway as error:
+                self._client.poll(0)  # hears why
+                raise error.because(self.health.trouble) from None
             return [p for p in found if p.read_by(assignment)]
 
         self._bounded = options[BOUNDED + "mode"] != "unbounded"

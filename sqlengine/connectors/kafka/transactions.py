@@ -82,12 +82,22 @@ class TransactionalSink(KafkaSink):
 
     def _read_mark(self) -> tuple[int | None, object]:
         """Reads the last epoch; returns what stands for the group in a transaction, too."""
+        from confluent_kafka import KafkaException
+
         reader = consumer({**self._settings, "group.id": self._name}, self.health)
+        deadline = time.monotonic() + ANSWER_S
         try:
-            (found,) = reader.committed([self._at()], timeout=ANSWER_S)
-            if found.error is not None:
-                raise _raised(found.error)
-            return (found.offset if found.offset >= 0 else None), reader.consumer_group_metadata()
+            while True:
+                try:
+                    (found,) = reader.committed([self._at()], timeout=ANSWER_S)
+                    if found.error is not None:
+                        raise _raised(found.error)
+                    last = found.offset if found.offset >= 0 else None
+                    return last, reader.consumer_group_metadata()
+                except KafkaException as error:  # where groups are new, nobody coordinates them yet
+                    if not _passes(error.args[0]) or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.1)
         finally:
             reader.close()
 

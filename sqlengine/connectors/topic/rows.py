@@ -17,7 +17,7 @@ from sqlengine.formats.registry import value_metadata
 
 
 @dataclass(frozen=True)
-class _Key:
+class MetadataKey:
     """A declared metadata column: its key and its type."""
 
     key: str
@@ -30,12 +30,14 @@ class TopicRows:
 
     def __init__(self, table: Table) -> None:
         of_format = value_metadata(table)
-        self._keys = [_Key(m.key, m.column.type) for m in table.metadata if m not in of_format]
+        self._keys = [
+            MetadataKey(m.key, m.column.type) for m in table.metadata if m not in of_format
+        ]
         self._upsert = is_upsert(table)
 
     def chunk(self, shard: str, start: int, records: Records) -> Chunk:
         """Returns the rows of records that were read from `start` on."""
-        columns = {k.key: _metadata(k, records) for k in self._keys}
+        columns = {k.key: self.metadata(k, records) for k in self._keys}
         values, offsets = records.values, records.offsets
         kinds, present = None, None
         if self._upsert:
@@ -58,20 +60,19 @@ class TopicRows:
             kinds=kinds,
         )
 
-
-def _metadata(key: _Key, records: Records) -> pa.Array:
-    """Returns a metadata column in the type that the table declares."""
-    match key.key:
-        case "timestamp":
-            values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))
-        case "offset":
-            values = pa.array(records.offsets)
-        case "shard":
-            values = pa.array(np.full(records.num_rows, records.shard, np.int32))
-        case _:
-            values = (
-                records.keys
-                if records.keys is not None
-                else pa.nulls(records.num_rows, pa.binary())
-            )
-    return values if values.type == key.type.arrow else values.cast(key.type.arrow, safe=False)
+    def metadata(self, key: MetadataKey, records: Records) -> pa.Array:
+        """Returns a metadata column in the type that the table declares."""
+        match key.key:
+            case "timestamp":
+                values = pa.array(records.timestamps).view(pa.timestamp("ms", "UTC"))
+            case "offset":
+                values = pa.array(records.offsets)
+            case "shard":
+                values = pa.array(np.full(records.num_rows, records.shard, np.int32))
+            case _:
+                values = (
+                    records.keys
+                    if records.keys is not None
+                    else pa.nulls(records.num_rows, pa.binary())
+                )
+        return values if values.type == key.type.arrow else values.cast(key.type.arrow, safe=False)

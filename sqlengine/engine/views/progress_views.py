@@ -216,10 +216,10 @@ class _GraphView:
 
     def _table_of(self, source: _Source, late: int, now_ms: int) -> TableProgress:
         watermark, ended = source.time(source.watermark), source.ended
-        on_broker = declared_capabilities(source.running.scan.table).on_broker
+        counted = declared_capabilities(source.running.scan.table).counts_records
         return TableProgress(
             source.table,
-            "records" if on_broker else "bytes",
+            "records" if counted else "bytes",
             None if ended else watermark,
             None if ended or watermark is None else now_ms - watermark.ms,
             late,

@@ -1,4 +1,4 @@
-"""What joins begin with that come to a running graph: watermarks, and versions of look-up tables.
+"""Watermarks, and versions of look-up tables, with which joins begin that come to a running graph.
 
 Each operation learns the watermark of a table from the rows and ticks that it gets. A join waits
 for both inputs: one that comes later would take rows for early ones that all others know to be
@@ -25,14 +25,14 @@ from sqlengine.state.table import KeyedTable
 
 @dataclass(frozen=True)
 class Births:
-    """What is known before a change of a plan: `versions`, as look-ups in mapped files keep them,
-    by the digest of the scan."""
+    """The state of others from which joins of a new plan begin: `versions`, as look-ups in mapped
+    files keep them, by the digest of the scan."""
 
     versions: Mapping[str, pa.Table] = field(default_factory=dict)
 
     @classmethod
     def before(cls, running: Iterable[RunningNode], tables: Mapping[str, KeyedTable]) -> Self:
-        """Returns what these operators know."""
+        """Returns what these operators know before a change of the plan."""
         found: dict[str, pa.Table] = {}
         for node in running:
             plan = node.node.plan

@@ -6,11 +6,12 @@ the sink drops what it has already."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.refused_rows import RefusedRows
 from sqlengine.executors.wire import decode_batch
 
 
@@ -66,6 +67,9 @@ class RecoveredCommit(Sink):
             self._write()
         self._sink.roll(end=True)
         return self._rows
+
+    def refused(self) -> Sequence[RefusedRows]:
+        return self._sink.refused()
 
     def close(self) -> None:
         self._sink.close()

@@ -11,12 +11,21 @@ from planner.catalog import Table
 from planner.graph.physical import PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.boundary.rows import unwritable
+from sqlengine.connectors.refused_rows import RefusedRows
 from sqlengine.connectors.registry import connector_of, rejects
 from sqlengine.operators.base import ERROR_PORT, Output
 from sqlengine.operators.dead_letters import dead_letters
 
 # Parts the rows that a table can take from dead letters.
 SetAside: TypeAlias = Callable[[PhysicalSink, Batch], tuple[Batch, Output]]
+
+
+def refused_letters(sink: PhysicalSink, refused: Sequence[RefusedRows]) -> Output:
+    """Returns rows that the other side of a sink has refused as dead letters."""
+    table = sink.sink.table
+    if table is None:
+        return []
+    return [letter for r in refused for letter in _letters(sink, table, r.rows, r.reasons)]
 
 
 def without_rejected(sink: PhysicalSink, batch: Batch) -> tuple[Batch, Output]:
@@ -45,6 +54,11 @@ def _without(
 ) -> tuple[Batch, Output]:
     if not reasons:
         return batch, []
+    kept = batch.take(np.setdiff1d(np.arange(batch.num_rows), list(reasons)))
+    return kept, _letters(sink, table, batch, reasons)
+
+
+def _letters(sink: PhysicalSink, table: Table, batch: Batch, reasons: Mapping[int, str]) -> Output:
     by_job: dict[str, list[int]] = {}
     for row in sorted(reasons):
         for job in _writers(sink, batch, row):
@@ -59,8 +73,7 @@ def _without(
         )
         for job, rows in by_job.items()
     ]
-    kept = batch.take(np.setdiff1d(np.arange(batch.num_rows), list(reasons)))
-    return kept, [(ERROR_PORT, rows) for rows in letters]
+    return [(ERROR_PORT, rows) for rows in letters]
 
 
 def _writers(sink: PhysicalSink, batch: Batch, row: int) -> Sequence[str]:

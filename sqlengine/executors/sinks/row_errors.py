@@ -25,11 +25,34 @@ class RowErrors:
         self.sink = sink
         self.fatal: list[RowsFailed] = []
         self._fails_on_error = fails_on_error
+        self._late: list[Batch] = []
 
     def handle(self, errors: Output, progress: Progress) -> bool:
         """Sorts what left operators by their error ports; returns True if dead letters were
         written to the sink."""
-        written = False
+        letters = self._sorted(errors, progress)
+        if self.sink is None:
+            return False
+        for batch in letters:
+            self.sink.write(batch)
+        return bool(letters)
+
+    def handle_refused(self, errors: Output, progress: Progress) -> None:
+        """Sorts rows that a system has refused at a commit. Their dead letters are no part of an
+        epoch, since that of a commit that was late has left already: they are written at once.
+
+        TryAgain where there is no space: they stay, and are written with the next ones."""
+        self._late += self._sorted(errors, progress)
+        while self._late:
+            if isinstance(self.sink, DeadLetterSink):
+                self.sink.write_at_once(self._late[0])
+            elif self.sink is not None:
+                self.sink.write(self._late[0])
+            self._late.pop(0)
+
+    def _sorted(self, errors: Output, progress: Progress) -> list[Batch]:
+        """Keeps failures of jobs; returns the dead letters."""
+        found = []
         for port, letters in errors:
             if port == FATAL_ERROR_PORT:
                 self.fatal += [RowsGivenUp(part) for part in _by_owner(letters)]
@@ -44,10 +67,9 @@ class RowErrors:
                 owners = letters.columns[0].to_pylist()
             progress.dead_letters += letters.num_rows
             progress.letters.update(owners)
-            if self.sink is not None and letters.num_rows:
-                self.sink.write(letters)
-                written = True
-        return written
+            if letters.num_rows:
+                found.append(letters)
+        return found
 
     def mark_replayed(self, replay: Replay, now_ms: int) -> bool:
         """Records that these dead letters have been replayed, as part of the epoch; returns True

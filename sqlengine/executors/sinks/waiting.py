@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.refused_rows import RefusedRows
 
 
 class WaitingSink(Sink):
@@ -28,6 +29,9 @@ class WaitingSink(Sink):
 
     def commit(self, epoch: int) -> int:
         return self._opened().commit(epoch)
+
+    def refused(self) -> Sequence[RefusedRows]:
+        return () if self._sink is None else self._sink.refused()
 
     def roll(self, *, end: bool = False) -> None:
         if self._sink is not None:

@@ -94,15 +94,16 @@ class RankOperator(TopNOperator):
     def _change(self, batch: Batch) -> Batch | None:
         ends, key = self._ends.of(batch), batch_keys(batch, self._node.partition)
         known = self._rows.groups(key, batch.num_rows)
+        sort_keys: list[bytes] | None = None
         if self._insert_only:
-            rows = self._contenders(batch, key, known, ends)
+            rows, sort_keys = self._contenders(batch, key, known, ends)
             if len(rows) < batch.num_rows:
                 batch, key = select_rows(batch, rows), [k.take(rows) for k in key]
                 known, ends = known[rows], ends[rows]
         # The slots of the visible rows before and after the change are compared. A retracted row
         # stays in its slot until the comparison is done, so that its columns can be emitted.
         compare = self._from_first(known) if self._only_first else self._from_visible(known, ends)
-        retracted, groups = self._apply(batch, key)
+        retracted, groups = self._apply(batch, key, sort_keys)
         end_of = dict(zip(groups.tolist(), ends.tolist(), strict=True))
         touched = first_seen(groups[groups >= 0])
         changes = compare(touched, end_of)
@@ -151,9 +152,9 @@ class RankOperator(TopNOperator):
 
     def _contenders(
         self, batch: Batch, key: Sequence[KeyColumn], groups: IntArray, ends: IntArray
-    ) -> IntArray:
+    ) -> tuple[IntArray, list[bytes]]:
         """Drops rows that cannot have a wanted rank: enough rows of their partition are before
-        them, in the state or in the batch."""
+        them, in the state or in the batch. Returns the sort keys of the others, too."""
         rows = self._first_in_batch(batch, key, ends)
         columns = [batch.column(k.column) for k in self._keys]
         if len(rows) < batch.num_rows:
@@ -165,7 +166,7 @@ class RankOperator(TopNOperator):
             for row in zip(groups.tolist(), keys, ends.tolist(), strict=True)
         ]
         contenders: IntArray = rows[np.array(enters, np.bool_)]
-        return contenders
+        return contenders, [k for k, enters_ in zip(keys, enters, strict=True) if enters_]
 
     def _first_in_batch(self, batch: Batch, key: Sequence[KeyColumn], ends: IntArray) -> IntArray:
         """Drops rows before which the batch has enough of their partition."""
@@ -190,12 +191,14 @@ class RankOperator(TopNOperator):
         worst = self._rows.key_at(group, end - 1)
         return key < worst or (self._last_first and key == worst)
 
-    def _apply(self, batch: Batch, key: list[KeyColumn]) -> tuple[IntArray, IntArray]:
+    def _apply(
+        self, batch: Batch, key: list[KeyColumn], sort_keys: list[bytes] | None
+    ) -> tuple[IntArray, IntArray]:
         """Writes the rows to the state; returns the slots whose count fell to 0, which still hold
         their rows, and the group of each row."""
         rest = [batch.column(n) for n in self._rest]
         if self._insert_only:
-            slots, _ = self._put(batch, key, [], rest, batch.num_rows)
+            slots, _ = self._put(batch, key, [], rest, batch.num_rows, sort_keys)
             return np.empty(0, np.int64), self._rows.groups_of(slots)
         removed = self._retract(batch, key, rest)
         return removed, self._rows.groups(key, batch.num_rows)
@@ -224,6 +227,10 @@ class RankOperator(TopNOperator):
             return []
         if self._node.by_rank:
             return self._by_rank(old, new)
+        if self._insert_only:  # each row has a slot of its own
+            was, now = set(old), set(new)
+            gone = [(s, DELETE, 0) for s in old if s not in now]
+            return gone + [(s, INSERT, 0) for s in new if s not in was]
         # A slot may occur several times, once for each of equal rows.
         kept = Counter(old) & Counter(new)
         removed = [(s, DELETE, 0) for s in _without(old, kept)]

@@ -95,11 +95,12 @@ class TopNOperator:
         identity: Sequence[Key],
         values: Sequence[Values],
         num_rows: int,
+        sort_keys: Sequence[bytes] | None = None,
     ) -> tuple[IntArray, BoolArray]:
         """Puts rows of the batch, like `RowsTable.put`."""
         if self._node.ttl_ms:
             values = [np.full(num_rows, batch.proctime), *values]
-        return self._rows.put(key, identity, values, num_rows)
+        return self._rows.put(key, identity, values, num_rows, sort_keys)
 
     def _result(self, batch: Batch, columns: list[pa.Array], changes: RankChanges) -> Batch:
         """Returns the output rows; `columns` are theirs but for kind and rank."""

@@ -13,6 +13,7 @@ from sqlengine.operators.base import Context, Output
 from sqlengine.operators.late_rows import LateGate
 from sqlengine.operators.windows.times import WindowClock
 from sqlengine.state.columns import milliseconds
+from sqlengine.state.keys import batch_keys
 from sqlengine.state.table import KeyedTable
 
 # The number of a row, and the instant (ms) at which its window fires.
@@ -52,8 +53,8 @@ class WindowRows:
         rows = np.flatnonzero(fires > before)
         self._late.drop(batch, np.flatnonzero(fires <= before), output)
         batch, fires = batch.take(rows), fires[rows]
-        keys = [batch.column(n) for n in self._keys]
-        slots, _ = self.table.slots_for([*keys, pa.array(self._numbers(len(rows)))], len(rows))
+        keys = batch_keys(batch, self._keys)
+        slots = self.table.append([*keys, self._numbers(len(rows))], len(rows))
         self.table.write(slots, {n: batch.column(n) for n in self._rest})
         self.table.columns[FIRES][slots] = fires
         self.table.mark(slots)

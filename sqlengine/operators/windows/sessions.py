@@ -189,7 +189,7 @@ class Sessions:
     def _create(self, keys: Sequence[KeyColumn], count: int) -> IntArray:
         numbers = np.arange(self._next, self._next + count)
         self._next += count
-        slots, _ = self.table.slots_for([*keys, numbers], count)
+        slots = self.table.append([*keys, numbers], count)
         self.chains.add(slots, keys)
         return slots
 

@@ -4,14 +4,16 @@ own."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.servers.kafka import KafkaServer
+from tests.support import eventually
 
 _names = count()
 
@@ -35,6 +37,22 @@ class Kafka:
         self.server = server
         self.address = server.address
         self.admin = AdminClient({"bootstrap.servers": self.address})
+
+    def warm(self) -> None:
+        """Waits until transactions and groups have those that coordinate them: they are made when the
+        first one asks."""
+        topic = self.topic()
+        self.transaction(topic, [b"1"])
+        group = {"bootstrap.servers": self.address, "group.id": "of a test"}
+        consumer = Consumer(group)
+
+        def answers() -> bool:
+            with suppress(KafkaException):
+                return bool(consumer.committed([TopicPartition(topic, 0)], timeout=30))
+            return False
+
+        eventually(answers, "a coordinator of groups")
+        consumer.close()
 
     def topic(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
         """Makes a topic, by default of a new name."""
@@ -63,7 +81,7 @@ class Kafka:
 
     def transaction(self, topic: str, values: Iterable[bytes], *, commit: bool = True) -> None:
         producer = Producer({"bootstrap.servers": self.address, "transactional.id": "of a test"})
-        producer.init_transactions(30)
+        producer.init_transactions(120)
         producer.begin_transaction()
         for value in values:
             producer.produce(topic, value, partition=0)
@@ -73,7 +91,7 @@ class Kafka:
     def leave_open(self, name: str, topic: str, values: Iterable[bytes]) -> None:
         """Begins a transaction as this transactional id, and goes away in the middle of it."""
         producer = Producer({"bootstrap.servers": self.address, "transactional.id": name})
-        producer.init_transactions(30)
+        producer.init_transactions(120)
         producer.begin_transaction()
         for value in values:
             producer.produce(topic, value, partition=0)

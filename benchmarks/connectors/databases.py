@@ -1,0 +1,135 @@
+"""Rows into and out of PostgreSQL, by the connectors and by the bare client: rows per CPU second of
+this process, on the same server in the same run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import psycopg
+
+from benchmarks.page import Section
+from benchmarks.page import Table as Figures
+from parser.types import BIGINT, DOUBLE, STRING, Schema, timestamp
+from planner.catalog import Table
+from sqlengine.batch import Batch, from_pydict
+from sqlengine.connectors.base import Sink
+from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.jdbc.connector import JdbcConnector
+from sqlengine.connectors.postgres_cdc.database import Place
+from sqlengine.connectors.postgres_cdc.receiver import PostgresReceiver
+from sqlengine.connectors.receivers.base import Stream, Taken
+from tests.servers.postgresql import PostgresServer
+
+ROWS = 200_000
+SCHEMA = Schema.of(id=BIGINT, name=STRING, v=DOUBLE, ts=timestamp(3))
+COLUMNS = "(id bigint PRIMARY KEY, name text, v float8, ts timestamp)"
+
+
+def run() -> Section:
+    """Measures."""
+    with tempfile.TemporaryDirectory() as folder, PostgresServer(Path(folder) / "s") as server:
+        rows = list(_measured(server))
+    texts = [
+        [name, *("" if rate is None else f"{rate:,}" for rate in rates)] for name, *rates in rows
+    ]
+    return Section(
+        "connectors_databases",
+        "Tables of PostgreSQL, and their changes",
+        f"{ROWS:,} rows of 4 columns from and to PostgreSQL on the same machine. Bare client: psycopg with"
+        " binary COPY, `unnest` … ON CONFLICT, fetchall.",
+        [Figures("rows per CPU second of the client", ("", "connector", "bare client"), texts)],
+    )
+
+
+def _measured(server: PostgresServer) -> list[tuple[str, int, int | None]]:
+    ids = list(range(ROWS))
+    names = [f"name {i}" for i in ids]
+    values = [i / 7 for i in ids]
+    times = [1_700_000_000_000 + i for i in ids]
+    batch = from_pydict(SCHEMA, {"id": ids, "name": names, "v": values, "ts": times})
+    with psycopg.connect(
+        host="127.0.0.1", port=server.port, user="postgres", autocommit=True
+    ) as bare:
+        bare.execute(f"CREATE TABLE t {COLUMNS}")
+        found = []
+        for key, what in (((), "insert"), (("id",), "insert by key"), (("id",), "update by key")):
+            if what != "update by key":
+                bare.execute("TRUNCATE t")
+            sink = JdbcConnector().sink(_table(server, key), _environment(what))
+
+            found.append((what, _rate(partial(_written, sink, batch))))
+            sink.close()
+        unnest = (
+            "INSERT INTO t SELECT * FROM unnest(%b::bigint[], %b::text[], %b::float8[], %b::timestamp[])"
+            " ON CONFLICT (id) DO UPDATE SET name = excluded.name, v = excluded.v, ts = excluded.ts"
+        )
+        stamps = batch.column("ts").to_pylist()
+        bare_update = _rate(lambda: bare.execute(unnest, (ids, names, values, stamps)))
+        bare.execute("TRUNCATE t")
+        bare_insert = _rate(lambda: _copy(bare, list(zip(ids, names, values, stamps, strict=True))))
+        read = _rate(lambda: JdbcConnector().source(_table(server, ("id",)), _environment("r")))
+        bare_read = _rate(lambda: bare.execute("SELECT * FROM t ORDER BY id").fetchall())
+        changes = _changes(server, bare)
+    bares = (bare_insert, None, bare_update)
+    return [
+        *((what, rate, other) for (what, rate), other in zip(found, bares, strict=True)),
+        ("read", read, bare_read),
+        ("changes (update, REPLICA IDENTITY FULL)", changes, None),
+    ]
+
+
+def _written(sink: Sink, batch: Batch) -> None:
+    sink.write(batch)
+    sink.commit(1)
+
+
+def _copy(bare: psycopg.Connection, rows: list[tuple[object, ...]]) -> None:
+    with bare.cursor() as cursor, cursor.copy("COPY t FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["int8", "text", "float8", "timestamp"])
+        for row in rows:
+            copy.write_row(row)
+
+
+def _changes(server: PostgresServer, bare: psycopg.Connection) -> int:
+    bare.execute("ALTER TABLE t REPLICA IDENTITY FULL")
+    what = {
+        "schema": "public", "table": "t", "columns": '["id", "name", "v", "ts"]', "key": '["id"]',
+        "changelog": "all", "startup": "latest-offset",
+    }  # fmt: skip
+    stream = Stream("bench", what, 1 << 30, 0, 0, 0)
+    place = Place("127.0.0.1", server.port, "postgres", "postgres", None, 10)
+    receiver = PostgresReceiver(place, "bench", "bench", temporary=True)
+    receiver.connect([stream], [], lambda topic, count: Taken())
+    receiver.take(1)
+    bare.execute("UPDATE t SET v = v + 1")
+
+    def take() -> None:
+        count = 0
+        while count < 2 * ROWS:
+            for taken in receiver.take(1).values():
+                count += len(taken.values)
+            receiver.acknowledge()
+
+    rate = _rate(take)
+    receiver.close()
+    return rate
+
+
+def _rate(work: Callable[[], object]) -> int:
+    started = time.process_time()
+    work()
+    return round(ROWS / (time.process_time() - started))
+
+
+def _table(server: PostgresServer, key: tuple[str, ...]) -> Table:
+    options = {"connector": "jdbc", "url": server.url, "username": "postgres", "table-name": "t"}
+    name = ("default_catalog", "default_database", "t")
+    return Table(name, SCHEMA, SCHEMA, options, primary_key=key)
+
+
+def _environment(writer: str) -> Environment:
+    return Environment(None, lambda: 0, writer)

@@ -1,0 +1,205 @@
+"""The connector 'http': rows that a host gives when it is asked, once or again and again.
+
+CREATE TABLE rates (code STRING, rate DOUBLE) WITH ('connector' = 'http',
+  'url' = 'https://rates.example/v1/latest', 'response.rows' = '/rates', 'format' = 'json')"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from xxhash import xxh3_64_hexdigest
+
+from parser.errors import OptionError, UnsupportedError
+from parser.types import BIGINT, DataType, timestamp_ltz
+from planner.capabilities import (
+    OF_FORMAT,
+    Boundedness,
+    Capabilities,
+    FormatUse,
+    Lookup,
+    SourceCapabilities,
+)
+from planner.catalog import Table
+from sqlengine.connectors.base import Connector, Source
+from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
+from sqlengine.connectors.http.client import HttpClient, http_url, site
+from sqlengine.connectors.http.polling import PollReceiver, Polls
+from sqlengine.connectors.http.reading import Asked, Reader, pointer
+from sqlengine.connectors.http.source import HttpSource
+from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
+from sqlengine.connectors.pushed.metadata import linked_rows
+from sqlengine.connectors.receivers.service import Wanted
+from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
+from sqlengine.connectors.registry import options_of
+from sqlengine.connectors.tls_files import TLS_OPTIONS, client_context
+from sqlengine.connectors.topic.rows import TopicRows
+from sqlengine.formats.base import Option
+from sqlengine.formats.options import at_least, choice, duration
+from sqlengine.system.sizes import size
+
+_POLL: Final = "scan.poll-interval"
+_CURSOR: Final = "scan.cursor.pointer"
+_PARAMETER: Final = "scan.cursor.parameter"
+
+
+class HttpConnector(Connector):
+    """Reads as a whole, unless the table has an interval at which its host is asked."""
+
+    name: ClassVar[str] = "http"
+    on_spark: ClassVar[str] = "the driver reads; tasks what it polls"
+    options: ClassVar[Mapping[str, Option]] = {
+        "url": Option(http_url, required=True, place=True, doc="http:// or https://"),
+        "url.suffix": Option(
+            secret=True, doc="follows 'url', where a part of the address is a secret"
+        ),
+        "method": Option(choice("GET", "POST"), default="GET"),
+        "body": Option(doc="of a POST"),
+        "content-type": Option(default="application/json", doc="of the body"),
+        HEADER + "*": Option(doc="a header of each request"),
+        **ACCOUNT_OPTIONS,
+        "response.rows": Option(
+            pointer, default="", doc="a JSON pointer to the rows, such as /data/items"
+        ),
+        "response.max-bytes": Option(size, default="256 mb", doc="of all pages of one reading"),
+        "pagination": Option(
+            choice("none", "link", "cursor"),
+            default="none",
+            doc="'link' follows the header Link, 'cursor' a mark in the answer",
+        ),
+        "pagination.cursor": Option(pointer, doc="a JSON pointer to the mark of the next page"),
+        "pagination.parameter": Option(doc="the parameter that takes the mark"),
+        "pagination.max-pages": Option(at_least(1), default="1000"),
+        "request.timeout": Option(
+            duration, default="10 s", doc="for connecting, and for each wait for the answer"
+        ),
+        **TLS_OPTIONS,
+        **LOOKUP_OPTIONS,
+        _POLL: Option(duration, doc="the table has no end: its host is asked at this interval"),
+        _CURSOR: Option(
+            pointer, doc="a JSON pointer to the value of a row after which the next rows come"
+        ),
+        _PARAMETER: Option(doc="the parameter that takes that value"),
+        "scan.cursor.initial": Option(doc="the value of that parameter before there is a row"),
+        **RECEIVE_OPTIONS,
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {"timestamp": timestamp_ltz(3), "offset": BIGINT}
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(
+            changelog=OF_FORMAT,
+            boundedness=Boundedness.BY_OPTIONS,
+            replayable=False,
+            lookup=Lookup.RELOADED,
+        ),
+        format=FormatUse.RECORDS,
+    )
+
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`. OptionError for options that belong to others that are missing."""
+        options = options_of(table)
+        _check(table, options)
+        authorization(table, options)
+        source = self.capabilities.source
+        assert source is not None
+        if options[_POLL] is None:
+            if any(column.key in self.metadata for column in table.metadata):
+                raise UnsupportedError(
+                    f"table '{table.display}' has no metadata",
+                    hint=f"only a table with '{_POLL}' has it",
+                )
+            read = replace(source, boundedness=Boundedness.BOUNDED)
+            return Capabilities(source=read, format=FormatUse.RECORDS)
+        polled = SourceCapabilities(changelog=OF_FORMAT, seekable=True, expires=True)
+        return Capabilities(source=polled, format=FormatUse.RECORDS, received=True)
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """See `Connector`. Reads all rows now, unless they are polled. NoAnswer where the host is
+        away, BadAnswer for what is none of the table's rows."""
+        options = options_of(table)
+        if options[_POLL] is None:
+            return HttpSource(table, _reader(table, options, environment))
+        asked = _asked(table, options)
+        what = {name: str(options[name]) for name in (_CURSOR, _PARAMETER) if options[name]}
+        # Without secrets: a renewed one is for the same log.
+        key = repr([asked.method, options["url"], asked.body, asked.rows, asked.pagination])
+        place = f"{site(asked.url)} {xxh3_64_hexdigest(key.encode())}"
+        polls = _polls(options)
+        wanted = Wanted(
+            table.display,
+            stream_of(place, what, options, 0),
+            {},
+            lambda: PollReceiver(lambda: _reader(table, options, environment), polls),
+        )
+        return ReceivedSource(environment, table, options, wanted, TopicRows(table))
+
+    def linked(self, table: Table, at: bytes) -> Chunk:
+        """See `Connector`."""
+        return linked_rows(TopicRows(table), at)
+
+    def content_stamp(self, table: Table, environment: Environment) -> str | None:
+        """See `Connector`: the ETag, or the time of the last change."""
+        return _reader(table, options_of(table), environment).stamp()
+
+
+def _check(table: Table, options: Mapping[str, object]) -> None:
+    needed = {
+        "pagination.cursor": options["pagination"] == "cursor",
+        "pagination.parameter": options["pagination"] == "cursor",
+        _PARAMETER: options[_CURSOR] is not None,
+        _POLL: options[_CURSOR] is not None,
+        _CURSOR: options["scan.cursor.initial"] is not None,
+    }
+    for name, is_needed in needed.items():
+        if is_needed and options[name] is None:
+            raise OptionError(f"table '{table.display}' needs the option '{name}'", subject=name)
+    if options["body"] is not None and options["method"] == "GET":
+        raise OptionError(f"a GET of table '{table.display}' has no 'body'", subject="body")
+
+
+def _polls(options: Mapping[str, object]) -> Polls:
+    interval, initial = options[_POLL], options["scan.cursor.initial"]
+    assert isinstance(interval, int)
+    return Polls(
+        interval / 1000,
+        None if options[_CURSOR] is None else str(options[_CURSOR]),
+        str(options[_PARAMETER] or ""),
+        None if initial is None else str(initial),
+    )
+
+
+def _reader(table: Table, options: Mapping[str, object], environment: Environment) -> Reader:
+    timeout_ms = options["request.timeout"]
+    assert isinstance(timeout_ms, int)
+    timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
+    context = client_context(options, environment.files)
+    return Reader(_asked(table, options), HttpClient(context, environment.network, timeout_s))
+
+
+def _asked(table: Table, options: Mapping[str, object]) -> Asked:
+    headers = {
+        name.removeprefix(HEADER): str(text)
+        for name, text in options.items()
+        if name.startswith(HEADER)
+    }
+    body = options["body"]
+    if body is not None:
+        headers["Content-Type"] = str(options["content-type"])
+    most_bytes, most_pages = options["response.max-bytes"], options["pagination.max-pages"]
+    assert isinstance(most_bytes, int)
+    assert isinstance(most_pages, int)
+    return Asked(
+        str(options["method"]),
+        str(options["url"]) + str(options["url.suffix"] or ""),
+        headers | authorization(table, options),
+        None if body is None else str(body).encode(),
+        table.options["format"].endswith("json"),
+        str(options["response.rows"]),
+        str(options["pagination"]),
+        str(options["pagination.cursor"] or ""),
+        str(options["pagination.parameter"] or ""),
+        most_bytes,
+        most_pages,
+    )

@@ -1,0 +1,205 @@
+"""Reading rows from a host: answers page by page, and the records in them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+
+import msgspec
+
+from parser.errors import ExecutionError
+from sqlengine.connectors.http.client import Answer, HttpClient, NoAnswer, site
+from sqlengine.connectors.retry_after import retry_after
+from sqlengine.system.lanes import get_on
+
+_RETRIED: Final = frozenset((408, 425, 429, *range(500, 600)))
+_ATTEMPTS: Final = 3
+_LONGEST_S: Final = 5.0
+_NEXT: Final = re.compile(r'<([^>]*)>\s*;[^,]*?\brel\s*=\s*"?[^",]*\bnext\b', re.IGNORECASE)
+_LINES: Final = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+
+
+class BadAnswer(ExecutionError):
+    """A host answers what is none of a table's rows."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The request of a table.
+
+    `rows`: the JSON pointer to the rows of an answer; `cursor`: the one to the mark of the next
+    page, which goes into the parameter `parameter`; `most_bytes` and `most_pages` of all answers
+    together."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    is_json: bool
+    rows: str
+    pagination: str
+    cursor: str
+    parameter: str
+    most_bytes: int
+    most_pages: int
+
+
+class Reader:
+    """Asks a host for rows. Every method raises NoAnswer where the host is away, BadAnswer for what
+    it should not answer, HostRefused where SQL may not connect."""
+
+    def __init__(self, asked: Asked, client: HttpClient) -> None:
+        self.asked = asked
+        self._client = client
+
+    def stamp(self) -> str | None:
+        """Returns what tells two states of the rows apart; None where the host does not say, or
+        they are several pages."""
+        if self.asked.pagination != "none":
+            return None
+        headers = self._ask(self.asked.url, {}, 0).headers
+        return headers.get("etag") or headers.get("last-modified")
+
+    def pages(
+        self, parameters: Mapping[str, str], headers: Mapping[str, str]
+    ) -> Iterator[tuple[Answer, list[bytes]]]:
+        """Yields the answers, and the records of each; the query has `parameters` besides its own.
+        One that says that nothing has changed has none."""
+        url, left = with_parameters(self.asked.url, parameters), self.asked.most_bytes
+        for _ in range(self.asked.most_pages):
+            answer = self._ask(url, headers, left)
+            if answer.status == 304:
+                yield answer, []
+                return
+            if not answer.complete:
+                raise BadAnswer(
+                    f"{site(url)} answers with too much",
+                    detail=f"more than {self.asked.most_bytes} bytes",
+                    hint="'response.max-bytes' allows more",
+                )
+            left -= len(answer.body)
+            yield answer, self._records(answer)
+            following = self._next(url, answer)
+            if following is None:
+                return
+            url = following
+            get_on()
+        raise BadAnswer(
+            f"{site(url)} has more than {self.asked.most_pages} pages",
+            hint="'pagination.max-pages' allows more",
+        )
+
+    def _ask(self, url: str, headers: Mapping[str, str], most: int) -> Answer:
+        """Returns an answer, after several attempts where the host is busy or away."""
+        asked = self.asked
+        for attempt in range(_ATTEMPTS):
+            last = attempt == _ATTEMPTS - 1
+            try:
+                found = self._client.send(
+                    asked.method, url, {**asked.headers, **headers}, asked.body, most
+                )
+            except NoAnswer:
+                if last:
+                    raise
+                time.sleep(2.0**attempt / 2)
+                continue
+            if found.status not in _RETRIED or last:
+                return self._sound(url, found)
+            time.sleep(min(max(2.0**attempt / 2, retry_after(found.headers)), _LONGEST_S))
+            get_on()
+        raise AssertionError("unreachable")
+
+    def _sound(self, url: str, answer: Answer) -> Answer:
+        if 200 <= answer.status < 300 or answer.status == 304:
+            return answer
+        kind = NoAnswer if answer.status in _RETRIED else BadAnswer
+        hint = "redirections are not followed: write the address as 'url'"
+        raise kind(
+            f"{site(url)} answers {answer.shown}",
+            hint=hint if 300 <= answer.status < 400 else None,
+        )
+
+    def _records(self, answer: Answer) -> list[bytes]:
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not self.asked.is_json or kind in _LINES:
+            return [line.rstrip(b"\r") for line in answer.body.split(b"\n") if line.strip()]
+        if not answer.body.strip():
+            return []
+        found = at_pointer(answer.body, self.asked.rows)
+        if found is None or found == b"null":
+            return []
+        if not found.startswith(b"["):
+            return [found]
+        return [bytes(raw) for raw in msgspec.json.decode(found, type=list[msgspec.Raw])]
+
+    def _next(self, url: str, answer: Answer) -> str | None:
+        """Returns the address of the next page; None behind the last one."""
+        match self.asked.pagination:
+            case "link":
+                found = _NEXT.search(answer.headers.get("link", ""))
+                following = None if found is None else urljoin(url, found[1])
+                if following is not None and site(following) != site(self.asked.url):
+                    # It would be told who asks.
+                    raise BadAnswer(f"{site(url)} names a next page elsewhere: {site(following)}")
+                return following
+            case "cursor":
+                mark = at_pointer(answer.body, self.asked.cursor)
+                text = None if mark is None else text_of(mark)
+                return None if not text else with_parameters(url, {self.asked.parameter: text})
+        return None
+
+
+def at_pointer(body: bytes, pointer: str) -> bytes | None:
+    """Returns the value in JSON at a pointer (RFC 6901); None where there is none. BadAnswer where
+    the body is no JSON.
+
+    >>> at_pointer(b'{"a": {"b/c": [1, {"d": true}]}}', "/a/b~1c/1/d")
+    b'true'
+    """
+    found = body.strip()
+    try:
+        for part in pointer.split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            if found.startswith(b"{"):
+                members = msgspec.json.decode(found, type=dict[str, msgspec.Raw])
+                if name not in members:
+                    return None
+                found = bytes(members[name])
+            elif found.startswith(b"[") and name.isascii() and name.isdigit():
+                elements = msgspec.json.decode(found, type=list[msgspec.Raw])
+                if int(name) >= len(elements):
+                    return None
+                found = bytes(elements[int(name)])
+            else:
+                return None
+        msgspec.json.decode(found)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadAnswer("the answer is no JSON", detail=str(error)[:200]) from None
+    return found
+
+
+def text_of(value: bytes) -> str | None:
+    """Returns a value in JSON as a parameter has it; None for NULL, false and structures."""
+    if value[:1] == b'"':
+        return str(msgspec.json.decode(value))
+    return None if value in (b"null", b"false") or value[:1] in b"{[" else value.decode()
+
+
+def pointer(text: str) -> str:
+    """Parses the option of a JSON pointer. ValueError where it is none."""
+    if text and not text.startswith("/"):
+        raise ValueError("expected a JSON pointer such as /data/items, or an empty text")
+    return text
+
+
+def with_parameters(url: str, parameters: Mapping[str, str]) -> str:
+    """Returns an address whose query has these parameters, in the place of those of their names."""
+    if not parameters:
+        return url
+    parts = urlsplit(url)
+    kept = [p for p in parse_qsl(parts.query, keep_blank_values=True) if p[0] not in parameters]
+    return urlunsplit(parts._replace(query=urlencode([*kept, *parameters.items()])))

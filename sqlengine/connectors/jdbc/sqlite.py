@@ -1,0 +1,54 @@
+"""Files of SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Final, cast
+
+from planner.catalog import Table
+from sqlengine.connectors.jdbc.dialect import Dialect, Writer
+from sqlengine.connectors.jdbc.driver import CONNECT_S, Account, Connection
+from sqlengine.connectors.jdbc.row_writer import RowWriter
+from sqlengine.connectors.jdbc.statements import Statements
+
+_LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class Sqlite(Dialect):
+    name: ClassVar[str] = "SQLite"
+    prefixes: ClassVar[tuple[str, ...]] = ("jdbc:sqlite:",)
+    example: ClassVar[str] = "jdbc:sqlite:/path/to/file"
+    quote: ClassVar[str] = "`"  # in double quotes a name that is no column would be a text
+    mark: ClassVar[str] = "?"
+    hurry: ClassVar[str] = "PRAGMA busy_timeout = 200"
+    begin: ClassVar[str] = "BEGIN IMMEDIATE"
+    text: ClassVar[str] = "TEXT"
+
+    def on_conflict(self, target: str, key: Sequence[str], others: Sequence[str]) -> str:
+        sets = ", ".join(f"{c} = excluded.{c}" for c in others)
+        return f" ON CONFLICT ({', '.join(key)}) DO " + (
+            f"UPDATE SET {sets}" if sets else "NOTHING"
+        )
+
+    def connect(self, url: str, account: Account) -> Connection:
+        """See `Dialect`. Never makes a database."""
+        file = Path(url.removeprefix("sqlite:")).absolute().as_uri() + "?mode=rw"
+        opened = sqlite3.connect(
+            file, timeout=CONNECT_S, isolation_level=None, check_same_thread=False, uri=True
+        )
+        return cast("Connection", opened)
+
+    @property
+    def errors(self) -> type[Exception]:
+        return sqlite3.Error
+
+    def full(self, error: Exception) -> bool:
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+
+    def busy(self, error: Exception) -> bool:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
+
+    def writer(self, table: Table, statements: Statements) -> Writer:
+        return RowWriter(table, statements)

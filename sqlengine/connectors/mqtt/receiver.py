@@ -1,0 +1,255 @@
+"""Takes the messages of subscriptions, for all tables that share a connection.
+
+A message is acknowledged behind its append: PUBACK, or PUBREC with QoS 2. A session that the server
+keeps sends what was not acknowledged again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from xxhash import xxh3_64_intdigest
+
+from sqlengine.connectors.mqtt.account import Account
+from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
+from sqlengine.connectors.mqtt.deduplication import MessageKey
+from sqlengine.connectors.mqtt.metadata import Metadata, decode_metadata, encode_metadata
+from sqlengine.connectors.mqtt.packets import (
+    Kind,
+    Packet,
+    Publish,
+    acknowledgements,
+    subscribe,
+    unsubscribe,
+)
+from sqlengine.connectors.mqtt.properties import decoded_properties
+from sqlengine.connectors.mqtt.reasons import refusal
+from sqlengine.connectors.mqtt.topics import filters_of, matches
+from sqlengine.connectors.receivers.base import Batch, KeyOf, Receiver, Stream, Tail, Taken
+
+# Bytes of messages that are taken at once, at most.
+_MOST: Final = 8 << 20
+# Fewer messages than that wait some ms for others, as an append costs the same for all.
+_FEW, _GATHER_S = 200, 0.005
+# After waiting in vain so many batches do not wait.
+_IN_VAIN: Final = 30
+# Different messages whose metadata and streams are known.
+_KNOWN: Final = 50_000
+
+
+class MqttReceiver(Receiver):
+    """Takes the messages of all streams over one connection."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._connection: Connection | None = None
+        self._streams: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self._refused: dict[str, str] = {}
+        # By what tells the metadata and the streams of a message: these.
+        self._known: dict[tuple[int, bytes, bytes], tuple[bytes, tuple[str, ...]]] = {}
+        # Numbers of packets of QoS 1 and 2 that were taken and not acknowledged.
+        self._ones: list[int] = []
+        self._twos: dict[int, int] = {}
+        # Digests of those of QoS 2 that the server has not released, by number.
+        self._unreleased: dict[int, int] | None = None
+        self._in_vain = 0
+        self._unwanted = 0
+
+    @property
+    def unwanted(self) -> int:
+        """See `Receiver`."""
+        return self._unwanted
+
+    def adopt(self, other: Receiver) -> None:
+        """See `Receiver`."""
+        assert isinstance(other, MqttReceiver)
+        self._account = other._account
+
+    def refused(self, stream: Stream) -> str | None:
+        """See `Receiver`."""
+        return self._refused.get(stream.topic)
+
+    def key_of(self, stream: Stream) -> tuple[KeyOf, int] | None:
+        """See `Receiver`."""
+        text = stream.what.get("deduplicate.key")
+        return None if text is None else (MessageKey(text), int(stream.what["deduplicate.window"]))
+
+    # ---- the connection --------------------------------------------------------------------------
+
+    def connect(self, streams: Sequence[Stream], gone: Sequence[Stream], tail: Tail) -> None:
+        """See `Receiver`."""
+        self.close()
+        self._connection = Connection(self._account)
+        if self._unreleased is None:
+            self._unreleased = self._last_twos(streams, tail)
+        if not self._connection.resumed:
+            self._unreleased.clear()
+        self._streams.clear()
+        self.follow(streams, gone)
+
+    def _last_twos(self, streams: Sequence[Stream], tail: Tail) -> dict[int, int]:
+        """Returns the messages of QoS 2 that a process before this one may not have confirmed."""
+        found: dict[int, int] = {}
+        for stream in streams:
+            if stream.what.get("qos") == "2":
+                last = tail(stream.topic, self._account.in_flight)
+                for payload, metadata in zip(last.values, last.metadata, strict=True):
+                    kept = decode_metadata(metadata)
+                    if kept.number:
+                        found[kept.number] = _digest(kept.topic.encode(), payload)
+        return found
+
+    def follow(self, streams: Sequence[Stream], gone: Sequence[Stream]) -> None:
+        """See `Receiver`."""
+        connection = self._open()
+        self._known.clear()
+        for stream in gone:
+            self._streams.pop(stream.topic, None)
+            number = connection.next_number()
+            filters = filters_of(stream.what["topic"])
+            connection.send(unsubscribe(self._account.version, number, filters))
+        for stream in streams:
+            if stream.topic not in self._streams:
+                self._subscribe(connection, stream)
+
+    def _subscribe(self, connection: Connection, stream: Stream) -> None:
+        filters, qos = filters_of(stream.what["topic"]), int(stream.what["qos"])
+        # The same after a restart: messages that wait in the session name it.
+        identifier = int(stream.topic[-15:], 16) % 268_435_454 + 1
+        self._streams[stream.topic] = identifier, filters
+        number = connection.next_number()
+        connection.send(subscribe(self._account.version, number, filters, qos, identifier))
+        answer = connection.answer(Kind.SUBACK, number)
+        codes = answer.body[-len(filters) :]
+        bad = [f"'{f}' ({refusal(c)})" for f, c in zip(filters, codes, strict=True) if c > 2]
+        self._refused.pop(stream.topic, None)
+        if bad:
+            self._refused[stream.topic] = f"{self._account.address} refuses {', '.join(bad)}"
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            raise ConnectionLost(f"no connection to {self._account.address}")
+        return self._connection
+
+    def rest(self) -> None:
+        """See `Receiver`."""
+        self._open().keep_alive(deaf=True)
+
+    def close(self) -> None:
+        """See `Receiver`."""
+        connection, self._connection = self._connection, None
+        self._ones, self._twos = [], {}
+        if connection is not None:
+            connection.close()
+
+    # ---- messages --------------------------------------------------------------------------------
+
+    def take(self, wait_s: float) -> Batch:
+        """See `Receiver`."""
+        connection, found = self._open(), dict[str, Taken]()
+        packets = connection.receive(wait_s)
+        size, waits = self._sort(packets, found), not self._in_vain
+        if 0 < len(packets) < _FEW:
+            if waits:
+                time.sleep(_GATHER_S)
+            more = connection.receive(0.0)
+            self._in_vain = max(self._in_vain - 1, 0) if more or not waits else _IN_VAIN
+            size += self._sort(more, found)
+            packets = more
+        while len(packets) >= _FEW and size < _MOST:
+            packets = connection.receive(0.0)
+            size += self._sort(packets, found)
+        if not found and (self._ones or self._twos):
+            self.acknowledge()  # messages that nobody wants
+        return found
+
+    def _sort(self, packets: Sequence[Publish | Packet], found: dict[str, Taken]) -> int:
+        """Adds messages to those of their streams, and answers what else came; returns the bytes of
+        the messages."""
+        size, known = 0, self._known
+        for packet in packets:
+            if not isinstance(packet, Publish):
+                self._answer(packet)
+                continue
+            flags, topic, number, properties, payload = packet
+            qos = flags >> 1 & 3
+            if qos == 1:
+                self._ones.append(number)
+            elif qos == 2 and self._is_repeated(packet):
+                continue
+            size += len(payload)
+            what = (flags & 7, topic, properties)
+            metadata, streams = known.get(what) or self._know(what)
+            if qos == 2:
+                metadata = self._metadata(*what, number)
+            for stream in streams:
+                taken = found.get(stream)
+                if taken is None:
+                    taken = found[stream] = Taken()
+                taken.values.append(payload)
+                taken.metadata.append(metadata)
+            if not streams:
+                self._unwanted += 1
+        return size
+
+    def _is_repeated(self, message: Publish) -> bool:
+        """Notes a message of QoS 2; returns True if it was taken before."""
+        assert self._unreleased is not None
+        digest = _digest(message.topic, message.payload)
+        self._twos[message.number] = digest
+        return message.repeated and self._unreleased.get(message.number) == digest
+
+    def _know(self, what: tuple[int, bytes, bytes]) -> tuple[bytes, tuple[str, ...]]:
+        """Returns the metadata of messages of a kind, and the streams that they are for."""
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        _, topic, properties = what
+        try:
+            found = self._metadata(*what, 0), self._streams_of(topic, properties)
+        except ValueError as error:
+            raise ConnectionLost(f"no connection to {self._account.address}: {error}") from None
+        self._known[what] = found
+        return found
+
+    def _metadata(self, flags: int, topic: bytes, properties: bytes, number: int) -> bytes:
+        name = topic.decode(errors="replace")
+        told = decoded_properties(properties)
+        return encode_metadata(Metadata.of(name, flags >> 1 & 3, bool(flags & 1), number, told))
+
+    def _streams_of(self, topic: bytes, properties: bytes) -> tuple[str, ...]:
+        """Returns the streams whose subscriptions a message names; where it names none, those whose
+        filters take it."""
+        named = decoded_properties(properties).subscriptions
+        if named:
+            found = tuple(s for s, (identifier, _) in self._streams.items() if identifier in named)
+            if found:
+                return found
+        name = topic.decode(errors="replace")
+        return tuple(
+            stream
+            for stream, (_, filters) in self._streams.items()
+            if any(matches(one, name) for one in filters)
+        )
+
+    def _answer(self, packet: Packet) -> None:
+        """Answers a packet that is no message."""
+        if packet.kind is Kind.PUBREL:
+            assert self._unreleased is not None
+            self._unreleased.pop(packet.number, None)
+            self._open().send(acknowledgements(Kind.PUBCOMP, [packet.number]))
+
+    def acknowledge(self) -> None:
+        """See `Receiver`."""
+        ones, twos = self._ones, self._twos
+        self._ones, self._twos = [], {}
+        if twos:
+            assert self._unreleased is not None
+            self._unreleased |= twos
+        if ones or twos:
+            done = acknowledgements(Kind.PUBACK, ones) + acknowledgements(Kind.PUBREC, twos)
+            self._open().send(done)
+
+
+def _digest(topic: bytes, payload: bytes) -> int:
+    return xxh3_64_intdigest(topic + b"\0" + payload)

@@ -1,0 +1,109 @@
+"""The connector 'mysql-cdc': the changes of a table of MariaDB.
+
+    CREATE TABLE orders (id BIGINT, price DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED)
+    WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'app',
+          'password' = '${secret:DB}', 'database-name' = 'shop', 'table-name' = 'orders')
+
+A receiver takes a snapshot and then the changes into a log of the server's own, which tables read
+(ADR 26, ADR 28): each change once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+from zlib import crc32
+
+import msgspec
+
+from parser.types import DataType
+from planner.capabilities import Capabilities, SourceCapabilities
+from planner.catalog import Table
+from planner.logical.change_kinds import ALL_CHANGES
+from sqlengine.connectors.base import Connector, Source
+from sqlengine.connectors.changes.options import CHANGE_OPTIONS
+from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
+from sqlengine.connectors.changes.source import ChangesSource
+from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.jdbc.values import check_types
+from sqlengine.connectors.mysql_cdc.database import Place
+from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
+from sqlengine.connectors.receivers.service import Wanted
+from sqlengine.connectors.receivers.source import stream_of
+from sqlengine.connectors.registry import options_of
+from sqlengine.formats.base import Option
+from sqlengine.formats.options import at_least
+
+# Longer than anything: the log of a table says where to go on.
+_FOR_EVER_MS: Final = 100 * 365 * 86_400_000
+_OF_PLACE: Final = ("username", "connect.timeout")
+_LEAST_NUMBER: Final = 1 << 30  # of those that are made up
+
+
+class MySqlCdcConnector(Connector):
+    name: ClassVar[str] = "mysql-cdc"
+    tested_with: ClassVar[str] = "MariaDB 10.11"
+    options: ClassVar[Mapping[str, Option]] = {
+        "hostname": Option(required=True, place=True, doc="the host of the server"),
+        "port": Option(at_least(1), default="3306", doc="of the server"),
+        "username": Option(
+            required=True, doc="who connects: with the rights SELECT and REPLICATION SLAVE"
+        ),
+        "password": Option(secret=True, doc="of the one who connects"),
+        "database-name": Option(required=True, doc="the database"),
+        "table-name": Option(required=True, doc="the table whose changes are read"),
+        "server-id": Option(
+            at_least(1), doc="the number of a replica that no other has; default: made up"
+        ),
+        **CHANGE_OPTIONS,
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = {
+        key: kind for key, kind in COLUMNS.items() if key != "schema_name"
+    }
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(changelog=ALL_CHANGES, expires=True), received=True
+    )
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """See `Connector`. The server may be away. UnsupportedError for columns that changes do not
+        have."""
+        options = options_of(table)
+        check_types(table, table.physical, arrays=False)
+        receivers = environment.receivers
+        binary = [c.name for c in table.physical if c.type.is_binary]
+        what = {
+            "schema": str(options["database-name"]),
+            "table": str(options["table-name"]),
+            "columns": msgspec.json.encode(table.physical.names).decode(),
+            "key": msgspec.json.encode(table.primary_key).decode(),
+            "binary": msgspec.json.encode(binary).decode(),
+            "changelog": "all",
+            "startup": str(options["scan.startup.mode"]),
+        }
+        number = options["server-id"]
+        place = f"{options['hostname']}:{options['port']}"
+        place += "" if number is None else f" as {number}"
+        lasting = receivers is None or receivers.lasting
+        stream = stream_of(place, what, options, _FOR_EVER_MS if lasting else 0)
+
+        def make() -> MariaDbReceiver:
+            assert receivers is not None
+            made = _LEAST_NUMBER + crc32(f"{receivers.identity()} {place}".encode()) % _LEAST_NUMBER
+            return MariaDbReceiver(_place(options), number if isinstance(number, int) else made)
+
+        shared = {name: str(options[name]) for name in _OF_PLACE}
+        wanted = Wanted(table.display, stream, shared, make)
+        rows = ChangeRows(table, options, upsert=False)
+        return ChangesSource(environment, table, options, wanted, rows)
+
+
+def _place(options: Mapping[str, object]) -> Place:
+    port, timeout_ms, password = (options[name] for name in ("port", "connect.timeout", "password"))
+    assert isinstance(port, int)
+    assert isinstance(timeout_ms, int)
+    return Place(
+        str(options["hostname"]),
+        port,
+        str(options["username"]),
+        None if password is None else str(password),
+        max(timeout_ms // 1000, 1),
+    )

@@ -1,0 +1,95 @@
+"""Connections to a MariaDB server whose changes are followed, and places in its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import NamedTuple, cast
+
+from parser.errors import ServiceError
+from sqlengine.connectors.jdbc.dialect import words
+from sqlengine.connectors.jdbc.driver import Connection
+from sqlengine.connectors.jdbc.mysql import driver
+from sqlengine.connectors.receivers.base import Unreachable
+
+
+class Gtid(NamedTuple):
+    """The last transaction of a place in the log: its number, and who wrote it. MariaDB writes it
+    as domain-server-number; nothing was written where the number is 0."""
+
+    number: int
+    origin: int = 0
+
+    @classmethod
+    def parsed(cls, text: str) -> Gtid:
+        """ServiceError for a log of several domains: their transactions have no order."""
+        if not text:
+            return cls(0)
+        if "," in text:
+            raise ServiceError(
+                f"the server writes its log in several domains ({text}): only one has an order"
+            )
+        domain, server, number = map(int, text.split("-"))
+        return cls(number, domain << 32 | server)
+
+    def __str__(self) -> str:
+        domain, server = self.origin >> 32, self.origin & 0xFFFF_FFFF
+        return f"{domain}-{server}-{self.number}" if self.number else ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a server, and who connects."""
+
+    host: str
+    port: int
+    username: str
+    password: str | None
+    timeout_s: int
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The arguments of a driver."""
+        return {
+            "host": self.host,
+            "port": self.port,
+            "user": self.username,
+            "password": self.password or "",
+            "charset": "utf8mb4",
+            "connect_timeout": self.timeout_s,
+            "init_command": "SET time_zone = '+00:00'",
+        }
+
+    def connect(self, **more: object) -> Connection:
+        """Connects. Unreachable where that fails."""
+        with unreachable():
+            return cast("Callable[..., Connection]", driver().connect)(**self.settings, **more)
+
+
+@contextmanager
+def unreachable() -> Iterator[None]:
+    """Makes Unreachable of what the driver raises."""
+    try:
+        yield
+    except (driver().Error, OSError) as error:
+        raise Unreachable(words(error)) from None
+
+
+def quoted(*names: str) -> str:
+    """Returns a name for a statement."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def replication() -> ModuleType:
+    """Returns the module that reads the log. ServiceError where it is not installed."""
+    try:
+        driver()
+        return import_module("pymysqlreplication")
+    except ModuleNotFoundError:
+        raise ServiceError(
+            "changes of MariaDB need a package that is not installed",
+            hint="pip install 'sqlengine[mysql-cdc]'",
+        ) from None

@@ -1,0 +1,87 @@
+"""Snapshots of tables of MariaDB: their rows as they were at a place in its log, without locks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Final, cast
+
+from parser.errors import ServiceError
+from planner.logical.change_kinds import RowKind
+from sqlengine.connectors.changes.followed import Followed, line
+from sqlengine.connectors.changes.positions import COMPLETE, Mark
+from sqlengine.connectors.jdbc.driver import Cursor
+from sqlengine.connectors.mysql_cdc.database import Gtid, Place, quoted, unreachable
+from sqlengine.connectors.mysql_cdc.texts import text_of
+from sqlengine.connectors.receivers.base import Taken
+
+_ROWS: Final = 10_000  # that are handed on at a time
+
+
+class Snapshot:
+    """A snapshot of some tables, in one transaction. `take` gives their rows, table by table."""
+
+    def __init__(self, place: Place, tables: Sequence[Followed]) -> None:
+        self._connection = place.connect()
+        cursor = self._connection.cursor()
+        with unreachable():
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            self.at = _place_of_snapshot(cursor)
+        for table in tables:
+            # The changes behind it are in those with a greater number.
+            table.snapshot, table.last = self.at.number + 1, (self.at.number, 1 << 31)
+            table.origin = self.at.origin
+        self._pieces = self._all(tables)
+
+    def take(self) -> tuple[str, Taken] | None:
+        """Returns some rows and the topic of their log; None after the last ones."""
+        with unreachable():
+            return next(self._pieces, None)
+
+    def _all(self, tables: Sequence[Followed]) -> Iterator[tuple[str, Taken]]:
+        for table in tables:
+            if table.initial:
+                for taken in self._rows(table):
+                    yield table.topic, taken
+            yield table.topic, Taken([b""], [complete(table, self.at)])
+
+    def _rows(self, table: Followed) -> Iterator[Taken]:
+        columns = ", ".join(quoted(c) for c in table.columns)
+        mark = Mark(RowKind.INSERT, table.snapshot).encoded()
+        make = cast("Callable[[object], Cursor]", self._connection.cursor)
+        cursor = make(import_module("pymysql.cursors").SSCursor)
+        cursor.execute(f"SELECT {columns} FROM {quoted(*table.name)}")
+        binary = [c in table.binary for c in table.columns]
+        while rows := cursor.fetchmany(_ROWS):
+            values = [
+                line([text_of(v, binary=b) for v, b in zip(row, binary, strict=True)])
+                for row in rows
+            ]
+            yield Taken(values, [mark] * len(values))
+
+    def close(self) -> None:
+        """Ends the transaction."""
+        with unreachable():
+            self._connection.close()
+
+
+def complete(table: Followed, at: Gtid) -> bytes:
+    """Returns the mark of a record that has no row: all before `at` is in the log."""
+    return Mark(COMPLETE, table.snapshot, at.number, 1 << 31, 0, at.origin).encoded()
+
+
+def _place_of_snapshot(cursor: Cursor) -> Gtid:
+    """Returns the place of the snapshot that the transaction has just begun with. ServiceError
+    where the server writes no log."""
+    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    told = {str(name).lower(): value for name, value in cursor.fetchall()}
+    file, at = told.get("binlog_snapshot_file"), told.get("binlog_snapshot_position")
+    if not file:
+        raise ServiceError(
+            "the server writes no binary log, or is no MariaDB",
+            hint="start it with --log-bin --binlog-format=ROW --binlog-row-metadata=FULL",
+        )
+    cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (str(file), int(str(at))))
+    found = cursor.fetchone()
+    return Gtid.parsed("" if found is None or found[0] is None else str(found[0]))

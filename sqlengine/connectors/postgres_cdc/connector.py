@@ -1,0 +1,121 @@
+"""The connector 'postgres-cdc': the changes of a table of PostgreSQL.
+
+    CREATE TABLE orders (id BIGINT, price DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED)
+    WITH ('connector' = 'postgres-cdc', 'hostname' = 'db', 'username' = 'app',
+          'password' = '${secret:DB}', 'database-name' = 'shop', 'table-name' = 'orders',
+          'slot.name' = 'orders')
+
+A receiver takes a snapshot and then the changes into a log of the server's own, which tables read
+(ADR 26, ADR 28): each change once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import msgspec
+
+from parser.types import DataType
+from planner.capabilities import Capabilities, SourceCapabilities
+from planner.catalog import Table
+from planner.logical.change_kinds import ALL_CHANGES, UPSERT
+from sqlengine.connectors.base import Connector, Source
+from sqlengine.connectors.changes.options import CHANGE_OPTIONS
+from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
+from sqlengine.connectors.changes.source import ChangesSource
+from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.jdbc.values import check_types
+from sqlengine.connectors.postgres_cdc.database import Place
+from sqlengine.connectors.postgres_cdc.receiver import PostgresReceiver
+from sqlengine.connectors.receivers.service import Wanted
+from sqlengine.connectors.receivers.source import stream_of
+from sqlengine.connectors.registry import options_of
+from sqlengine.formats.base import Option
+from sqlengine.formats.options import at_least, choice
+
+_UPSERT: Final = "upsert"
+# Longer than anything: a slot keeps what nobody takes, and the log what nobody has read.
+_FOR_EVER_MS: Final = 100 * 365 * 86_400_000
+_OF_PLACE: Final = ("username", "publication.name", "connect.timeout")
+
+
+class PostgresCdcConnector(Connector):
+    name: ClassVar[str] = "postgres-cdc"
+    tested_with: ClassVar[str] = "PostgreSQL 15"
+    options: ClassVar[Mapping[str, Option]] = {
+        "hostname": Option(required=True, place=True, doc="the host of the server"),
+        "port": Option(at_least(1), default="5432", doc="of the server"),
+        "username": Option(required=True, doc="who connects: with the right REPLICATION"),
+        "password": Option(secret=True, doc="of the one who connects"),
+        "database-name": Option(required=True, doc="the database"),
+        "schema-name": Option(default="public", doc="the schema of the table"),
+        "table-name": Option(required=True, doc="the table whose changes are read"),
+        "slot.name": Option(
+            required=True,
+            doc="the slot of the server that keeps what was not read; made where it is missing",
+        ),
+        "decoding.plugin.name": Option(choice("pgoutput"), default="pgoutput", doc="of the slot"),
+        "publication.name": Option(
+            doc="the publication of the table; default: sqlengine_ and the name of the slot, made"
+            " where it is missing"
+        ),
+        "changelog-mode": Option(
+            choice("all", _UPSERT),
+            default="all",
+            doc="'all' needs REPLICA IDENTITY FULL; with 'upsert' an update comes without the row"
+            " before it, and a primary key is needed",
+        ),
+        **CHANGE_OPTIONS,
+    }
+    metadata: ClassVar[Mapping[str, DataType]] = COLUMNS
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        source=SourceCapabilities(changelog=ALL_CHANGES, expires=True), received=True
+    )
+
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`."""
+        upsert = table.options.get("changelog-mode") == _UPSERT
+        return self.capabilities.with_changelog(source=UPSERT) if upsert else self.capabilities
+
+    def source(self, table: Table, environment: Environment) -> Source:
+        """See `Connector`. The server may be away. UnsupportedError for columns that changes do not
+        have."""
+        options = options_of(table)
+        upsert = options["changelog-mode"] == _UPSERT
+        check_types(table, table.physical, arrays=False)
+        receivers = environment.receivers
+        lasting = receivers is None or receivers.lasting
+        host, slot = f"{options['hostname']}:{options['port']}", str(options["slot.name"])
+        place = f"{host}/{options['database-name']} slot '{slot}'"
+        what = {
+            "schema": str(options["schema-name"]),
+            "table": str(options["table-name"]),
+            "columns": msgspec.json.encode(table.physical.names).decode(),
+            "key": msgspec.json.encode(table.primary_key).decode(),
+            "changelog": str(options["changelog-mode"]),
+            "startup": str(options["scan.startup.mode"]),
+        }
+        stream = stream_of(place, what, options, _FOR_EVER_MS if lasting else 0)
+        publication = str(options["publication.name"] or f"sqlengine_{slot}")
+
+        def make() -> PostgresReceiver:
+            return PostgresReceiver(_place(options), slot, publication, temporary=not lasting)
+
+        shared = {name: str(options[name]) for name in _OF_PLACE}
+        wanted = Wanted(table.display, stream, shared, make)
+        rows = ChangeRows(table, options, upsert=upsert)
+        return ChangesSource(environment, table, options, wanted, rows)
+
+
+def _place(options: Mapping[str, object]) -> Place:
+    port, timeout_ms, password = (options[name] for name in ("port", "connect.timeout", "password"))
+    assert isinstance(port, int)
+    assert isinstance(timeout_ms, int)
+    return Place(
+        str(options["hostname"]),
+        port,
+        str(options["database-name"]),
+        str(options["username"]),
+        None if password is None else str(password),
+        max(timeout_ms // 1000, 1),
+    )

@@ -1,0 +1,246 @@
+"""The receiver of a slot: it makes what is missing in the database, takes a snapshot of each table
+that has none, and then the changes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from parser.errors import ServiceError
+from sqlengine.connectors.changes.change import Change, Values
+from sqlengine.connectors.changes.followed import Followed
+from sqlengine.connectors.postgres_cdc.database import (
+    Place,
+    Publication,
+    command,
+    quoted,
+    unreachable,
+)
+from sqlengine.connectors.postgres_cdc.pgoutput import (
+    Begin,
+    Commit,
+    Message,
+    Relation,
+    Truncate,
+)
+from sqlengine.connectors.postgres_cdc.snapshot import Snapshot
+from sqlengine.connectors.postgres_cdc.stream import SlotStream
+from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken
+
+if TYPE_CHECKING:
+    import psycopg
+
+log = logging.getLogger("sqlengine.connectors")
+
+_BYTES: Final = 4 << 20  # of messages that are taken at once
+
+
+class PostgresReceiver(Receiver):
+    """Follows the tables of one slot. A change is known by the place of its commit in the log of
+    the database: what the logs have already is left out when the server sends it again.
+    `temporary`: the slot goes with its connection."""
+
+    def __init__(self, place: Place, slot: str, publication: str, *, temporary: bool) -> None:
+        self._place = place
+        self._slot = slot
+        self._publication = Publication(publication)
+        self._temporary = temporary
+        self._lock = threading.Lock()
+        self._tables: list[Followed] = []
+        self._relations: dict[int, list[Followed]] = {}
+        self._snapshot: Snapshot | None = None
+        self._stream: SlotStream | None = None
+        self._link: psycopg.Connection[tuple[object, ...]] | None = None
+        self._tail: Tail | None = None
+        self._begun: Begin | None = None
+        self._taken_to = 0
+        self._owes = False  # rows were taken and are not acknowledged
+
+    def adopt(self, other: Receiver) -> None:
+        """See `Receiver`."""
+        assert isinstance(other, PostgresReceiver)
+        with self._lock:
+            self._place = other._place
+
+    # ---- connecting ------------------------------------------------------------------------------
+
+    def connect(self, streams: Sequence[Stream], gone: Sequence[Stream], tail: Tail) -> None:
+        """See `Receiver`. ServiceError where the server lacks what is needed."""
+        self.close()
+        self._tail = tail
+        with self._lock:
+            place = self._place
+        tables = [Followed.of(stream) for stream in streams]
+        for table in tables:
+            table.find_end(tail)
+        with place.connect() as connection, unreachable():
+            _require_logical(connection.execute("SHOW wal_level").fetchone())
+            for table in tables:
+                _require_identity(table, connection.execute(_IDENTITY, table.name).fetchone())
+            self._publication.include(connection, [table.name for table in tables])
+            known = connection.execute(
+                "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
+            ).fetchone()
+        self._link = place.connect(replication=True)
+        if known is None:
+            self._make_slot(tables)
+        new = [table for table in tables if not table.snapshot]
+        self._snapshot = Snapshot(place, new) if new else None
+        self._tables, self._relations, self._taken_to = tables, {}, 0
+
+    def _make_slot(self, tables: Sequence[Followed]) -> None:
+        """Makes the slot. ServiceError where a log goes on from one that is gone."""
+        behind = [table for table in tables if table.snapshot]
+        if behind:
+            raise ServiceError(
+                f"slot '{self._slot}' is gone from the database, and with it the changes of table"
+                f" '{'.'.join(behind[0].name)}' since then: name another 'slot.name', and begin"
+                " anew"
+            )
+        kind = "TEMPORARY " if self._temporary else ""
+        assert self._link is not None
+        said = f"CREATE_REPLICATION_SLOT {quoted(self._slot)} {kind}LOGICAL pgoutput"
+        command(self._link, said + " NOEXPORT_SNAPSHOT")
+
+    def follow(self, streams: Sequence[Stream], gone: Sequence[Stream]) -> None:
+        """See `Receiver`. A table more wants a snapshot, and the stream must know of it."""
+        assert self._tail is not None
+        self.connect(streams, gone, self._tail)
+
+    # ---- taking ----------------------------------------------------------------------------------
+
+    def take(self, wait_s: float) -> Batch:
+        """See `Receiver`."""
+        if self._snapshot is not None:
+            found = self._snapshot.take()
+            if found is not None:
+                return dict([found])
+            self._snapshot.close()
+            self._snapshot = None
+        if self._stream is None:
+            assert self._link is not None
+            self._stream = SlotStream(self._link, self._slot, self._publication.name)
+        return self._changes(self._stream, wait_s)
+
+    def _changes(self, stream: SlotStream, wait_s: float) -> Batch:
+        found = {table.topic: Taken() for table in self._tables}
+        size = 0
+        for message, length in stream.messages(wait_s):
+            self._handle(message, found)
+            size += length
+            if size >= _BYTES or (message is None and stream.idle_at):
+                break
+        batch = {topic: taken for topic, taken in found.items() if taken.values}
+        self._owes = bool(batch)
+        if not self._owes:
+            self._settle(stream)
+            stream.tell_now_and_then()
+        return batch
+
+    def _handle(self, message: Message, found: Batch) -> None:
+        match message:
+            case Change():
+                begun = self._begun
+                for table in self._relations.get(message.relation, ()):
+                    assert begun is not None
+                    table.take(message, begun.time_ms, found[table.topic], self._now)
+            case Begin():
+                self._begun = message
+                for table in self._tables:
+                    table.begins(message.lsn)
+            case Commit():
+                self._begun, self._taken_to = None, message.end
+            case Relation():
+                self._relate(message)
+            case Truncate():
+                self._warn_of(message)
+
+    def _relate(self, relation: Relation) -> None:
+        name = relation.schema, relation.name
+        mine = [table for table in self._tables if table.name == name]
+        self._relations[relation.id] = mine
+        for lacking in [missing for table in mine if (missing := table.is_now(relation.columns))]:
+            log.warning(
+                "table %s of %s has no column %s any more: it is NULL from here on",
+                ".".join(name),
+                self._place.host,
+                ", ".join(lacking),
+            )
+
+    def _warn_of(self, message: Truncate) -> None:
+        for table in (t for i in message.relations for t in self._relations.get(i, ())):
+            log.warning(
+                "table %s of %s was truncated: its rows are not told, and stay where they are read",
+                ".".join(table.name),
+                self._place.host,
+            )
+
+    def _now(self, table: Followed, places: Sequence[int], key: Values) -> Values | None:
+        """Asks for values that the stream left out."""
+        columns = ", ".join(f"{quoted(table.columns[i])}::text" for i in places)
+        same = " AND ".join(f"{quoted(name)}::text = %s" for name in table.key)
+        text = f"SELECT {columns} FROM {quoted(*table.name)} WHERE {same}"
+        with self._place.connect() as connection, unreachable():
+            told = [None if v is None else v.decode() for v in key]
+            row = connection.execute(text.encode(), told).fetchone()
+        return None if row is None else [None if v is None else str(v).encode() for v in row]
+
+    # ---- what is safe ----------------------------------------------------------------------------
+
+    def acknowledge(self) -> None:
+        """See `Receiver`."""
+        self._owes = False
+        if self._stream is not None:
+            self._settle(self._stream)
+            self._stream.tell()
+
+    def _settle(self, stream: SlotStream) -> None:
+        """Notes what is safe: all commits that were taken whole and, between two, all that the
+        server has sent."""
+        between = stream.idle_at if self._begun is None else 0
+        stream.safe = max(stream.safe, self._taken_to, between)
+
+    def rest(self) -> None:
+        """See `Receiver`."""
+        if self._stream is not None:
+            self._stream.tell_now_and_then()
+
+    def close(self) -> None:
+        """See `Receiver`."""
+        snapshot, self._snapshot, self._stream = self._snapshot, None, None
+        link, self._link, self._begun = self._link, None, None
+        if snapshot is not None:
+            snapshot.close()
+        if link is not None:
+            link.close()
+
+
+_IDENTITY: Final = """
+SELECT c.relreplident::text, c.relkind::text FROM pg_class c JOIN pg_namespace n
+ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s"""
+
+
+def _require_logical(level: tuple[object, ...] | None) -> None:
+    if level != ("logical",):
+        raise ServiceError(
+            "the PostgreSQL server does not write its log for others: set wal_level = logical, and"
+            " start it again"
+        )
+
+
+def _require_identity(table: Followed, found: tuple[object, ...] | None) -> None:
+    """Looks for the table, and whether it tells what its mode needs."""
+    name = ".".join(table.name)
+    if found is None:
+        raise ServiceError(f"there is no table '{name}' in the database")
+    if found[0] == "n":
+        raise ServiceError(
+            f"table '{name}' does not tell its changes: ALTER TABLE … REPLICA IDENTITY DEFAULT"
+        )
+    if not table.upsert and found[0] != "f":
+        raise ServiceError(
+            f"table '{name}' does not tell the rows before its changes: ALTER TABLE {name} REPLICA"
+            " IDENTITY FULL, or 'changelog-mode' = 'upsert'"
+        )

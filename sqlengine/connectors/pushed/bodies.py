@@ -1,0 +1,147 @@
+"""Bodies of requests as the records of a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parser.errors import ServiceError
+from parser.types import Schema
+from planner.catalog import Table
+from sqlengine.batch import Batch
+from sqlengine.formats.registry import encoder_of
+
+_ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_JSON: Final = ("application/json",)
+_LINES: Final = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+_CSV: Final = ("text/csv",)
+_ARROW: Final = ("application/vnd.apache.arrow.stream",)
+_ANY: Final = ("", "application/octet-stream", "text/plain", "application/x-www-form-urlencoded")
+
+
+class BadBody(ServiceError):
+    """A body cannot be taken apart into records."""
+
+
+class UnsupportedBody(ServiceError):
+    """A body is of a kind that the table does not take."""
+
+
+class Bodies:
+    """Takes bodies apart for one table. A record that the table's format cannot read later becomes
+    a dead letter: here only what is no sequence of records is refused."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._format = table.options["format"]
+
+    def records(self, body: bytes, kind: str) -> list[bytes]:
+        """Returns the records of a body of this media type. BadBody, or UnsupportedBody."""
+        kind = kind.partition(";")[0].strip().lower()
+        readers: dict[str, Callable[[bytes], list[bytes]]] = {}
+        if self._format == "json":
+            readers = {
+                **dict.fromkeys(_JSON, _of_json),
+                **dict.fromkeys((*_LINES, *_ANY), _of_lines),
+                **dict.fromkeys(_CSV, self._of_csv),
+                **dict.fromkeys(_ARROW, self._of_arrow),
+            }
+        elif self._format == "csv":
+            readers = dict.fromkeys((*_CSV, *_ANY), _of_lines)
+        elif self._format.endswith("json"):
+            readers = {
+                **dict.fromkeys(_JSON, _of_json),
+                **dict.fromkeys((*_LINES, *_ANY), _of_lines),
+            }
+        elif self._format == "raw":
+            readers = {
+                **dict.fromkeys((*_LINES, *_CSV, *_ANY, *_JSON), _of_lines),
+            }
+        else:
+            readers = dict.fromkeys(_ANY, lambda whole: [whole])
+        reader = readers.get(kind)
+        if reader is None:
+            raise UnsupportedBody(
+                f"table '{self._table.display}' takes no {kind[:100]}",
+                hint="it takes " + ", ".join(k for k in readers if k),
+            )
+        return reader(body)
+
+    def _of_csv(self, body: bytes) -> list[bytes]:
+        """Rows of CSV with names of columns in the first line, as JSON. An empty field is NULL."""
+        text = body.decode("utf-8-sig", "replace")
+        try:
+            rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+            names = next(rows, [])
+            return list(self._objects(names, rows))
+        except csv.Error as error:
+            raise BadBody("the body is no CSV", detail=str(error)) from None
+
+    def _objects(self, names: list[str], rows: Iterator[list[str]]) -> Iterator[bytes]:
+        unknown = [name for name in names if name not in self._table.physical]
+        if unknown or not names:
+            columns = ", ".join(self._table.physical.names)
+            raise BadBody(
+                f"the first line of CSV names no column '{', '.join(unknown)[:100]}'",
+                hint=f"columns: {columns}",
+            )
+        for number, row in enumerate(rows, 2):
+            if not row:
+                continue
+            if len(row) != len(names):
+                detail = f"row {number} has {len(row)} fields, and {len(names)} are named"
+                raise BadBody("the body is no CSV of these columns", detail=detail)
+            yield msgspec.json.encode(dict(zip(names, (v or None for v in row), strict=True)))
+
+    def _of_arrow(self, body: bytes) -> list[bytes]:
+        """Rows of an Arrow IPC stream, as JSON. Columns are found by name."""
+        try:
+            with pa.ipc.open_stream(body) as reader:
+                return [record for batch in reader for record in self._encoded(batch)]
+        except (pa.ArrowException, OSError) as error:
+            detail = " ".join(str(error).split())[:300]
+            raise BadBody("the body is no Arrow stream of this table", detail=detail) from None
+
+    def _encoded(self, rows: pa.RecordBatch) -> list[bytes]:
+        rows.validate(full=True)
+        known = [c for c in self._table.physical if c.name in rows.schema.names]
+        if len(known) < len(rows.schema.names):
+            unknown = [n for n in rows.schema.names if n not in self._table.physical]
+            raise BadBody(
+                f"the stream has no column '{unknown[0][:100]}' of the table", detail=None
+            )
+        schema = Schema(tuple(known))
+        columns = [_cast(rows.column(c.name), c.type.arrow) for c in known]
+        batch = Batch(schema, tuple(columns), rows.num_rows)
+        found: list[bytes] = encoder_of(self._table, schema).encode(batch).to_pylist()
+        return found
+
+
+def _cast(column: pa.Array, to: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column if column.type == to else pc.cast(column, to)
+
+
+def _of_lines(body: bytes) -> list[bytes]:
+    """The lines that are not empty."""
+    return [line for line in body.replace(b"\r\n", b"\n").split(b"\n") if line.strip()]
+
+
+def _of_json(body: bytes) -> list[bytes]:
+    """The elements of an array, or the one value that it is."""
+    begin = body.lstrip()[:1]
+    try:
+        if begin != b"[":
+            msgspec.json.decode(body)
+            return [body.strip()]
+        return [bytes(raw) for raw in _ARRAY.decode(body)]
+    except (msgspec.DecodeError, RecursionError) as error:
+        hint = "one object a line is application/x-ndjson"
+        raise BadBody("the body is no JSON", detail=str(error), hint=hint) from None

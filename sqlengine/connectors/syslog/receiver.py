@@ -1,0 +1,240 @@
+"""Taking messages of syslog over UDP, TCP and TLS.
+
+Syslog has no acknowledgements: a message is ours once its sender's kernel has handed it over. UDP
+is read as fast as can be, TCP while there is room: then the windows of its senders fill."""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import ssl
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Final
+
+from parser.errors import SqlError
+from parser.limits import present
+from sqlengine.connectors.pushed.metadata import Metadata, encode_metadata
+from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken, Unreachable
+from sqlengine.connectors.syslog.addresses import Address
+from sqlengine.connectors.syslog.framing import BadFrame, Deframer
+
+log = logging.getLogger("sqlengine")
+
+_MOST_CONNECTIONS: Final = 1000
+# Bytes of one take, and of one read; datagrams of one socket in a take.
+_MOST_TAKEN: Final = 8 << 20
+_READ: Final = 256 << 10
+_MOST_DATAGRAMS: Final = 10_000
+_DATAGRAM: Final = 1 << 16
+# Of Linux; Python has no names for them.
+_SO_RXQ_OVFL: Final = 40
+_SO_RCVBUFFORCE: Final = 33
+_COUNT: Final = struct.Struct("=I")
+
+
+class SyslogReceiver(Receiver):
+    """Listens at some addresses. `context` makes what TLS needs, each time that it listens."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        buffer: int,
+        context: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        self._addresses = addresses
+        self._buffer = buffer
+        self._context = context
+        self._selector: selectors.BaseSelector | None = None
+        self._topics: Sequence[str] = ()
+        self._datagram = bytearray(_DATAGRAM)
+        self._connections: dict[socket.socket, _Connection] = {}
+        self._lost: dict[socket.socket, int] = {}
+        self._dropped = 0
+        self._size = 0
+
+    @property
+    def unwanted(self) -> int:
+        """The number of datagrams that the kernel dropped when its buffer was full. Any thread."""
+        return self._dropped
+
+    def adopt(self, other: Receiver) -> None:
+        """See `Receiver`."""
+        if isinstance(other, SyslogReceiver):
+            self._context, self._buffer = other._context, other._buffer
+
+    def connect(self, streams: Sequence[Stream], gone: Sequence[Stream], tail: Tail) -> None:
+        """See `Receiver`. Unreachable where an address is another's, or not of this machine."""
+        self._selector = selectors.DefaultSelector()
+        self.follow(streams, gone)
+        for address in self._addresses:
+            try:
+                self._listen(address)
+            except (OSError, SqlError) as error:
+                self.close()
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                raise Unreachable(f"cannot listen at {address}", detail=why) from None
+
+    def _listen(self, address: Address) -> None:
+        kind = socket.SOCK_DGRAM if address.transport == "udp" else socket.SOCK_STREAM
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        listening = socket.socket(family, kind)
+        try:
+            if address.transport == "udp":
+                self._widen(listening)
+                listening.bind((address.host, address.port))
+                self._register(listening, lambda taken: self._datagrams(listening, taken))
+                return
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((address.host, address.port))
+            listening.listen(128)
+            context = None
+            if address.transport == "tls":
+                assert self._context is not None
+                context = self._context()
+            self._register(listening, lambda taken: self._accept(listening, context))
+        except BaseException:
+            listening.close()
+            raise
+
+    def _widen(self, listening: socket.socket) -> None:
+        """Asks for a larger buffer, and for the number of what it could not hold."""
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, self._buffer)
+        except OSError:  # for root alone: others get what the system allows
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._buffer)
+        with suppress(OSError):
+            listening.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
+
+    def _register(self, one: socket.socket, handler: Callable[[Taken], None]) -> None:
+        assert self._selector is not None
+        one.setblocking(False)
+        self._selector.register(one, selectors.EVENT_READ, handler)
+
+    def follow(self, streams: Sequence[Stream], gone: Sequence[Stream]) -> None:
+        """See `Receiver`."""
+        self._topics = [stream.topic for stream in streams]
+
+    def take(self, wait_s: float) -> Batch:
+        """See `Receiver`."""
+        assert self._selector is not None
+        taken, self._size = Taken(), 0
+        for key, _ in self._selector.select(wait_s):
+            handler: Callable[[Taken], None] = key.data
+            handler(taken)
+            if self._size >= _MOST_TAKEN:
+                break
+        return dict.fromkeys(self._topics, taken) if taken.values else {}
+
+    def _datagrams(self, listening: socket.socket, taken: Taken) -> None:
+        view = memoryview(self._datagram)
+        for _ in range(_MOST_DATAGRAMS):
+            try:
+                size, told, _, peer = listening.recvmsg_into([self._datagram], 64)
+            except (BlockingIOError, InterruptedError):
+                return
+            for level, kind, data in told:
+                if level == socket.SOL_SOCKET and kind == _SO_RXQ_OVFL:
+                    self._note_lost(listening, _COUNT.unpack(data[:4])[0])
+            self._add(taken, bytes(view[:size]).rstrip(b"\r\n\0"), str(peer[0]))
+            if self._size >= _MOST_TAKEN:
+                return
+
+    def _note_lost(self, listening: socket.socket, count: int) -> None:
+        before = self._lost.get(listening, 0)
+        if count != before:
+            lost = (count - before) & 0xFFFFFFFF
+            self._lost[listening] = count
+            self._dropped += lost
+            log.warning("syslog: the kernel has dropped %d datagrams: its buffer was full", lost)
+
+    def _accept(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
+        with suppress(OSError):
+            accepted, peer = listening.accept()
+            if len(self._connections) >= _MOST_CONNECTIONS:
+                log.warning("syslog: a connection of %s is closed: there are too many", peer[0])
+                accepted.close()
+                return
+            accepted.setblocking(False)
+            if context is not None:
+                accepted = context.wrap_socket(
+                    accepted, server_side=True, do_handshake_on_connect=False
+                )
+            connection = _Connection(accepted, str(peer[0]))
+            self._connections[accepted] = connection
+            self._register(accepted, lambda taken: self._read(connection, taken))
+
+    def _read(self, connection: _Connection, taken: Taken) -> None:
+        try:
+            for message in connection.read():
+                self._add(taken, message, connection.peer)
+            if not connection.ended:
+                return
+        except (BadFrame, OSError, ValueError) as error:
+            log.warning("syslog: the connection of %s is closed: %s", connection.peer, error)
+        self._drop(connection)
+
+    def _add(self, taken: Taken, message: bytes, peer: str) -> None:
+        if message:
+            taken.values.append(message)
+            taken.metadata.append(_metadata(peer))
+            self._size += len(message)
+
+    def _drop(self, connection: _Connection) -> None:
+        assert self._selector is not None
+        del self._connections[connection.socket]
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+
+    def acknowledge(self) -> None:
+        """See `Receiver`. There is nobody to be told."""
+
+    def rest(self) -> None:
+        """See `Receiver`. Streams wait in the buffers of the kernels, datagrams may be lost."""
+
+    def close(self) -> None:
+        """See `Receiver`."""
+        selector, self._selector = self._selector, None
+        if selector is None:
+            return
+        for key in list(selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        selector.close()
+        self._connections.clear()
+        self._lost.clear()
+
+
+class _Connection:
+    """A connection of a sender. `ended`: there comes no more."""
+
+    def __init__(self, accepted: socket.socket, peer: str) -> None:
+        self.socket = accepted
+        self.peer = peer
+        self.ended = False
+        self._frames = Deframer(present().record_size)
+
+    def read(self) -> list[bytes]:
+        """Returns the messages that are complete now. Raises OSError as the system does, and
+        BadFrame."""
+        found: list[bytes] = []
+        while True:
+            try:
+                data = self.socket.recv(_READ)
+            except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return found
+            if not data:
+                self.ended = True
+                return found + self._frames.end()
+            found += self._frames.feed(data)
+            # What TLS has decrypted already wakes nobody.
+            if not isinstance(self.socket, ssl.SSLSocket) or not self.socket.pending():
+                return found
+
+
+@lru_cache(maxsize=10_000)
+def _metadata(peer: str) -> bytes:
+    return encode_metadata(Metadata(peer))

@@ -1,0 +1,137 @@
+"""Connections that end, are refused, or carry more than jobs can read; and secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlengine.metrics import render
+from tests.connectors.mqtt.world import World, out
+from tests.hostile.certificates import MISSING, Authority
+from tests.servers.mosquitto import Mosquitto
+from tests.servers.mqtt_client import MqttClient
+from tests.servers.process import started
+from tests.support import eventually
+
+COPY = "INSERT INTO o SELECT v FROM i"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Mosquitto]:
+    """A server of this test alone, which may be killed."""
+    with started(Mosquitto(tmp_path / "mosquitto")) as server:
+        yield server
+
+
+def batch(first: int, count: int = 50) -> list[bytes]:
+    return [b'{"v": %d}' % v for v in range(first, first + count)]
+
+
+def test_a_server_that_is_killed_is_found_again(own: Mosquitto, tmp_path: Path) -> None:
+    world = World(own, tmp_path)
+    text = (
+        world.table("i", "v INT", "in", deduplicate__key="field:v")
+        + world.table("p", "v INT", "out")
+        + out("o", "v INT")
+    )
+    own.kill()
+    with world.open() as engine:
+        engine.submit("copy", text + COPY)
+        engine.submit("publish", text + COPY.replace("INTO o", "INTO p"))
+        hint = eventually(lambda: engine.hints().get("copy"))
+        assert f"no connection to {own.address}: Connection refused" in hint
+        for life in range(2):
+            own.start()
+            world.connected()
+            with MqttClient(own.address) as client:
+                client.subscribe(f"{world.root}/out")
+                client.publish(f"{world.root}/in", *batch(50 * life))
+                came = {json.loads(m.payload)["v"] for m in client.next(50)}
+            assert came >= {*range(50 * life, 50 * life + 50)}
+            world.rows("o", 50 * life + 50)
+            eventually(lambda: not engine.hints())
+            own.kill()
+        assert sorted(r["v"] for r in world.read("o")) == [*range(100)]
+        text = render(engine).decode()
+    (found,) = [
+        line for line in text.splitlines() if line.startswith("sqlengine_receiver_messages")
+    ]
+    assert float(found.split()[1]) == 100
+    assert 'sqlengine_connector_reconnects_total{direction="in"' in text
+
+
+def test_a_job_goes_on_where_it_was(world: World) -> None:
+    """Messages of the time in which it is stopped, or the whole engine, are kept by the server."""
+    text = world.table("i", "v INT", "in") + out("o", "v INT") + COPY
+    topic = f"{world.root}/in"
+    with MqttClient(world.server.address) as client:
+        with world.open() as engine:
+            engine.submit("j", text)
+            world.connected()
+            client.publish(topic, *batch(0))
+            world.rows("o", 50)
+            saved = engine.save_job("j", stop=True).savepoint
+            client.publish(topic, *batch(50))
+            eventually(lambda: not engine.receivers.views())
+            client.publish(topic, *batch(100))
+            engine.start_job("j", saved)
+            world.rows("o", 150)
+        client.publish(topic, *batch(150))
+        with world.open():
+            found = world.rows("o", 200)
+    assert [r["v"] for r in found] == [*range(200)]
+
+
+def test_no_more_is_taken_than_jobs_read(world: World) -> None:
+    """A job that stands still holds up the server of MQTT, not the memory of this one."""
+    text = (
+        world.table("i", "v INT", "in", receive__max_unread="100 kb", receive_maximum="10").replace(
+            "max.unread", "max-unread"
+        )
+        + world.table("p", "v INT", "out")
+        + out("o", "v INT")
+    )
+    wide = [b'{"v": %d, "pad": "%s"}' % (v, b"x" * 1000) for v in range(400)]
+    with world.open() as engine, MqttClient(world.server.address) as client:
+        engine.submit("j", text + COPY)
+        world.connected()
+        graph = engine.graphs.of("j")
+        graph.loop.call(lambda: graph.runner.inputs.pause({}))
+        client.publish(f"{world.root}/in", *wide)
+        hint = eventually(lambda: engine.hints().get("j"))
+        assert "wait to be read" in hint
+        (view,) = engine.receivers.views()
+        assert 100 <= view.unread <= 300
+        graph.loop.call(lambda: setattr(graph.runner.inputs, "bounds", {}))
+        found = world.rows("o", 400)
+    assert [r["v"] for r in found] == [*range(400)]
+
+
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+def test_secrets_and_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = Authority(tmp_path / "ca").sign("server")
+    server = Mosquitto(tmp_path / "mosquitto", pair.certificate, pair.key)
+    world = World(server, tmp_path)
+    more = {"username": "sensor", "password": "${secret:HUSH}"}
+    text = world.table("i", "v INT", "in", address=server.private_address, **more)
+    trusting = text.replace("'format'", f"'tls.ca' = '{tmp_path}/ca/authority.pem', 'format'")
+    monkeypatch.setenv("SQLENGINE_SECRET_HUSH", "loud")
+    with started(server), world.open() as engine, MqttClient(server.address) as client:
+        engine.submit("j", text + out("o", "v INT") + COPY)
+        assert "its certificate is not trusted" in eventually(lambda: engine.hints().get("j"))
+        engine.submit("j", trusting + out("o", "v INT") + COPY)
+        eventually(lambda: "not authorized" in engine.hints().get("j", ""))
+        monkeypatch.setenv("SQLENGINE_SECRET_HUSH", "hush")
+        engine.stop_job("j")
+        engine.start_job("j")
+        world.connected()
+        client.publish(f"{world.root}/in", *batch(0))
+        world.rows("o", 50)
+        shown = f"{engine.history('j')} {caplog.text} {engine.explain('j')}"
+    assert "loud" not in shown
+    assert "'hush'" not in shown

@@ -1,0 +1,145 @@
+"""Changes of a table of MariaDB: whoever reads them has the table, also through kills of the server and
+of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from sqlengine.config import Config
+from sqlengine.connectors.mysql_cdc.texts import text_of
+from sqlengine.engine import Engine
+from tests.connectors.databases import Database
+from tests.servers.mariadb import MariaDbServer
+from tests.support import eventually
+
+COLUMNS = """(id BIGINT PRIMARY KEY, name TEXT, price DECIMAL(10, 2), born DATE, ts DATETIME(3), since TIMESTAMP(3) NULL,
+  ok BOOLEAN, bits BLOB, mood ENUM('sad', 'happy'), lasts TIME, j JSON, n INT UNSIGNED, v DOUBLE)"""
+TYPES = """id BIGINT, name STRING, price DECIMAL(10, 2), born DATE, ts TIMESTAMP(3), since TIMESTAMP_LTZ(3), ok BOOLEAN,
+  bits BYTES, mood STRING, lasts TIME, j STRING, n BIGINT, v DOUBLE, PRIMARY KEY (id) NOT ENFORCED"""
+JOB = """
+CREATE TABLE source ({types}) WITH ('connector' = 'mysql-cdc', 'hostname' = '127.0.0.1', 'port' = '{port}',
+  'username' = 'root', 'database-name' = 'app', 'table-name' = 'source');
+CREATE TABLE copied ({types}) WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'root', 'table-name' = 'copied');
+INSERT INTO copied SELECT * FROM source;
+"""
+
+
+class Life:
+    """A table with its copy, and a server that is opened and ended over one data folder."""
+
+    def __init__(self, server: MariaDbServer, folder: Path) -> None:
+        self.server = server
+        self.database = Database(server.url, "root")
+        self._folder = folder / "data"
+        self.engine: Engine | None = None
+        self.run(
+            "DROP TABLE IF EXISTS source, copied, sqlengine_epochs",
+            f"CREATE TABLE source {COLUMNS}",
+            f"CREATE TABLE copied {COLUMNS}",
+            "INSERT INTO source (id, name, price, ts) SELECT seq, CONCAT('n', seq), seq, '2024-01-01' FROM seq_1_to_500",
+        )
+
+    def run(self, *statements: str) -> None:
+        self.database.execute(*statements)
+
+    def open(self) -> None:
+        self.engine = Engine(Config(data=self._folder, checkpoint_ms=300))
+        self.engine.start()
+
+    def submit(self) -> None:
+        assert self.engine is not None
+        text = JOB.format(port=self.server.port, url=self.server.url, types=TYPES)
+        self.engine.submit("copies", text)
+
+    def die(self) -> None:
+        assert self.engine is not None
+        self.engine.graph.loop.stop()
+        self.engine.graph.runner.broken = True
+        self.engine.close()
+
+    def same(self) -> None:
+        eventually(
+            lambda: self.database.rows("source") == self.database.rows("copied"),
+            lambda: (
+                self.engine and (self.engine.job("copies"), self.engine.receivers.views()),
+                set(self.database.rows("source")) ^ set(self.database.rows("copied")),
+            ),
+            patience_s=40,
+        )
+
+
+@pytest.fixture
+def life(mariadb: MariaDbServer, tmp_path: Path) -> Iterator[Life]:
+    made = Life(mariadb, tmp_path)
+    try:
+        yield made
+    finally:
+        if made.engine is not None:
+            made.engine.close()
+
+
+CHANGES = (
+    """INSERT INTO source VALUES (1000, 'a,"b"\\n', 1.5, '2024-02-29', '2024-02-29 23:59:59.123',
+      '2024-02-29 23:59:59.123', 1, x'00ff', 'happy', '12:34:56', '{"a": [1, null]}', 4000000000, 0.1)""",
+    "INSERT INTO source (id, name) VALUES (1001, ''), (1002, NULL)",
+    "UPDATE source SET name = NULL, price = price + 1 WHERE id < 10",
+    "UPDATE source SET id = id + 10000 WHERE id BETWEEN 20 AND 30",
+    "DELETE FROM source WHERE id BETWEEN 100 AND 200",
+)
+
+
+@pytest.mark.slow
+def test_a_snapshot_and_then_the_changes(life: Life) -> None:
+    life.run(*CHANGES[:1])
+    life.open()
+    life.submit()
+    life.same()
+    life.run("DELETE FROM source WHERE id = 1000")
+    life.run(*CHANGES)
+    life.same()
+    life.run(
+        "ALTER TABLE source ADD COLUMN more INT DEFAULT 5",
+        "UPDATE source SET price = 8 WHERE id = 3",
+    )
+    life.run("ALTER TABLE source DROP COLUMN more", "DELETE FROM source WHERE id = 4")
+    life.same()
+    assert len(life.database.rows("copied")) == 500 + 3 - 101 - 1
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_twice_through_stops_and_kills(life: Life) -> None:
+    life.open()
+    life.submit()
+    for number in range(4):
+        life.run("UPDATE source SET price = price + 1")
+        if number == 2:
+            life.same()
+            life.server.kill()
+            life.server.start()
+        else:
+            life.die()
+            life.run("UPDATE source SET price = price * 2 WHERE id < 50")
+            life.open()
+    life.same()
+
+
+@pytest.mark.parametrize(
+    ("value", "binary", "text"),
+    [
+        (None, False, None),
+        (b"\x00\xff", True, b"\\x00ff"),
+        ("é", True, b"\\xc3a9"),
+        (Decimal("1E+2"), False, b"100"),
+        (timedelta(hours=-30, microseconds=-5), False, b"-30:00:00.000005"),
+        ({b"a": [1, {b"b": None}]}, False, b'{"a": [1, {"b": null}]}'),
+        ({"y", "x"}, False, b"x,y"),
+        (True, False, b"1"),
+    ],
+)
+def test_values_as_texts(value: object, binary: bool, text: bytes | None) -> None:
+    assert text_of(value, binary=binary) == text

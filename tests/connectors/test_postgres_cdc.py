@@ -1,0 +1,234 @@
+"""Changes of a table of PostgreSQL: whoever reads them has the table, also through kills of the server
+and of ours."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from sqlengine.config import Config
+from sqlengine.engine import Engine
+from tests.connectors.databases import Database
+from tests.servers.postgresql import PostgresServer
+from tests.support import ROOT, eventually
+
+_numbers = count()
+JOB = """
+CREATE TABLE source (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP_LTZ(3), op TIMESTAMP_LTZ(3) METADATA
+  FROM 'op_ts' VIRTUAL, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'postgres-cdc', 'hostname' = '127.0.0.1', 'port' = '{port}', 'username' = 'postgres',
+  'database-name' = 'postgres', 'schema-name' = 'cdc', 'table-name' = 'source', 'slot.name' = '{slot}'{more});
+CREATE TABLE copy (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP_LTZ(3), PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'table-name' = 'cdc.copy');
+INSERT INTO copy SELECT id, name, price, since FROM source;
+"""
+COLUMNS = "(id bigint PRIMARY KEY, name text, price numeric(10, 2), since timestamptz)"
+
+
+class Life:
+    """A table with its copy, and a server that is opened and ended over one data folder."""
+
+    def __init__(self, server: PostgresServer, folder: Path) -> None:
+        self.server = server
+        self.database = Database(server.url, "postgres")
+        self.slot = f"slot{next(_numbers)}"
+        self._folder = folder / "data"
+        self.engine: Engine | None = None
+        self.run(
+            "DROP SCHEMA IF EXISTS cdc CASCADE", "CREATE SCHEMA cdc", "DROP TABLE IF EXISTS sqlengine_epochs",
+            f"CREATE TABLE cdc.source {COLUMNS}", f"CREATE TABLE cdc.copy {COLUMNS}",
+            "ALTER TABLE cdc.source REPLICA IDENTITY FULL",
+            "ALTER TABLE cdc.source ALTER COLUMN name SET STORAGE EXTERNAL",
+            "INSERT INTO cdc.source SELECT i, 'n' || i, i, '2024-01-01' FROM generate_series(1, 1000) i",
+        )  # fmt: skip
+
+    def run(self, *statements: str) -> None:
+        self.database.execute(*statements)
+
+    def open(self) -> Engine:
+        self.engine = Engine(Config(data=self._folder, checkpoint_ms=300))
+        self.engine.start()
+        return self.engine
+
+    def submit(self, more: str = "") -> None:
+        assert self.engine is not None
+        text = JOB.format(port=self.server.port, url=self.server.url, slot=self.slot, more=more)
+        self.engine.submit("copies", text)
+
+    def die(self) -> None:
+        assert self.engine is not None
+        self.engine.graph.loop.stop()
+        self.engine.graph.runner.broken = True
+        self.engine.close()
+
+    def differences(self) -> object:
+        return self.database_rows(
+            "(TABLE cdc.source EXCEPT TABLE cdc.copy) UNION ALL (TABLE cdc.copy EXCEPT TABLE cdc.source)"
+        )
+
+    def database_rows(self, query: str) -> list[tuple[object, ...]]:
+        connection = self.database.connect()
+        try:
+            cursor = connection.cursor()
+            cursor.execute(query)
+            return [tuple(row) for row in cursor.fetchall()]
+        finally:
+            connection.close()
+
+    def same(self) -> None:
+        assert self.engine is not None
+        eventually(
+            lambda: not self.differences(),
+            lambda: (self.engine and self.engine.job("copies"), str(self.differences())[:500]),
+        )
+
+
+@pytest.fixture
+def life(postgresql: PostgresServer, tmp_path: Path) -> Iterator[Life]:
+    made = Life(postgresql, tmp_path)
+    try:
+        yield made
+    finally:
+        if made.engine is not None:
+            made.engine.close()
+        made.run(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active",
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active",
+        )
+
+
+CHANGES = (
+    "INSERT INTO cdc.source VALUES (2000, E'a,\"b\"\\n\\\\N', NULL, '2024-07-01 12:00+02'), (2001, '', 0.5, NULL)",
+    "UPDATE cdc.source SET name = NULL, price = price + 1 WHERE id < 10",
+    "UPDATE cdc.source SET id = id + 10000 WHERE id BETWEEN 20 AND 30",
+    "DELETE FROM cdc.source WHERE id BETWEEN 100 AND 200",
+    "UPDATE cdc.source SET name = repeat('x', 20000) WHERE id = 500",
+    "UPDATE cdc.source SET price = 7 WHERE id = 500",  # whose long name is not told
+    "BEGIN; INSERT INTO cdc.source VALUES (3000, 'gone'); ROLLBACK",
+    "BEGIN; INSERT INTO cdc.source VALUES (3001); DELETE FROM cdc.source WHERE id = 3001; COMMIT",
+)
+
+
+@pytest.mark.parametrize("mode", ["all", "upsert"])
+def test_a_snapshot_and_then_the_changes(life: Life, mode: str) -> None:
+    if mode == "upsert":
+        life.run("ALTER TABLE cdc.source REPLICA IDENTITY DEFAULT")
+    life.open()
+    life.submit(f", 'changelog-mode' = '{mode}'")
+    life.same()
+    for change in CHANGES:
+        life.run(change)
+    life.same()
+    # Columns more, and one less, change nothing else.
+    life.run(
+        "ALTER TABLE cdc.source ADD COLUMN more int DEFAULT 5",
+        "UPDATE cdc.source SET price = 8 WHERE id = 3",
+    )
+    life.run("ALTER TABLE cdc.source DROP COLUMN more", "DELETE FROM cdc.source WHERE id = 4")
+    life.same()
+    assert len(life.database_rows("TABLE cdc.copy")) == 1000 - 101 + 2 - 1
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_twice_through_stops_and_kills(life: Life) -> None:
+    life.open()
+    life.submit()
+    for number in range(6):
+        life.run(
+            *CHANGES[:1],
+            "UPDATE cdc.source SET price = price + 1",
+            "DELETE FROM cdc.source WHERE id > 1999",
+        )
+        if number == 2:
+            life.same()
+        if number % 3 == 2:
+            life.server.kill()
+            life.server.start()
+        else:
+            life.die()
+            life.run("UPDATE cdc.source SET price = price * 2 WHERE id < 50")
+            life.open()
+    life.same()
+
+
+SUMS = """
+CREATE TABLE sums (bucket BIGINT, n BIGINT, total DECIMAL(20, 2), PRIMARY KEY (bucket) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'table-name' = 'cdc.sums');
+INSERT INTO sums SELECT MOD(id, 50), COUNT(*), CAST(SUM(price) AS DECIMAL(20, 2)) FROM source GROUP BY MOD(id, 50);
+"""
+DIFFERENT = """
+WITH here AS (SELECT id % 50, count(*), sum(price) FROM cdc.source GROUP BY 1)
+(TABLE here EXCEPT TABLE cdc.sums) UNION ALL (TABLE cdc.sums EXCEPT TABLE here)"""
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+def test_every_change_counts_once_through_kills(life: Life, tmp_path: Path, kills: int) -> None:
+    """Ours is killed while it takes the snapshot, follows and commits, and the database now and
+    then. A change that is lost, or comes twice, is seen in the sums."""
+    life.run(
+        "CREATE TABLE cdc.sums (bucket bigint PRIMARY KEY, n bigint, total numeric(20, 2))",
+        "INSERT INTO cdc.source SELECT i, 'n', 0 FROM generate_series(10000, 60000) i",
+    )
+    tables = JOB.partition("INSERT INTO")[0] + SUMS
+    job = tmp_path / "job.sql"
+    job.write_text(
+        tables.format(port=life.server.port, url=life.server.url, slot=life.slot, more="")
+    )
+    chance = random.Random(kills)
+    with killed(tmp_path / "killed", job) as again:
+        for number in range(kills):
+            for _ in range(chance.randint(1, 20)):
+                bucket = chance.randint(0, 49)
+                life.run(f"UPDATE cdc.source SET price = price + 1 WHERE id % 50 = {bucket}")
+            time.sleep(chance.uniform(0, 1))
+            if number % 7 == 2:
+                life.server.kill()
+                life.server.start()
+            again()
+        eventually(
+            lambda: not life.database_rows(DIFFERENT), lambda: life.database_rows(DIFFERENT)[:5]
+        )
+
+
+@contextmanager
+def killed(folder: Path, job: Path) -> Iterator[Callable[[], None]]:
+    """Runs a server of ours over a folder; what it gives kills it and starts the next."""
+    command = [sys.executable, "-m", "tests.connectors.postgres_life", str(folder), str(job)]
+    processes: list[subprocess.Popen[str]] = []
+
+    def end() -> None:
+        processes[-1].kill()
+        processes[-1].communicate()
+
+    def again() -> None:
+        if processes:
+            end()
+        started = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        processes.append(started)
+        assert started.stdout is not None
+        assert started.stdout.readline() == "running\n"
+
+    again()
+    try:
+        yield again
+    finally:
+        end()
+
+
+def test_what_the_server_lacks_is_told(life: Life) -> None:
+    life.run("ALTER TABLE cdc.source REPLICA IDENTITY DEFAULT")
+    engine = life.open()
+    life.submit()
+    assert engine.receivers is not None
+    views = engine.receivers.views
+    eventually(lambda: "REPLICA IDENTITY FULL" in str(views()[0].trouble), views)
+    life.run("ALTER TABLE cdc.source REPLICA IDENTITY FULL")
+    life.same()
