@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -354,3 +354,19 @@ def test_a_damaged_file_is_told(damage: str, tmp_path: Path) -> None:
         closing(reader),
     ):
         reader.read(0, 5000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(at=st.integers(0, 10**6), put=st.binary(max_size=6), cut=st.integers(0, 6))
+def test_any_file_has_rows_or_is_told(
+    tmp_path_factory: pytest.TempPathFactory, at: int, put: bytes, cut: int
+) -> None:
+    batch = _batch(40)
+    writer = AVRO.writer(batch.schema, {"codec": "null"})
+    rows = pa.RecordBatch.from_arrays(list(batch.columns), schema=batch.schema.arrow)
+    data = writer.write(rows) + writer.finish()
+    at %= len(data)
+    path = tmp_path_factory.mktemp("files") / "a.avro"
+    path.write_bytes(data[:at] + put + data[at + cut :])
+    with suppress(ExecutionError), _file(path, batch.schema) as reader, closing(reader):
+        assert reader.read(0, 100).num_rows == reader.num_rows

@@ -23,6 +23,7 @@ _CEF_HEAD: Final = (
     "severity",
 )
 _LEEF_HEAD: Final = ("version", "vendor", "product", "product_version", "event_id")
+_BAR: Final = re.compile(r"\\.|\|", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _BREAKS: Final = {"n": "\n", "r": "\r"}
 _OF_SYSLOG: Final = ("timestamp", "host", "facility", "severity", "app")
@@ -31,7 +32,7 @@ _BEFORE: Final = "syslog_"
 
 def parse_cef(text: str) -> dict[str, str]:
     """Returns the fields of an event that begins with 'CEF:'. BadLine where it is none."""
-    parts = _head(text.removeprefix("CEF:"), len(_CEF_HEAD), r"\\")
+    parts = _head(text.removeprefix("CEF:"), len(_CEF_HEAD))
     if len(parts) <= len(_CEF_HEAD):
         raise BadLine(f"CEF has seven fields before its extension, and this one {len(parts)}")
     fields = dict(zip(_CEF_HEAD, parts, strict=False))
@@ -74,11 +75,14 @@ def _delimiter(told: str) -> str:
     return told or "\t"
 
 
-def _head(text: str, count: int, escape: str) -> list[str]:
+def _head(text: str, count: int) -> list[str]:
     """Splits at the first so many bars that are not escaped."""
-    parts: list[str] = []
+    parts = text.split("|", count)
+    if "\\" not in "".join(parts[:count]):
+        return parts
+    parts = []
     start = 0
-    for bar in re.finditer(rf"{escape}.|\|", text, re.DOTALL):
+    for bar in _BAR.finditer(text):
         if bar[0] == "|":
             parts.append(_plain(text[start : bar.start()]))
             start = bar.end()

@@ -61,9 +61,9 @@ class _Event:
         tag = tag.rpartition(":")[2]
         self.path.append(tag)
         if self.path[1:2] == ["System"]:
-            for (element, attribute), name in _SYSTEM.items():
-                if element == tag and attribute in attributes:
-                    self.fields[name] = attributes[attribute]
+            for attribute, value in attributes.items():
+                if (tag, attribute) in _SYSTEM:
+                    self.fields[_SYSTEM[tag, attribute]] = value
         self.name = attributes.get("Name")
         self.text.clear()
 
