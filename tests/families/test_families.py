@@ -96,7 +96,7 @@ def test_explain_names_the_family_that_jobs_share(tmp_path: Path) -> None:
     for name, size in (("long", "3"), ("short", "0.5")):
         values = {"name": name, "where": f"host <> '{name}'", "least": 0, **lengths(size)}
         life.engine.submit(name, SHAPES["tumble"].format(**values))
-    by_job = {name: view for name, (view,) in life.engine.families_by_job().items()}
+    by_job = {name: life.engine.families_of(name)[0] for name in ("long", "short")}
     assert by_job["long"].family == by_job["short"].family
     for name, view in by_job.items():
         assert f"  [family of 2: {view.family[:8]}]" in life.engine.explain(name)
