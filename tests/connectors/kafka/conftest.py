@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.servers.certificates import Authority
+from tests.hostile.certificates import MISSING, Authority
 from tests.servers.kafka import KafkaServer
 from tests.servers.process import started
 
@@ -21,6 +21,8 @@ _LOGIN = "org.apache.kafka.common.security"
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    if MISSING:
+        pytest.skip(MISSING)
     return Authority(tmp_path_factory.mktemp("certificates"))
 
 
@@ -29,12 +31,15 @@ def kafka(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
     pytest.importorskip("confluent_kafka", reason="the client of Kafka is not installed")
     from tests.connectors.kafka.clients import Kafka
 
+    mine = authority.sign("server")
+    store = authority.folder / "store.pem"
+    store.write_bytes(mine.key.read_bytes() + mine.certificate.read_bytes())
     users = "listener.name.users"
     settings = {
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(authority.sign("server").both),
+        "ssl.keystore.location": str(store),
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(authority.certificate),
+        "ssl.truststore.location": str(authority.own.certificate),
         "listener.name.certificates.ssl.client.auth": "required",
         f"{users}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         f"{users}.plain.sasl.jaas.config": (

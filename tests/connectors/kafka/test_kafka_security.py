@@ -19,7 +19,7 @@ from tests.connectors.kafka.clients import Kafka
 from tests.connectors.kafka.conftest import PASSWORD
 from tests.connectors.kafka.life import JOB
 from tests.connectors.tables import environment, json_rows, table
-from tests.servers.certificates import Authority
+from tests.hostile.certificates import Authority
 from tests.support import eventually
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{}";'
@@ -35,7 +35,7 @@ def users(authority: Authority, mechanism: str, **more: str) -> dict[str, str]:
     return {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": mechanism,
-        "ssl.ca.location": str(authority.certificate),
+        "ssl.ca.location": str(authority.own.certificate),
         **{k.replace("_", "."): v for k, v in more.items()},
     }
 
@@ -61,7 +61,7 @@ def test_certificates(kafka: Kafka, authority: Authority) -> None:
     mine = authority.sign("client")
     given = {
         "security.protocol": "SSL",
-        "ssl.ca.location": str(authority.certificate),
+        "ssl.ca.location": str(authority.own.certificate),
         "ssl.certificate.location": str(mine.certificate),
         "ssl.key.location": str(mine.key),
     }
