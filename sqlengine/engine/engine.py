@@ -30,6 +30,7 @@ from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
+from sqlengine.connectors.folder_name import name_folder
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
@@ -53,6 +54,7 @@ from sqlengine.engine.views.step_hints import step_hints
 from sqlengine.engine.views.table_hints import table_hints
 from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.epochs import has_epochs
 from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.executors.spark.view import SparkView
@@ -117,6 +119,7 @@ class Engine:
         )
         self.receivers = Receivers(self.broker, machine.clock)
         try:
+            name_folder(self.broker, used=has_epochs(self.broker))
             self._open(config, machine, steps, on_jobs_known)
         except BaseException:
             self.receivers.stop()

@@ -13,12 +13,21 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import TopicNotFound
 from sqlengine.system.format_numbers import check_number, check_record
 
 EPOCHS = "_epochs"
 FORMAT = 1
 # In `EpochRecord.after`: the epochs before are not in the log.
 UNLOGGED = -1
+
+
+def has_epochs(broker: Broker) -> bool:
+    """True if a graph has ever written an epoch there."""
+    try:
+        return broker.end_offset(EPOCHS, 0) > 0
+    except TopicNotFound:
+        return False
 
 
 @dataclass(frozen=True)

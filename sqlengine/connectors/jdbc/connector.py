@@ -123,7 +123,7 @@ class JdbcConnector(Connector):
                 f"table '{table.display}' has metadata columns, a database has none"
             )
         return JdbcSink(
-            table, _account(table), options_of(table), environment.writer, environment.clock
+            table, _account(table), options_of(table), environment.outside_writer, environment.clock
         )
 
 

@@ -166,7 +166,7 @@ class KafkaConnector(Connector):
         # Not by its secrets: with another password it is the same writer.
         given = sorted(table.options.items())
         definition = (f"{k}={v}" for k, v in given if not is_secret(k, self.options))
-        writer = writer_of(environment.writer, table, *definition)
+        writer = writer_of(environment.outside_writer, table, *definition)
         return TransactionalSink(table, options, f"{options[PREFIX]}-{writer}")
 
     def encode(self, table: Table, rows: Batch) -> None:

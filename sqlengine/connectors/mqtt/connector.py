@@ -89,7 +89,7 @@ class MqttConnector(Connector):
                     f"metadata column '{column.column.name}' cannot be written",
                     hint="declare it METADATA VIRTUAL",
                 )
-        writer = xxh3_64_hexdigest(writer_of(environment.writer, table).encode())
+        writer = xxh3_64_hexdigest(writer_of(environment.outside_writer, table).encode())
         client = f"{options['client-id'] or 'sqlengine'}-{writer}"
         account = account_of(table, options, environment.files, client, lasting=False)
         return MqttSink(

@@ -131,7 +131,9 @@ class WebhookConnector(Connector):
         )
         context = client_context(options, environment.files)
         client = HttpClient(context, environment.network, timeout_s, in_flight)
-        return WebhookSink(table, requests, sending, client, environment.writer, environment.clock)
+        return WebhookSink(
+            table, requests, sending, client, environment.outside_writer, environment.clock
+        )
 
     def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
         """See `Connector`. Rows whose values make no URL or header."""
