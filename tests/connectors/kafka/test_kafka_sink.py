@@ -108,7 +108,8 @@ def writer_name(made: Table, writer: str) -> str:
     return writer_of(writer, made, *(f"{k}={v}" for k, v in sorted(made.options.items())))
 
 
-@pytest.mark.parametrize("exactly_once", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow  # jobs show it, too
+@pytest.mark.parametrize("exactly_once", [True, False])
 def test_rows_wait_for_a_server_that_is_away(kafka: Kafka, writer: str, exactly_once: bool) -> None:
     topic = kafka.topic()
     made = target(kafka, topic, exactly_once)
