@@ -57,7 +57,7 @@ def test_spark_reads_what_its_driver_receives(world: World, *, java: bool) -> No
     )
     machine = THIS if java else replace(THIS, spark=lambda config: Staged(2))
     with (
-        world.open(machine, target="spark", rows_per_read=20) as engine,
+        world.open(machine, target="spark", rows_per_read=20, step_timeout_s=None) as engine,
         MqttClient(world.server.address) as client,
     ):
         client.subscribe(f"{world.root}/out/#")
