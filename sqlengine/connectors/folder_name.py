@@ -9,7 +9,7 @@ from typing import Final
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import TopicNotFound
 
-_TOPIC: Final = "_folder"
+_TOPIC: Final = "_data_folder"
 _KEY: Final = b"name"
 
 
