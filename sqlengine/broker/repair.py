@@ -23,7 +23,10 @@ from sqlengine.system.disk import MACHINE, Disk
 
 _SEGMENT_BYTES = 64 << 20
 # Topics of the system that are tables: those whose names begin so.
-_TABLES = ("_checkpoints", "_control", "_folder", "_groups", "_handovers", "_job", "_offsets")
+_TABLES = (
+    "_checkpoints", "_control", "_data_folder", "_folder", "_groups", "_handovers", "_job",
+    "_offsets", "_receivers",
+)  # fmt: skip
 _COMPACTED = b'"compacted":true'
 
 
