@@ -387,7 +387,7 @@ def test_a_job_that_waits_for_a_table(life: Life) -> None:
 
 
 def test_options_of_all_connectors() -> None:
-    """What is called like a secret is declared to be one, or not to be; `Life` has all secrets."""
+    """What is called like a secret is declared to be one, or not to be."""
     declared = {
         (connector.name, name): option.secret
         for connector in map(get_connector, connector_names())
@@ -395,7 +395,9 @@ def test_options_of_all_connectors() -> None:
         for name, option in connector.options.items()
         if option.secret or is_secret(name, {})
     }
-    assert declared == {("jdbc", "password"): True}
+    assert declared[("jdbc", "password")], "that of `Life`"
+    assert [name for name, secret in declared.items() if not secret] == [("rocketmq", "accessKey")]
+    assert declared[("rocketmq", "accessKey")] is False
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ CLUSTER: Final[Mapping[str, Option]] = {
     "topic": Option(required=True, doc="the topic's name"),
     "nameServerAddress": Option(place=True, doc="the name servers: host:port, separated by ;"),
     "endpoints": Option(place=True, doc="another name of 'nameServerAddress'"),
-    "accessKey": Option(doc="who asks, where the cluster has access control"),
+    "accessKey": Option(secret=False, doc="who asks, where the cluster has access control"),
     "secretKey": Option(secret=True, doc="what requests are signed with"),
     "securityToken": Option(secret=True, doc="what goes with keys that are valid for a while"),
     "requestTimeout": Option(duration, default="10 s", doc="how long an answer may take"),
