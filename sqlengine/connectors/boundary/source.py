@@ -269,6 +269,9 @@ class WalledSource(Source):
     def apply_partitions(self, where: Scalar) -> None:
         self._calls.need("apply_partitions", lambda: self._source.apply_partitions(where))
 
+    def apply_query(self, where: Scalar | None, limit: int) -> None:
+        self._calls.need("apply_query", lambda: self._source.apply_query(where, limit))
+
     def widen(self, times: int, size: int) -> None:
         if not self._calls.beside:  # others are slower than what a poll costs
             self._calls.need("widen", lambda: self._source.widen(times, size))

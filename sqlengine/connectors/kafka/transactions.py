@@ -60,7 +60,7 @@ class TransactionalSink(KafkaSink):
         try:
             client = self._writer()
             if self._last is not None and self._last >= epoch:
-                log.info("epoch %d of '%s' is in '%s' already", epoch, self._name, self._topic)
+                log.debug("epoch %d of '%s' is in '%s' already", epoch, self._name, self._topic)
                 count, self._attempted, self._pending = self._attempted, 0, []
                 return count
             self._transaction(client, epoch)
