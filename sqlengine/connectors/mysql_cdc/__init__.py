@@ -1,1 +1,1 @@
-"""Changes of tables of MariaDB: a snapshot, then what its binary log tells (ADR 28)."""
+"""Changes of tables of MariaDB: a snapshot, then what its binary log tells (ADR 27)."""

@@ -1,1 +1,1 @@
-"""Changes of tables of PostgreSQL: a snapshot, then what its log tells (ADR 28)."""
+"""Changes of tables of PostgreSQL: a snapshot, then what its log tells (ADR 27)."""

@@ -6,7 +6,7 @@
           'slot.name' = 'orders')
 
 A receiver takes a snapshot and then the changes into a log of the server's own, which tables read
-(ADR 26, ADR 28): each change once."""
+(ADR 26, ADR 27): each change once."""
 
 from __future__ import annotations
 
