@@ -19,14 +19,14 @@ PASSWORD = "wonderland"  # of alice, by PLAIN and SCRAM
 _LOGIN = "org.apache.kafka.common.security"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     if MISSING:
         pytest.skip(MISSING)
     return Authority(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Kafka]:
     pytest.importorskip("confluent_kafka", reason="the client of Kafka is not installed")
     from tests.connectors.kafka.clients import Kafka

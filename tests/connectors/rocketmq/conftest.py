@@ -10,7 +10,7 @@ from tests.connectors.rocketmq.cluster import Cluster, running
 from tests.servers.rocketmq import RocketServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {"compactionScheduleInternal": "1000"}
     with running(RocketServer(tmp_path_factory.mktemp("rocketmq"), settings=settings)) as found:
