@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -168,7 +169,7 @@ def _measured(server: RocketServer, packed: int, pull: int) -> list[list[str]]:
     with server.client() as client:
         for name in (topic, f"{topic}bare"):
             create_topic(client, name, QUEUES)
-            _until(lambda name=name: _is_there(client, name))  # type: ignore[misc]
+            _until(partial(_is_there, client, name))
 
     def rate(who: str, name: str) -> str:
         took = in_a_process(

@@ -7,7 +7,8 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer
@@ -68,17 +69,22 @@ def _judge(servers: Plant, devices: Devices) -> dict[str, int]:
             wanted[sink].add((alert.rule, alert.id))
     reads = {"web": _web, "told": _told, "stored": _stored}
     for sink, read in reads.items():
-        eventually(
-            lambda read=read, sink=sink: wanted[sink] <= read(servers).keys(),  # type: ignore[misc]
-            lambda read=read, sink=sink: f"{len(wanted[sink] - read(servers).keys())} in {sink}",  # type: ignore[misc]
-            _PATIENCE_S,
-        )
-        found = read(servers)
+        found = _await(partial(read, servers), wanted[sink], sink)
         twice = [a for a, n in found.items() if n > 1]
         assert not twice, f"{sink}: {len(twice)} alerts came twice, such as {twice[:3]}"
         wrong = found.keys() - allowed[sink]
         assert not wrong, f"{sink}: {len(wrong)} alerts were never due, such as {sorted(wrong)[:3]}"
     return {sink: len(read(servers)) for sink, read in reads.items()}
+
+
+def _await(read: Callable[[], Found], wanted: set[tuple[str, int]], sink: str) -> Found:
+    """Waits until a sink has the alerts that it has to have, and returns all of its."""
+    eventually(
+        lambda: wanted <= read().keys(),
+        lambda: f"{len(wanted - read().keys())} alerts in {sink}",
+        _PATIENCE_S,
+    )
+    return read()
 
 
 def _web(servers: Plant) -> Found:

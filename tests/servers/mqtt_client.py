@@ -25,11 +25,11 @@ _NAMES = itertools.count(1)
 class MqttClient:
     """A client with a session of its own, which ends with its connection."""
 
-    def __init__(self, address: str, version: Version = 5, **account: object) -> None:
+    def __init__(self, address: str, version: Version = 5, timeout_s: float = 10.0) -> None:
         self._version = version
         self._account = Account(
             address_of(address), f"test-{next(_NAMES)}-{time.time_ns()}", version, clean=True, keep_alive_s=0,
-            **account,  # type: ignore[arg-type]
+            timeout_s=timeout_s,
         )  # fmt: skip
         self.connection = Connection(self._account)
         self._came: list[Publish] = []

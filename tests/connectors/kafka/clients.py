@@ -8,7 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -28,6 +35,24 @@ class Record:
     offset: int = -1
     timestamp: int = 0
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def _record(message: Message) -> Record:
+    value, key, partition, offset = (
+        message.value(), message.key(), message.partition(), message.offset()
+    )  # fmt: skip
+    assert not isinstance(value, str)
+    assert not isinstance(key, str)
+    assert partition is not None
+    assert offset is not None
+    given = message.headers() or []
+    assert isinstance(given, list)
+    headers = tuple((name, _bytes(text)) for name, text in given)
+    return Record(value, key, partition, offset, message.timestamp()[1], headers)
+
+
+def _bytes(text: str | bytes | None) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text
 
 
 class Kafka:
@@ -115,9 +140,7 @@ class Kafka:
                 if error is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error
                     break
-                headers = tuple(message.headers() or ())
-                place = (message.partition(), message.offset(), message.timestamp()[1])
-                found.append(Record(message.value(), message.key(), *place, headers))  # type: ignore[arg-type]
+                found.append(_record(message))
         consumer.close()
         return found
 

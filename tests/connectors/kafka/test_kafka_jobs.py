@@ -131,8 +131,8 @@ def test_upserts_come_back_as_rows(kafka: Kafka, tmp_path: Path) -> None:
 
 
 @contextmanager
-def engine(folder: Path, **config: object) -> Iterator[Engine]:
-    opened = Engine(Config(data=folder, **config))  # type: ignore[arg-type]
+def engine(folder: Path, secrets: Path | None = None) -> Iterator[Engine]:
+    opened = Engine(Config(data=folder, secrets=secrets))
     opened.start()
     try:
         yield opened

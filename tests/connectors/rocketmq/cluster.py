@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 
 import pytest
@@ -90,7 +91,7 @@ def send(topic: RocketTopic, bodies: Sequence[bytes], queue: int = 0, **properti
     text = property_text(properties)
     for begin in range(0, len(bodies), 500):
         messages = [Outgoing(body, text) for body in bodies[begin : begin + 500]]
-        eventually(lambda m=messages: _sent(topic, target, m))  # type: ignore[misc]
+        eventually(partial(_sent, topic, target, messages))
 
 
 def _sent(topic: RocketTopic, queue: Queue, messages: Sequence[Outgoing]) -> bool:
@@ -121,7 +122,7 @@ def messages(topic: RocketTopic) -> list[Message]:
     """All messages of a topic, queue by queue, as anybody sees them."""
     found: list[Message] = []
     for queue in topic.route().readable:
-        eventually(lambda b=queue.broker: _settled(topic.client, b))  # type: ignore[misc]
+        eventually(partial(_settled, topic.client, queue.broker))
         at, end = topic.first(queue), topic.end(queue)
         while at < end:
             answer = topic.client.answer(topic.pull(queue, Pull(at, 1024, 4 << 20)), queue.broker)
@@ -138,12 +139,17 @@ def rows(options: Mapping[str, str], declared: Table | None = None) -> list[dict
     for shard in source.shards():
         at = source.start(shard)
         while at < (source.end(shard) or 0):
-            chunk = eventually(lambda s=shard, a=at: source.read(s, a, max_rows=1000))  # type: ignore[misc]
+            chunk = eventually(partial(source.read, shard, at, max_rows=1000))
             assert chunk.records is not None
             found += map(json.loads, chunk.records.to_pylist())
             at = chunk.end
     source.close()
     return found
+
+
+def await_rows(options: Mapping[str, str], number: int) -> None:
+    """Waits until a table has so many rows."""
+    eventually(lambda: len(ids(options)) >= number)
 
 
 def ids(options: Mapping[str, str]) -> list[object]:

@@ -26,7 +26,7 @@ from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq.delivery import EpochDelivery, Numbered, QueuePart
 from sqlengine.connectors.rocketmq.source import RocketSource
 from sqlengine.engine import Engine
-from tests.connectors.rocketmq.cluster import Cluster, ids, messages, send, send_ids
+from tests.connectors.rocketmq.cluster import Cluster, await_rows, ids, messages, send, send_ids
 from tests.connectors.rocketmq.life import copying
 from tests.connectors.tables import SCHEMA, environment, json_rows, table
 from tests.engine.by_hand import die
@@ -155,7 +155,7 @@ def test_stopped_started_and_dead(cluster: Cluster, tmp_path: Path) -> None:
     options = cluster.options(given)
     for life in range(4):
         send_ids(taken, range(life * 50, life * 50 + 50), queue=life % 2)
-        eventually(lambda n=life: len(ids(options)) >= n * 50 + 50)  # type: ignore[misc]
+        await_rows(options, life * 50 + 50)
         if life == 1:
             engine.save_job("copy", stop=True)
             engine.start_job("copy")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -23,6 +24,7 @@ from sqlengine.connectors.base import Source
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq import source as sources
 from sqlengine.connectors.rocketmq.connector import RocketConnector
+from sqlengine.connectors.rocketmq.source import RocketSource
 from tests.connectors.rocketmq.cluster import Cluster, messages, rows, send, send_ids
 from tests.connectors.tables import environment, json_rows, table
 from tests.support import eventually
@@ -35,7 +37,7 @@ def all_of(source: Source) -> list[bytes]:
     for shard, end in ends.items():
         at = source.start(shard)
         while at < (end or 0):
-            chunk = eventually(lambda s=shard, a=at: source.read(s, a, max_rows=7))  # type: ignore[misc]
+            chunk = eventually(partial(source.read, shard, at, max_rows=7))
             again = source.read(shard, at, max_rows=1, until=chunk.end)
             assert again is not None
             assert again.records is not None
@@ -186,9 +188,11 @@ def test_a_source_reads_no_more_ahead_than_it_may(
     topic = cluster.topic()
     send(topic, [b"x" * 10_000] * 500)
     monkeypatch.setattr(sources, "_QUEUE_BYTES", (1 << 20, 1 << 20))
-    source = open_source(table(cluster.options(topic, pullBatchSize="8")), environment())
+    declared = table(cluster.options(topic, pullBatchSize="8"))
+    source = RocketConnector().source(declared, environment())
+    assert isinstance(source, RocketSource)
     eventually(lambda: source.read("broker-a:0", 0, max_rows=1))
-    (fetcher,) = source._source._fetchers.values()  # type: ignore[attr-defined]
+    (fetcher,) = source._fetchers.values()
     eventually(lambda: fetcher.waiting_bytes >= 1 << 20)
     time.sleep(0.2)
     assert fetcher.waiting_bytes < (1 << 20) + 9 * 10_200
