@@ -17,6 +17,7 @@ from parser.types import BIGINT, DOUBLE, STRING, Schema, timestamp
 from planner.catalog import Table
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.connectors.base import Sink
+from sqlengine.connectors.changes.options import Account
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.jdbc.connector import JdbcConnector
 from sqlengine.connectors.postgres_cdc.database import Place
@@ -101,7 +102,7 @@ def _changes(server: PostgresServer, bare: psycopg.Connection) -> int:
         "changelog": "all", "startup": "latest-offset",
     }  # fmt: skip
     stream = Stream("bench", what, 1 << 30, 0, 0, 0)
-    place = Place("127.0.0.1", server.port, "postgres", "postgres", None, 10)
+    place = Place(Account("127.0.0.1", server.port, "postgres", None, 10), "postgres")
     receiver = PostgresReceiver(place, "bench", "bench", temporary=True)
     receiver.connect([stream], [], lambda topic, count: Taken())
     receiver.take(1)

@@ -14,6 +14,7 @@ from parser.errors import OptionError, PlanError, SqlError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
 from planner.logical.change_kinds import ChangelogMode
+from sqlengine.batch import Batch
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
 from sqlengine.formats.guarded import GuardedDecoder, GuardedEncoder
 from sqlengine.formats.keyed.decoder import keyed_decoder
@@ -227,6 +228,13 @@ def _preparation(format_: Format, options: Mapping[str, str]) -> Callable[[pa.Ar
     if type(format_).prepare is Format.prepare:
         return None
     return partial(format_.prepare, options=options)
+
+
+def encode_physical(table: Table, rows: Batch) -> pa.Array:
+    """Returns the records of the table's own columns, in its format. Raises as its encoder does."""
+    names = table.physical.names
+    columns = [rows.column(name) for name in names]
+    return encoder_for(table).encode(rows.with_columns(rows.schema.select(names), columns))
 
 
 def framing_of(table: Table) -> Framing:

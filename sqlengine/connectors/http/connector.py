@@ -31,7 +31,6 @@ from sqlengine.connectors.http.polling import PollReceiver, Polls
 from sqlengine.connectors.http.reading import Asked, Reader, pointer
 from sqlengine.connectors.http.source import HttpSource
 from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
-from sqlengine.connectors.pushed.metadata import linked_rows
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
@@ -137,7 +136,7 @@ class HttpConnector(Connector):
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""
-        return linked_rows(TopicRows(table), at)
+        return TopicRows(table).linked(at)
 
     def content_stamp(self, table: Table, environment: Environment) -> str | None:
         """See `Connector`: the ETag, or the time of the last change."""

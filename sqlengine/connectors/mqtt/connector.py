@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-import msgspec
 from xxhash import xxh3_64_hexdigest
 
 from parser.errors import UnsupportedError
@@ -28,7 +27,6 @@ from planner.capabilities import (
 )
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.broker.storage.excerpts import Excerpt
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import RowEncoder
@@ -42,7 +40,7 @@ from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import ReceivedSource
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
-from sqlengine.formats.registry import encoder_for
+from sqlengine.formats.registry import encode_physical
 
 
 class MqttConnector(Connector):
@@ -105,9 +103,7 @@ class MqttConnector(Connector):
 
     def encode(self, table: Table, rows: Batch) -> None:
         """See `Connector`."""
-        names = table.physical.names
-        columns = [rows.column(name) for name in names]
-        encoder_for(table).encode(rows.with_columns(rows.schema.select(names), columns))
+        encode_physical(table, rows)
 
     def row_encoder(self, table: Table) -> RowEncoder:
         """See `Connector`."""
@@ -115,6 +111,4 @@ class MqttConnector(Connector):
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""
-        excerpt = msgspec.msgpack.decode(at, type=Excerpt)
-        rows = MqttRows(table).chunk(str(excerpt.shard), excerpt.start, excerpt.read())
-        return replace(rows, end=excerpt.end)
+        return MqttRows(table).linked(at)

@@ -20,7 +20,7 @@ from planner.capabilities import Capabilities, SourceCapabilities
 from planner.catalog import Table
 from planner.logical.change_kinds import ALL_CHANGES
 from sqlengine.connectors.base import Connector, Source
-from sqlengine.connectors.changes.options import CHANGE_OPTIONS
+from sqlengine.connectors.changes.options import CHANGE_OPTIONS, account_of, followed_by
 from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
 from sqlengine.connectors.environment import Environment
@@ -71,13 +71,9 @@ class MySqlCdcConnector(Connector):
         receivers = environment.receivers
         binary = [c.name for c in table.physical if c.type.is_binary]
         what = {
-            "schema": str(options["database-name"]),
-            "table": str(options["table-name"]),
-            "columns": msgspec.json.encode(table.physical.names).decode(),
-            "key": msgspec.json.encode(table.primary_key).decode(),
+            **followed_by(table, options["database-name"], options),
             "binary": msgspec.json.encode(binary).decode(),
             "changelog": "all",
-            "startup": str(options["scan.startup.mode"]),
         }
         number = options["server-id"]
         place = f"{options['hostname']}:{options['port']}"
@@ -88,22 +84,11 @@ class MySqlCdcConnector(Connector):
         def make() -> MariaDbReceiver:
             assert receivers is not None
             made = _LEAST_NUMBER + crc32(f"{receivers.identity()} {place}".encode()) % _LEAST_NUMBER
-            return MariaDbReceiver(_place(options), number if isinstance(number, int) else made)
+            return MariaDbReceiver(
+                Place(account_of(options)), number if isinstance(number, int) else made
+            )
 
         shared = {name: str(options[name]) for name in _OF_PLACE}
         wanted = Wanted(table.display, stream, shared, make)
         rows = ChangeRows(table, options, upsert=False)
         return ChangesSource(environment, table, options, wanted, rows)
-
-
-def _place(options: Mapping[str, object]) -> Place:
-    port, timeout_ms, password = (options[name] for name in ("port", "connect.timeout", "password"))
-    assert isinstance(port, int)
-    assert isinstance(timeout_ms, int)
-    return Place(
-        str(options["hostname"]),
-        port,
-        str(options["username"]),
-        None if password is None else str(password),
-        max(timeout_ms // 1000, 1),
-    )

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import NamedTuple, cast
 
 from parser.errors import ServiceError
+from sqlengine.connectors.changes.options import Account
 from sqlengine.connectors.jdbc.dialect import words
 from sqlengine.connectors.jdbc.driver import Connection
 from sqlengine.connectors.jdbc.mysql import driver
@@ -42,24 +43,20 @@ class Gtid(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a server, and who connects."""
+    """The place of a server, reached by an account."""
 
-    host: str
-    port: int
-    username: str
-    password: str | None
-    timeout_s: int
+    account: Account
 
     @property
     def settings(self) -> dict[str, object]:
         """The arguments of a driver."""
         return {
-            "host": self.host,
-            "port": self.port,
-            "user": self.username,
-            "password": self.password or "",
+            "host": self.account.host,
+            "port": self.account.port,
+            "user": self.account.username,
+            "password": self.account.password or "",
             "charset": "utf8mb4",
-            "connect_timeout": self.timeout_s,
+            "connect_timeout": self.account.timeout_s,
             "init_command": "SET time_zone = '+00:00'",
         }
 

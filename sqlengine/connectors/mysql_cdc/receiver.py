@@ -190,7 +190,7 @@ class MariaDbReceiver(Receiver):
                 log.warning(
                     "table %s of %s has no column %s any more: it is NULL from here on",
                     ".".join(table.name),
-                    self._place.host,
+                    self._place.account.host,
                     ", ".join(lacking),
                 )
 

@@ -10,6 +10,7 @@ from parser.errors import ServiceError
 from planner.logical.change_kinds import RowKind
 from sqlengine.connectors.changes.followed import Followed, line
 from sqlengine.connectors.changes.positions import COMPLETE, Mark
+from sqlengine.connectors.changes.snapshot import TableSnapshots
 from sqlengine.connectors.jdbc.driver import Cursor
 from sqlengine.connectors.mysql_cdc.database import Gtid, Place, quoted, unreachable
 from sqlengine.connectors.mysql_cdc.texts import text_of
@@ -18,8 +19,8 @@ from sqlengine.connectors.receivers.base import Taken
 _ROWS: Final = 10_000  # that are handed on at a time
 
 
-class Snapshot:
-    """A snapshot of some tables, in one transaction. `take` gives their rows, table by table."""
+class Snapshot(TableSnapshots):
+    """Snapshots of tables of MariaDB, all of one place: `at`."""
 
     def __init__(self, place: Place, tables: Sequence[Followed]) -> None:
         self._connection = place.connect()
@@ -32,21 +33,19 @@ class Snapshot:
             # The changes behind it are in those with a greater number.
             table.snapshot, table.last = self.at.number + 1, (self.at.number, 1 << 31)
             table.origin = self.at.origin
-        self._pieces = self._all(tables)
+        super().__init__(tables)
 
     def take(self) -> tuple[str, Taken] | None:
-        """Returns some rows and the topic of their log; None after the last ones."""
+        """See `TableSnapshots`. Unreachable where the server is gone."""
         with unreachable():
-            return next(self._pieces, None)
+            return super().take()
 
-    def _all(self, tables: Sequence[Followed]) -> Iterator[tuple[str, Taken]]:
-        for table in tables:
-            if table.initial:
-                for taken in self._rows(table):
-                    yield table.topic, taken
-            yield table.topic, Taken([b""], [complete(table, self.at)])
+    def complete(self, table: Followed) -> bytes:
+        """See `TableSnapshots`."""
+        return complete(table, self.at)
 
-    def _rows(self, table: Followed) -> Iterator[Taken]:
+    def rows(self, table: Followed) -> Iterator[Taken]:
+        """See `TableSnapshots`."""
         columns = ", ".join(quoted(c) for c in table.columns)
         mark = Mark(RowKind.INSERT, table.snapshot).encoded()
         make = cast("Callable[[object], Cursor]", self._connection.cursor)
@@ -61,7 +60,7 @@ class Snapshot:
             yield Taken(values, [mark] * len(values))
 
     def close(self) -> None:
-        """Ends the transaction."""
+        """See `TableSnapshots`."""
         with unreachable():
             self._connection.close()
 

@@ -21,7 +21,7 @@ from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.otlp.rows import LogRow, LogRows, check_columns
 from sqlengine.connectors.pushed.inbox import Inbox
-from sqlengine.connectors.pushed.metadata import COLUMNS, linked_rows
+from sqlengine.connectors.pushed.metadata import COLUMNS
 from sqlengine.connectors.receivers.service import Receivers, Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
@@ -56,7 +56,7 @@ class OtlpConnector(Connector):
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""
-        return linked_rows(LogRows(table), at)
+        return LogRows(table).linked(at)
 
 
 def logs_inbox(receivers: Receivers) -> Inbox | None:

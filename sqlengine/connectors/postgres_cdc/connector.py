@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-import msgspec
-
 from parser.types import DataType
 from planner.capabilities import Capabilities, SourceCapabilities
 from planner.catalog import Table
 from planner.logical.change_kinds import ALL_CHANGES, UPSERT
 from sqlengine.connectors.base import Connector, Source
-from sqlengine.connectors.changes.options import CHANGE_OPTIONS
+from sqlengine.connectors.changes.options import CHANGE_OPTIONS, account_of, followed_by
 from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
 from sqlengine.connectors.environment import Environment
@@ -88,34 +86,21 @@ class PostgresCdcConnector(Connector):
         host, slot = f"{options['hostname']}:{options['port']}", str(options["slot.name"])
         place = f"{host}/{options['database-name']} slot '{slot}'"
         what = {
-            "schema": str(options["schema-name"]),
-            "table": str(options["table-name"]),
-            "columns": msgspec.json.encode(table.physical.names).decode(),
-            "key": msgspec.json.encode(table.primary_key).decode(),
+            **followed_by(table, options["schema-name"], options),
             "changelog": str(options["changelog-mode"]),
-            "startup": str(options["scan.startup.mode"]),
         }
         stream = stream_of(place, what, options, _FOR_EVER_MS if lasting else 0)
         publication = str(options["publication.name"] or f"sqlengine_{slot}")
 
         def make() -> PostgresReceiver:
-            return PostgresReceiver(_place(options), slot, publication, temporary=not lasting)
+            return PostgresReceiver(
+                Place(account_of(options), str(options["database-name"])),
+                slot,
+                publication,
+                temporary=not lasting,
+            )
 
         shared = {name: str(options[name]) for name in _OF_PLACE}
         wanted = Wanted(table.display, stream, shared, make)
         rows = ChangeRows(table, options, upsert=upsert)
         return ChangesSource(environment, table, options, wanted, rows)
-
-
-def _place(options: Mapping[str, object]) -> Place:
-    port, timeout_ms, password = (options[name] for name in ("port", "connect.timeout", "password"))
-    assert isinstance(port, int)
-    assert isinstance(timeout_ms, int)
-    return Place(
-        str(options["hostname"]),
-        port,
-        str(options["database-name"]),
-        str(options["username"]),
-        None if password is None else str(password),
-        max(timeout_ms // 1000, 1),
-    )

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
 from parser.errors import ServiceError
+from sqlengine.connectors.changes.options import Account
 from sqlengine.connectors.jdbc.dialect import words
 from sqlengine.connectors.jdbc.postgresql import driver
 from sqlengine.connectors.receivers.base import Unreachable
@@ -29,14 +30,10 @@ _SETTINGS: Final = " ".join(
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a server, and who connects."""
+    """A database of a server, reached by an account."""
 
-    host: str
-    port: int
+    account: Account
     database: str
-    username: str | None
-    password: str | None
-    timeout_s: int
 
     def connect(self, *, replication: bool = False) -> psycopg.Connection[tuple[object, ...]]:
         """Connects; `replication`: for the commands of slots. Unreachable where that fails."""
@@ -44,12 +41,12 @@ class Place:
         more = {"replication": "database"} if replication else {}
         with unreachable():
             return connect(
-                host=self.host,
-                port=self.port,
+                host=self.account.host,
+                port=self.account.port,
                 dbname=self.database,
-                user=self.username,
-                password=self.password,
-                connect_timeout=self.timeout_s,
+                user=self.account.username,
+                password=self.account.password,
+                connect_timeout=self.account.timeout_s,
                 application_name="sqlengine",
                 options=_SETTINGS,
                 autocommit=True,

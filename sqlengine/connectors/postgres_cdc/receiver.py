@@ -165,7 +165,7 @@ class PostgresReceiver(Receiver):
             log.warning(
                 "table %s of %s has no column %s any more: it is NULL from here on",
                 ".".join(name),
-                self._place.host,
+                self._place.account.host,
                 ", ".join(lacking),
             )
 
@@ -174,7 +174,7 @@ class PostgresReceiver(Receiver):
             log.warning(
                 "table %s of %s was truncated: its rows are not told, and stay where they are read",
                 ".".join(table.name),
-                self._place.host,
+                self._place.account.host,
             )
 
     def _now(self, table: Followed, places: Sequence[int], key: Values) -> Values | None:

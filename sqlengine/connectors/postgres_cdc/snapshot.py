@@ -12,6 +12,7 @@ from typing import Final
 from planner.logical.change_kinds import RowKind
 from sqlengine.connectors.changes.followed import Followed
 from sqlengine.connectors.changes.positions import COMPLETE, Mark
+from sqlengine.connectors.changes.snapshot import TableSnapshots
 from sqlengine.connectors.postgres_cdc.database import Place, command, lsn_of, quoted, unreachable
 from sqlengine.connectors.receivers.base import Taken
 
@@ -19,8 +20,8 @@ _ROWS: Final = 20_000  # that are handed on at a time
 _BYTES: Final = 4 << 20
 
 
-class Snapshot:
-    """A snapshot of some tables. `take` gives their rows, table by table."""
+class Snapshot(TableSnapshots):
+    """Snapshots of tables of PostgreSQL, by a slot that ends with its connection."""
 
     def __init__(self, place: Place, tables: Sequence[Followed]) -> None:
         slot = place.connect(replication=True)
@@ -38,22 +39,19 @@ class Snapshot:
             slot.close()
         for table in tables:
             table.snapshot, table.last = lsn_of(at), (0, 0)
-        self._pieces = self._all(tables)
+        super().__init__(tables)
 
     def take(self) -> tuple[str, Taken] | None:
-        """Returns some rows and the topic of their log; None after the last ones."""
+        """See `TableSnapshots`. Unreachable where the server is gone."""
         with unreachable():
-            return next(self._pieces, None)
+            return super().take()
 
-    def _all(self, tables: Sequence[Followed]) -> Iterator[tuple[str, Taken]]:
-        for table in tables:
-            if table.initial:
-                for taken in self._rows(table):
-                    yield table.topic, taken
-            # A row of its own: what was taken before a crash has none.
-            yield table.topic, Taken([b""], [Mark(COMPLETE, table.snapshot).encoded()])
+    def complete(self, table: Followed) -> bytes:
+        """See `TableSnapshots`."""
+        return Mark(COMPLETE, table.snapshot).encoded()
 
-    def _rows(self, table: Followed) -> Iterator[Taken]:
+    def rows(self, table: Followed) -> Iterator[Taken]:
+        """See `TableSnapshots`."""
         columns = ", ".join(quoted(c) for c in table.columns)
         text = f"COPY (SELECT {columns} FROM {quoted(*table.name)}) TO STDOUT WITH (FORMAT csv)"
         mark = Mark(RowKind.INSERT, table.snapshot).encoded()
@@ -70,5 +68,5 @@ class Snapshot:
         yield taken
 
     def close(self) -> None:
-        """Ends the transaction."""
+        """See `TableSnapshots`."""
         self._reading.close()

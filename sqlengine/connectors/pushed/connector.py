@@ -18,7 +18,7 @@ from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.pushed.bodies import Bodies
 from sqlengine.connectors.pushed.inbox import Inbox
-from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows, linked_rows
+from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows
 from sqlengine.connectors.receivers.base import Receiver
 from sqlengine.connectors.receivers.service import Receivers, Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
@@ -62,7 +62,7 @@ class HttpPushConnector(Connector):
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""
-        return linked_rows(PushedRows(table), at)
+        return PushedRows(table).linked(at)
 
 
 def inbox_of(receivers: Receivers, table: Sequence[str]) -> TableInbox | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -12,8 +11,6 @@ import pyarrow as pa
 
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
 from sqlengine.broker.base import Records
-from sqlengine.broker.storage.excerpts import Excerpt
-from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.topic.rows import MetadataKey, TopicRows
 
 COLUMNS: Final[Mapping[str, DataType]] = {
@@ -41,14 +38,6 @@ _decoder = msgspec.msgpack.Decoder(Metadata)
 def decode_metadata(data: bytes) -> Metadata:
     """Returns what was kept of a message."""
     return _decoder.decode(data)
-
-
-def linked_rows(rows: TopicRows, at: bytes) -> Chunk:
-    """Returns the rows of a place in a log, for processes that read it by themselves. Raises as
-    `Connector.linked`."""
-    excerpt = msgspec.msgpack.decode(at, type=Excerpt)
-    found = rows.chunk(str(excerpt.shard), excerpt.start, excerpt.read())
-    return replace(found, end=excerpt.end)
 
 
 class PushedRows(TopicRows):

@@ -29,7 +29,7 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows, linked_rows
+from sqlengine.connectors.pushed.metadata import COLUMNS, PushedRows
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
@@ -172,7 +172,7 @@ class SyslogConnector(Connector):
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""
-        return linked_rows(PushedRows(table), at)
+        return PushedRows(table).linked(at)
 
     def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
         """See `Connector`: rows with a severity or facility that is none, and for UDP those that

@@ -13,10 +13,7 @@ read from its beginning unless 'scan.startup.mode' says otherwise."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
-
-import msgspec
 
 from parser.errors import PlanError, ServiceError, UnsupportedError
 from parser.types import BIGINT, BYTES, INT, DataType, timestamp_ltz
@@ -36,7 +33,6 @@ from sqlengine.broker.base import Broker, is_system
 from sqlengine.broker.coordinator import check_name
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS
-from sqlengine.broker.storage.excerpts import Excerpt
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import RowEncoder
@@ -49,7 +45,7 @@ from sqlengine.connectors.topic.source import TopicSource
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION, is_upsert
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration
-from sqlengine.formats.registry import encoder_for
+from sqlengine.formats.registry import encode_physical
 
 
 def _group(text: str) -> str:
@@ -157,9 +153,7 @@ class TopicConnector(Connector):
 
     def encode(self, table: Table, rows: Batch) -> None:
         """See `Connector`."""
-        names = table.physical.names
-        columns = [rows.column(name) for name in names]
-        encoder_for(table).encode(rows.with_columns(rows.schema.select(names), columns))
+        encode_physical(table, rows)
 
     def row_encoder(self, table: Table) -> RowEncoder:
         """See `Connector`."""
@@ -167,9 +161,7 @@ class TopicConnector(Connector):
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""
-        excerpt = msgspec.msgpack.decode(at, type=Excerpt)
-        rows = TopicRows(table).chunk(str(excerpt.shard), excerpt.start, excerpt.read())
-        return replace(rows, end=excerpt.end)
+        return TopicRows(table).linked(at)
 
     def missing_topic(
         self, table: Table, environment: Environment, *, writes: bool

@@ -3,14 +3,16 @@ in the process of the broker or another one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from parser.types import DataType
 from planner.catalog import Table
 from sqlengine.broker.base import Records
+from sqlengine.broker.storage.excerpts import Excerpt
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.topic.upserts import is_upsert, read_upserts
 from sqlengine.formats.registry import value_metadata
@@ -59,6 +61,13 @@ class TopicRows:
             metadata=columns,
             kinds=kinds,
         )
+
+    def linked(self, at: bytes) -> Chunk:
+        """Returns the rows of a place in the topic's files, for processes that read these by
+        themselves. Raises as `Connector.linked`."""
+        excerpt = msgspec.msgpack.decode(at, type=Excerpt)
+        found = self.chunk(str(excerpt.shard), excerpt.start, excerpt.read())
+        return replace(found, end=excerpt.end)
 
     def metadata(self, key: MetadataKey, records: Records) -> pa.Array:
         """Returns a metadata column in the type that the table declares."""
