@@ -18,7 +18,7 @@ from planner.graph.distribution import WHOLE, SubtaskAssignment
 from sqlengine.broker.auto_create import AutoCreate
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.boundary.openings import Openings
-from sqlengine.connectors.folder_name import folder_name
+from sqlengine.connectors.folder_name import writers_name
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.system.disk import MACHINE, Disk
@@ -68,7 +68,7 @@ class Environment:
     @property
     def outside_writer(self) -> str:
         """The name of the graph where those of other data folders write, too."""
-        folder = folder_name(self.broker)
+        folder = writers_name(self.broker)
         return f"{folder}/{self.writer}" if folder else self.writer
 
 

@@ -1,5 +1,5 @@
-"""The name of a data folder, by which systems that several servers write to tell them apart: graphs
-are called alike in all folders."""
+"""The name of a data folder, by which systems that several servers use tell them apart: graphs are
+called alike in all folders."""
 
 from __future__ import annotations
 
@@ -10,24 +10,39 @@ from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import TopicNotFound
 
 _TOPIC: Final = "_data_folder"
-_KEY: Final = b"name"
+_NAME: Final = b"name"
+# What writers are called by: the name, or nothing in a folder that wrote before it had one.
+_WRITERS: Final = b"writers"
 
 
-def name_folder(broker: Broker, *, used: bool) -> None:
-    """Gives the broker's data folder a name, chosen by chance, where it has none. One that was
-    `used` before folders had names gets an empty one: what it wrote is known without."""
-    broker.create_topic(_TOPIC, 1, compacted=True, if_not_exists=True)
-    if broker.lookup(_TOPIC, _KEY) is None:
-        name = b"" if used else os.urandom(8).hex().encode()
-        broker.append(_TOPIC, 0, [name], keys=[_KEY], timestamp_ms=0)
+def folder_name(broker: Broker) -> str:
+    """Returns the name of the broker's data folder, which is chosen by chance when it is first
+    asked for. BrokerError where it cannot be kept."""
+    found = _kept(broker, _NAME)
+    return _keep(broker, _NAME, os.urandom(8).hex()) if found is None else found
 
 
-def folder_name(broker: Broker | None) -> str:
-    """Returns the name of the data folder; '' where it has none, as that of a script."""
-    if broker is None:
-        return ""
+def name_writers(broker: Broker, *, used: bool) -> None:
+    """Says, once for a data folder, what its writers are called by. In one that was `used` before
+    folders had names, what they wrote is known without."""
+    if _kept(broker, _WRITERS) is None:
+        _keep(broker, _WRITERS, "" if used else folder_name(broker))
+
+
+def writers_name(broker: Broker | None) -> str:
+    """Returns what the writers of a data folder are called by; '' for nothing, as in a script."""
+    return "" if broker is None else _kept(broker, _WRITERS) or ""
+
+
+def _kept(broker: Broker, key: bytes) -> str | None:
     try:
-        found = broker.lookup(_TOPIC, _KEY)
+        found = broker.lookup(_TOPIC, key)
     except TopicNotFound:
-        return ""
-    return "" if found is None else found.value.decode()
+        return None
+    return None if found is None else found.value.decode()
+
+
+def _keep(broker: Broker, key: bytes, text: str) -> str:
+    broker.create_topic(_TOPIC, 1, compacted=True, if_not_exists=True)
+    broker.append(_TOPIC, 0, [text.encode()], keys=[key], timestamp_ms=0)
+    return text

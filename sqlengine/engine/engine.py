@@ -30,7 +30,7 @@ from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
-from sqlengine.connectors.folder_name import name_folder
+from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
@@ -119,7 +119,7 @@ class Engine:
         )
         self.receivers = Receivers(self.broker, machine.clock)
         try:
-            name_folder(self.broker, used=has_epochs(self.broker))
+            name_writers(self.broker, used=has_epochs(self.broker))
             self._open(config, machine, steps, on_jobs_known)
         except BaseException:
             self.receivers.stop()

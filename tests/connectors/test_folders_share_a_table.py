@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.config import Config
-from sqlengine.connectors.folder_name import folder_name, name_folder
+from sqlengine.connectors.folder_name import folder_name, name_writers, writers_name
 from sqlengine.engine import Engine
 from tests.support import eventually
 
@@ -54,10 +54,11 @@ def test_a_folder_that_was_used_before_has_no_name(tmp_path: Path) -> None:
     names = []
     for number, used in enumerate((True, False, False)):
         broker = EmbeddedBroker(tmp_path / str(number), fsync="none", clock=system_clock)
-        assert folder_name(broker) == ""
-        name_folder(broker, used=used)
-        name_folder(broker, used=True)
-        names.append(folder_name(broker))
+        assert writers_name(broker) == ""
+        name_writers(broker, used=used)
+        name_writers(broker, used=True)
+        names.append(writers_name(broker))
+        assert names[-1] in ("", folder_name(broker))
         broker.close()
     assert names[0] == ""
     assert names[1] != names[2]

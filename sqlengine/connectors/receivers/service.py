@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from parser.errors import PlanError
 from sqlengine.broker.base import Broker
+from sqlengine.connectors.folder_name import folder_name
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.receivers.base import Receiver, Stream
 from sqlengine.connectors.receivers.log import Position, ReceivedLog
@@ -74,7 +75,7 @@ class Receivers:
     def identity(self) -> str:
         """Returns a name that no other server has, the same after a restart."""
         with self._lock:
-            return self._store.identity()
+            return folder_name(self._broker)
 
     def open(self, wanted: Wanted) -> Reading:
         """Adds a reader of a stream. PlanError where another table says otherwise how its place is

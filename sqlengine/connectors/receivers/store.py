@@ -1,8 +1,7 @@
-"""The streams that were asked for, over restarts, and the name by which places know the server."""
+"""The streams that were asked for, over restarts."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -14,7 +13,6 @@ from sqlengine.broker.base import Broker
 from sqlengine.connectors.receivers.base import Stream
 
 _TOPIC: Final = "_receivers"
-_IDENTITY: Final = b"identity"
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -42,16 +40,9 @@ class StreamStore:
             self._loaded = self._broker.read_latest(_TOPIC)
         return self._loaded
 
-    def identity(self) -> str:
-        """Returns a name that no other server has, the same after a restart."""
-        if _IDENTITY not in self._values:
-            self._put(_IDENTITY, uuid.uuid4().hex[:12].encode())
-        return self._values[_IDENTITY].decode()
-
     def streams(self) -> list[Known]:
         """Returns all streams."""
-        texts = [v for k, v in self._values.items() if k != _IDENTITY]
-        return [msgspec.json.decode(text, type=Known) for text in texts]
+        return [msgspec.json.decode(text, type=Known) for text in self._values.values()]
 
     def put(self, known: Known) -> None:
         """Keeps a stream."""

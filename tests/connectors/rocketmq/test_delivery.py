@@ -21,7 +21,7 @@ from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.messages import Outgoing
 from sqlengine.config import Config
 from sqlengine.connectors.boundary.source import WalledSource
-from sqlengine.connectors.folder_name import name_folder
+from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq.delivery import EpochDelivery, Numbered, QueuePart
 from sqlengine.connectors.rocketmq.source import RocketSource
@@ -81,7 +81,7 @@ def test_a_sink_that_starts_again_adds_nothing(cluster: Cluster, tmp_path: Path)
     options = cluster.options(topic, keyColumns="id")
     for folder, life, expected in (("a", 1, 40), ("a", 2, 0), ("b", 1, 40)):
         broker = EmbeddedBroker(tmp_path / folder)
-        name_folder(broker, used=False)
+        name_writers(broker, used=False)
         sink = open_sink(table(options), environment(broker))
         assert sink.last_epoch() == (None if life == 1 else 6)
         numbers = list(range(40))
