@@ -1,10 +1,10 @@
-"""Metrics for Prometheus; every name is declared in this file."""
+"""Metrics for Prometheus; every name is declared in this folder."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -19,8 +19,6 @@ from prometheus_client.core import (
 from rules.counters import Counters as RuleCounters
 from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DistributedGraph
-from sqlengine.connectors.full_cache import CacheStatus
-from sqlengine.connectors.health import Health
 from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs
@@ -30,6 +28,7 @@ from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.totals import GraphTotals, Rising
 from sqlengine.jobs.job import JobState
 from sqlengine.jobs.targets import is_main
+from sqlengine.metrics import tables
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.memory import resident_bytes
 
@@ -40,36 +39,6 @@ _OF_TASKS: Final = {
     "task_retries": "Attempts of tasks that Spark began again",
     "task_cpu_seconds": "CPU time of tasks",
 }
-
-
-# What connectors count of their connections, with their help texts.
-_OF_CONNECTIONS: Final = {
-    "errors": "Errors that a system, or its client, told",
-    "retries": "Attempts after one that failed",
-    "reconnects": "Times that rows went on after an error",
-}
-# What receivers count, with their help texts.
-_OF_RECEIVERS: Final = {
-    "messages": "Messages that were taken",
-    "bytes": "Bytes of these",
-    "repeated": "Messages left out since their keys had come before",
-    "unwanted": "Messages dropped since no table asks for them",
-    "connections": "Connections that were made",
-    "failures": "Connections that were lost, or could not be made",
-}
-
-
-def _healths(graphs: Iterable[ManagedGraph]) -> Iterator[tuple[list[str], Health]]:
-    """Yields what open tables tell of their connections, with graph, table and direction."""
-    for graph in graphs:
-        for running in list(graph.runner.inputs.running.values()):
-            if running.source.health is not None:
-                yield [graph.name, running.scan.table.display, "in"], running.source.health
-        plan = graph.runner.executor.plan
-        for name, sink in list(graph.runner.outputs.running.items()):
-            table = plan.sinks[name].sink.table if name in plan.sinks else None
-            if sink.health is not None and table is not None:
-                yield [graph.name, table.display, "out"], sink.health
 
 
 def _counted(done: SparkProgress) -> tuple[float, ...]:
@@ -96,9 +65,9 @@ class EngineCollector:
         yield self._restarts()
         yield from self._job_progress()
         yield self._isolated()
-        yield from self._lookups()
-        yield from self._connections()
-        yield from self._receivers()
+        yield from tables.lookups(self._graphs(), self._rising)
+        yield from tables.connections(self._graphs(), self._rising)
+        yield from tables.receivers(self._engine.receivers.views(), self._rising)
         yield from self._operators(totals)
         yield from self._rules(totals)
         yield self._plans()
@@ -216,66 +185,6 @@ class EngineCollector:
             for unit, number in waits.items():
                 waiting.add_metric([job, unit], number)
         yield from (behind, watermark, lag, idle, waiting, lost)
-
-    def _lookups(self) -> Iterator[Metric]:
-        """Yields what tables hold that rows are looked up in, by graph."""
-        labels = ["graph", "table"]
-        rows = GaugeMetricFamily(
-            "sqlengine_lookup_rows", "Rows of the version of a table", labels=labels
-        )
-        versions = CounterMetricFamily(
-            "sqlengine_lookup_versions", "Versions of a table that came", labels=labels
-        )
-        failures = CounterMetricFamily(
-            "sqlengine_lookup_failures", "Versions that could not be made", labels=labels
-        )
-        found: dict[tuple[str, str], CacheStatus] = {}
-        for graph in self._graphs():
-            for running in list(graph.runner.inputs.running.values()):
-                if running.full_cache is not None:
-                    found[graph.name, running.scan.table.display] = running.full_cache.status
-        for of, status in found.items():
-            name = " ".join(of)
-            rows.add_metric(of, status.rows)
-            versions.add_metric(of, self._rising.onwards(f"versions {name}", status.versions))
-            failures.add_metric(of, self._rising.onwards(f"failures {name}", status.failures))
-        yield from (rows, versions, failures)
-
-    def _connections(self) -> Iterator[Metric]:
-        """Yields how open tables do with the systems behind them, by graph; only of connectors that
-        tell."""
-        families = {
-            name: CounterMetricFamily(
-                f"sqlengine_connector_{name}", text, labels=["graph", "table", "direction"]
-            )
-            for name, text in _OF_CONNECTIONS.items()
-        }
-        for of, health in _healths(self._graphs()):
-            for name, family in families.items():
-                label = f"{name} {' '.join(of)}"
-                family.add_metric(of, self._rising.onwards(label, getattr(health, name)))
-        yield from families.values()
-
-    def _receivers(self) -> Iterator[Metric]:
-        """Yields what receivers have taken, by place; without samples where there are none."""
-        connected = GaugeMetricFamily(
-            "sqlengine_receiver_connected", "1 while messages can come", labels=["place"]
-        )
-        unread = GaugeMetricFamily(
-            "sqlengine_receiver_unread", "Received, not read", labels=["place", "unit"]
-        )
-        rising = {
-            name: CounterMetricFamily(f"sqlengine_receiver_{name}", text, labels=["place"])
-            for name, text in _OF_RECEIVERS.items()
-        }
-        for view in self._engine.receivers.views():
-            connected.add_metric([view.place], view.connected)
-            unread.add_metric([view.place, "messages"], view.unread)
-            unread.add_metric([view.place, "bytes"], view.unread_bytes)
-            for name, family in rising.items():
-                label = f"received {view.place} {name}"
-                family.add_metric([view.place], self._rising.onwards(label, getattr(view, name)))
-        yield from (connected, unread, *rising.values())
 
     def _operators(self, totals: GraphTotals) -> Iterator[Metric]:
         counters = Counter(expressions.counters)

@@ -1,0 +1,106 @@
+"""Metrics of open tables: what is held for look-ups, and the systems behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from sqlengine.connectors.full_cache import CacheStatus
+from sqlengine.connectors.health import Health
+from sqlengine.connectors.receivers.worker import ReceiverView
+from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.totals import Rising
+
+# What connectors count of their connections, with their help texts.
+_OF_CONNECTIONS: Final = {
+    "errors": "Errors that a system, or its client, told",
+    "retries": "Attempts after one that failed",
+    "reconnects": "Times that rows went on after an error",
+}
+# What receivers count, with their help texts.
+_OF_RECEIVERS: Final = {
+    "messages": "Messages that were taken",
+    "bytes": "Bytes of these",
+    "repeated": "Messages left out since their keys had come before",
+    "unwanted": "Messages dropped since no table asks for them",
+    "connections": "Connections that were made",
+    "failures": "Connections that were lost, or could not be made",
+}
+
+
+def _healths(graphs: Iterable[ManagedGraph]) -> Iterator[tuple[list[str], Health]]:
+    """Yields what open tables tell of their connections, with graph, table and direction."""
+    for graph in graphs:
+        for running in list(graph.runner.inputs.running.values()):
+            if running.source.health is not None:
+                yield [graph.name, running.scan.table.display, "in"], running.source.health
+        plan = graph.runner.executor.plan
+        for name, sink in list(graph.runner.outputs.running.items()):
+            table = plan.sinks[name].sink.table if name in plan.sinks else None
+            if sink.health is not None and table is not None:
+                yield [graph.name, table.display, "out"], sink.health
+
+
+def lookups(graphs: Sequence[ManagedGraph], rising: Rising) -> Iterator[Metric]:
+    """Yields what tables hold that rows are looked up in, by graph."""
+    labels = ["graph", "table"]
+    rows = GaugeMetricFamily(
+        "sqlengine_lookup_rows", "Rows of the version of a table", labels=labels
+    )
+    versions = CounterMetricFamily(
+        "sqlengine_lookup_versions", "Versions of a table that came", labels=labels
+    )
+    failures = CounterMetricFamily(
+        "sqlengine_lookup_failures", "Versions that could not be made", labels=labels
+    )
+    found: dict[tuple[str, str], CacheStatus] = {}
+    for graph in graphs:
+        for running in list(graph.runner.inputs.running.values()):
+            if running.full_cache is not None:
+                found[graph.name, running.scan.table.display] = running.full_cache.status
+    for of, status in found.items():
+        name = " ".join(of)
+        rows.add_metric(of, status.rows)
+        versions.add_metric(of, rising.onwards(f"versions {name}", status.versions))
+        failures.add_metric(of, rising.onwards(f"failures {name}", status.failures))
+    yield from (rows, versions, failures)
+
+
+def connections(graphs: Iterable[ManagedGraph], rising: Rising) -> Iterator[Metric]:
+    """Yields how open tables do with the systems behind them, by graph; only of connectors that
+    tell."""
+    families = {
+        name: CounterMetricFamily(
+            f"sqlengine_connector_{name}", text, labels=["graph", "table", "direction"]
+        )
+        for name, text in _OF_CONNECTIONS.items()
+    }
+    for of, health in _healths(graphs):
+        for name, family in families.items():
+            label = f"{name} {' '.join(of)}"
+            family.add_metric(of, rising.onwards(label, getattr(health, name)))
+    yield from families.values()
+
+
+def receivers(views: Iterable[ReceiverView], rising: Rising) -> Iterator[Metric]:
+    """Yields what receivers have taken, by place; without samples where there are none."""
+    connected = GaugeMetricFamily(
+        "sqlengine_receiver_connected", "1 while messages can come", labels=["place"]
+    )
+    unread = GaugeMetricFamily(
+        "sqlengine_receiver_unread", "Received, not read", labels=["place", "unit"]
+    )
+    families = {
+        name: CounterMetricFamily(f"sqlengine_receiver_{name}", text, labels=["place"])
+        for name, text in _OF_RECEIVERS.items()
+    }
+    for view in views:
+        connected.add_metric([view.place], view.connected)
+        unread.add_metric([view.place, "messages"], view.unread)
+        unread.add_metric([view.place, "bytes"], view.unread_bytes)
+        for name, family in families.items():
+            label = f"received {view.place} {name}"
+            family.add_metric([view.place], rising.onwards(label, getattr(view, name)))
+    yield from (connected, unread, *families.values())
