@@ -121,7 +121,10 @@ BAD_LINE: dict[str, object] = {"id": 2, "a": 1, "s": "one\ntwo"}
 
 
 @pytest.mark.parametrize("fails", [frozenset[str](), frozenset({"rule", "all"})])
-def test_rows_of_one_table_are_letters_of_their_jobs(user: User, fails: frozenset[str]) -> None:
+def test_rows_of_one_table_are_letters_of_their_jobs(
+    user: User, fails: frozenset[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the table's relative path leads
     user.submit("lines", LINES)
     _submit(user, {n: FAIL * (n in fails) + text for n, text in WRITERS.items()})
     user.write("p", BAD_LINE)
