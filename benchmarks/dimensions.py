@@ -54,7 +54,7 @@ from sqlengine.engine import Engine
 from sqlengine.executors.dimensions.source import MappedSource
 from sqlengine.executors.node_state.node_context import NodeContext
 from sqlengine.operators.joins.lookup import LookupJoinOperator
-from sqlengine.operators.joins.mapped import StoredColumns, VersionRecord
+from sqlengine.operators.joins.mapped import MappedDimension, StoredColumns, VersionRecord
 from sqlengine.operators.scan import raw_schema
 
 PROCESSES: Final = 4
@@ -186,7 +186,8 @@ def probe(folder: Path, entries: int) -> list[float]:
         _, cpu = cpu_of(partial(_probe, table, all_keys))
         rates.append(PROBES / cpu / 1e6)
     hits = next(asked(entries))
-    operator = LookupJoinOperator(join_of(folder), VersionFiles(folder / "dimensions"))
+    plan = join_of(folder)
+    operator = LookupJoinOperator(plan, MappedDimension(plan, VersionFiles(folder / "dimensions")))
     operator.open(NodeContext("join", 0, {}, {}))
     record = [pa.array([VersionRecord(_name(folder)).encode()]), pa.array([0])]
     list(operator.process(1, Batch(raw_schema(Schema(())), tuple(record), 1)))

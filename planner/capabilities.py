@@ -38,10 +38,12 @@ class Lookup(Enum):
 
     `SCANNED` is read as any other input, and rows are looked up among those read so far;
     `RELOADED` can also be held as a whole, in a file that is mapped into memory, and be read again
-    periodically (Flink's `FullCachingLookupProvider`)."""
+    periodically (Flink's `FullCachingLookupProvider`); `ASKED` can also be asked for the rows of
+    keys (Flink's `LookupFunctionProvider`)."""
 
     SCANNED = "rows read so far"
     RELOADED = "rows read so far; or held as a whole, reloaded"
+    ASKED = "rows read so far; or held as a whole, reloaded; or asked by key"
 
 
 class Overwrite(Enum):

@@ -19,6 +19,10 @@ WATERMARK_INTERVAL: Final = "pipeline.auto-watermark-interval"
 PUSH_DOWN: Final = "watermark-push-down"  # of a table
 RELOAD_OPTION: Final = "lookup.full-cache.periodic-reload.interval"  # of a table
 CACHE_OPTION: Final = "lookup.cache"  # of a table
+# Its values: a table is asked for each key, keeps answers for a while, or is held as a whole.
+NO_CACHE: Final = "NONE"
+PARTIAL: Final = "PARTIAL"
+FULL: Final = "FULL"
 STATE_TTL: Final = "table.exec.state.ttl"
 CLEANUP: Final = "table.exec.interval-join.min-cleanup-interval"
 EARLY_FIRE: Final = "table.exec.emit.early-fire"

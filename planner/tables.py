@@ -44,7 +44,8 @@ class Table:
     `schema`: the columns that a query sees, in the order of the declaration; `physical`: the
     columns of the records; `computed`: pairs of name and expression over physical and metadata
     columns, with their SQL in `texts`; `changes`: the changes that its rows may be; `queried`: its
-    source asks for the rows and columns that a plan wants; `definition`: the whole statement as
+    source asks for the rows and columns that a plan wants; `by_key`: it can be asked for the rows
+    of keys; `definition`: the whole statement as
     SQL, with full types and without LIKE, for LIKE and ALTER."""
 
     name: Identifier
@@ -59,6 +60,7 @@ class Table:
     changes: ModifyKindSet = ModifyKindSet.NONE
     partition_keys: tuple[str, ...] = ()
     queried: bool = False
+    by_key: bool = False
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
     definition: str = field(default="", compare=False)
 

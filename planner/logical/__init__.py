@@ -16,7 +16,15 @@ from planner.logical.changelogs import (
     UpsertMaterialize,
 )
 from planner.logical.constraints import Constrain
-from planner.logical.endpoints import AssignWatermark, MappedScan, Scan, Sink, Values
+from planner.logical.endpoints import (
+    AskedScan,
+    AssignWatermark,
+    LookedUpScan,
+    MappedScan,
+    Scan,
+    Sink,
+    Values,
+)
 from planner.logical.expand import Expand
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
@@ -58,6 +66,7 @@ __all__ = [
     "WINDOW_COLUMNS",
     "AggregateCall",
     "AlignedWindow",
+    "AskedScan",
     "AssignWatermark",
     "BinaryJoin",
     "Constrain",
@@ -81,6 +90,7 @@ __all__ = [
     "LocalAggregate",
     "LocalWindowAggregate",
     "LogicalPlan",
+    "LookedUpScan",
     "LookupJoin",
     "MappedScan",
     "MatchRecognize",

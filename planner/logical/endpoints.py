@@ -46,11 +46,12 @@ class Scan(LogicalPlan):
     Computed columns are projected above it. Its identity is the source and the declared columns,
     not the table's name. `where` prunes partitions: it reads only partition columns; of a table
     that is `queried` it is what the source asks for, as far as it can, and at most `limit` rows (0:
-    all). `reloaded`: it is the table of a lookup join, and is read again when it has changed."""
+    all). `looked_up`: it is the table of a lookup join, and no input of its own: it is held as a
+    whole, or asked for the rows of keys."""
 
     table: Table
     where: Scalar | None = None
-    reloaded: bool = False
+    looked_up: bool = False
     limit: int = field(default=0, kw_only=True)
 
     @cached_property
@@ -63,8 +64,8 @@ class Scan(LogicalPlan):
         where = self._columns_asked
         where += "" if self.where is None else f", {what} where {self.where}"
         where += f", at most {self.limit} rows" if self.limit else ""
-        again = ", read again when it changes" if self.reloaded else ""
-        return f"{self.table.display} ({self.table.connector}){where}{again}"
+        beside = ", looked up" if self.looked_up else ""
+        return f"{self.table.display} ({self.table.connector}){where}{beside}"
 
     @property
     def _columns_asked(self) -> str:
@@ -83,13 +84,13 @@ class Scan(LogicalPlan):
             *map(str, self.schema),
             *where,
             *((f"limit {self.limit}",) if self.limit else ()),
-            *(("reloaded",) if self.reloaded else ()),
+            *(("reloaded",) if self.looked_up else ()),
         )
 
     def content(self, outputs: Names) -> tuple[str, ...]:
         """Leaves out columns that nobody reads, and options that say nothing of rows. A table that
-        is read again when it changes is known as a whole: what was read of it is read anew."""
-        if self.reloaded:
+        is looked up is known as a whole: what was read of it is read anew."""
+        if self.looked_up:
             return self.identity
         options = {k: v for k, v in self.table.options.items() if not k.startswith(_NO_ROWS)}
         table = replace(
@@ -118,18 +119,15 @@ class Scan(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class MappedScan(Scan):
-    """Reads a table of look-ups by its versions, of which each is a file that is mapped into
-    memory: what comes are names of versions, and the join behind it finds the rows.
+class LookedUpScan(Scan, abstract=True):
+    """Stands for a table of look-ups that is no input of its own: the join behind it finds the
+    rows.
 
     `rows`: the plan over the table whose rows are looked up, its scan at the bottom. They are found
-    by the columns `keys`, of which those in `null_safe` find NULL by NULL; of rows that are equal
-    in `unique` the last one is there (none: all are)."""
+    by its columns `keys`."""
 
     rows: LogicalPlan | None = None
     keys: tuple[str, ...] = ()
-    null_safe: tuple[str, ...] = ()
-    unique: tuple[str, ...] = ()
 
     changes: ClassVar[ModifyKindSet] = ModifyKindSet.NONE
     column_sources = no_columns
@@ -139,17 +137,6 @@ class MappedScan(Scan):
     def schema(self) -> Schema:
         assert self.rows is not None
         return self.rows.schema
-
-    @property
-    def label(self) -> str:
-        by = ", ".join(self.keys) or "its conditions"
-        return f"{super().label}, found by {by} in a mapped file"
-
-    @cached_property
-    def parameters(self) -> tuple[str, ...]:
-        assert self.rows is not None
-        lists = (self.keys, self.null_safe, self.unique)
-        return (self.rows.digest, *(", ".join(map(repr, names)) for names in lists))
 
     @cached_property
     def monotonicity(self) -> ModifiedMonotonicity | None:
@@ -163,6 +150,52 @@ class MappedScan(Scan):
             found = found.union(*(node.functions for node in below))
             below = tuple(i for node in below for i in node.inputs)
         return found
+
+
+@dataclass(frozen=True)
+class MappedScan(LookedUpScan):
+    """Reads a table of look-ups by its versions, of which each is a file that is mapped into
+    memory: what comes are names of versions.
+
+    Of the `keys` those in `null_safe` find NULL by NULL; of rows that are equal in `unique` the
+    last one is there (none: all are)."""
+
+    null_safe: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        by = ", ".join(self.keys) or "its conditions"
+        return f"{super().label} in a mapped file by {by}, read again when it changes"
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        assert self.rows is not None
+        lists = (self.keys, self.null_safe, self.unique)
+        return (self.rows.digest, *(", ".join(map(repr, names)) for names in lists))
+
+
+@dataclass(frozen=True)
+class AskedScan(LookedUpScan):
+    """Stands for a table of look-ups that is asked for the rows of the keys which come; nothing
+    comes from it by itself.
+
+    `columns`: the table's own, by which it is asked, for each of `keys`; `keeps`: answers are kept
+    for a while."""
+
+    columns: tuple[str, ...] = ()
+    keeps: bool = False
+
+    @property
+    def label(self) -> str:
+        kept = ", answers kept" if self.keeps else ""
+        return f"{super().label} by asking for {', '.join(self.columns)}{kept}"
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        assert self.rows is not None
+        lists = (self.keys, self.columns)
+        return (self.rows.digest, *(", ".join(map(repr, names)) for names in lists))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from parser.types import Column, Schema
 from planner.logical.change_kinds import ModifyKindSet
-from planner.logical.endpoints import MappedScan
+from planner.logical.endpoints import LookedUpScan
 from planner.logical.joins import BinaryJoin
 from planner.logical.node import LogicalPlan, Names, constant_if_insert_only, never
 
@@ -81,15 +81,15 @@ class LookupJoin(_AsOf):
 
     @property
     def shares_table(self) -> bool:
-        """True if the table is a file that is mapped: whole, wherever a left row is."""
-        return isinstance(self.right, MappedScan)
+        """True if the table is a file that is mapped, or asked: whole, wherever a left row is."""
+        return isinstance(self.right, LookedUpScan)
 
     def is_common(self, port: int) -> bool:
         return port == 1 and self.shares_table
 
     def with_member(self, numbers: Sequence[Schema]) -> LogicalPlan | None:
         """None where it keeps what it has emitted for changes of the left side, without a match,
-        too: such rows lack the number of the right side. Rows of a mapped file have none."""
+        too: such rows lack the number of the right side. Rows of a shared table have none."""
         if self.shares_table:
             return self
         padded = bool(self.left.changes) and self.kind.keeps(0)

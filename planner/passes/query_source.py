@@ -56,7 +56,7 @@ def _with_input(node: LogicalPlan, below: LogicalPlan) -> LogicalPlan:
 
 
 def _narrowed(scan: Scan, predicate: Scalar | None, wanted: Names | None, limit: int) -> Scan:
-    if not scan.table.queried or scan.reloaded or scan.where is not None or scan.limit:
+    if not scan.table.queried or scan.looked_up or scan.where is not None or scan.limit:
         return scan
     parts = [] if predicate is None else [p for p in conjuncts(predicate) if is_simple(p)]
     where = conjunction(parts) if parts else None

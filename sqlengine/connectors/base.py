@@ -21,6 +21,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.full_cache import FullCache
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.refused_rows import RefusedRows
+from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.formats.base import Option
 from sqlengine.system.file_access import FileAccess
 
@@ -245,6 +246,13 @@ class Connector(ABC):
     def source(self, table: Table, environment: Environment) -> Source:
         """Opens the table for reading. Called if it has capabilities as a source."""
         raise NotImplementedError(f"connector '{self.name}' cannot read")
+
+    def row_lookup(
+        self, table: Table, columns: Sequence[str], environment: Environment
+    ) -> RowLookup:
+        """Opens the table to ask for rows by these columns. Called if it has the capability
+        `Lookup.ASKED`. SqlError where it cannot be asked by them."""
+        raise NotImplementedError(f"connector '{self.name}' cannot be asked")
 
     def content_stamp(self, table: Table, environment: Environment) -> str | None:
         """Returns what tells two states of a table apart without reading it; None where that is not

@@ -5,17 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from planner.settings import CACHE_OPTION, RELOAD_OPTION
+from planner.settings import CACHE_OPTION, FULL, NO_CACHE, PARTIAL, RELOAD_OPTION
 from sqlengine.formats.base import Option
-from sqlengine.formats.options import choice, duration
+from sqlengine.formats.options import at_least, boolean, choice, duration
+
+_PARTIAL: Final = "lookup.partial-cache."
+MOST_ROWS: Final = _PARTIAL + "max-rows"
+AFTER_WRITE: Final = _PARTIAL + "expire-after-write"
+AFTER_ACCESS: Final = _PARTIAL + "expire-after-access"
+KEEPS_MISSING: Final = _PARTIAL + "cache-missing-key"
+RETRIES: Final = "lookup.max-retries"
 
 LOOKUP_OPTIONS: Final[Mapping[str, Option]] = {
     CACHE_OPTION: Option(
-        choice("NONE", "FULL"),
+        choice(NO_CACHE, FULL),
         doc="'FULL' holds the table as a whole, in a file that is mapped into memory",
     ),
     RELOAD_OPTION: Option(
         duration, doc="a table that is held as a whole is read again so often, if it changed"
     ),
     "lookup.full-cache.reload-strategy": Option(choice("PERIODIC"), doc="read again after a time"),
+}
+
+# Of tables that can be asked for the rows of keys.
+ASKED_OPTIONS: Final[Mapping[str, Option]] = {
+    **LOOKUP_OPTIONS,
+    CACHE_OPTION: Option(
+        choice(NO_CACHE, PARTIAL, FULL),
+        doc="'PARTIAL' asks the table for the rows of keys, and keeps answers for a while; 'NONE' "
+        "asks each time; 'FULL' holds the table as a whole, in a file that is mapped into memory. "
+        "Without this option the table is read once, as any other input",
+    ),
+    MOST_ROWS: Option(
+        at_least(1), default="100000", doc="so many rows are kept; those not used go first"
+    ),
+    AFTER_WRITE: Option(duration, doc="an answer is kept for so long"),
+    AFTER_ACCESS: Option(duration, doc="an answer is kept for so long after it was last used"),
+    KEEPS_MISSING: Option(boolean, default="true", doc="that a key has no rows is kept, too"),
+    RETRIES: Option(
+        at_least(0), default="3", doc="how often the table is asked again after an error"
+    ),
 }

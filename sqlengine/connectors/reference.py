@@ -40,6 +40,7 @@ _Rates: TypeAlias = dict[str, dict[str, str]]
 _LOOKUPS = {
     Lookup.SCANNED: "rows read so far",
     Lookup.RELOADED: "rows read so far, or the whole table in a file",
+    Lookup.ASKED: "rows read so far, the whole table in a file, or the rows of keys",
 }
 _SOURCES = """## Sources
 

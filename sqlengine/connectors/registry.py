@@ -5,7 +5,7 @@ Each connector is found by its entry point in the group 'sqlengine.connectors'."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -13,7 +13,7 @@ from typing import TypeVar
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
 from planner.analysis.deliver import cannot_be_written
-from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Overwrite
+from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
 from planner.logical import Scan
 from sqlengine.batch import Batch
@@ -21,8 +21,10 @@ from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.boundary.answers import text_or_none
+from sqlengine.connectors.boundary.lookup import WalledLookup
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
 from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
@@ -219,6 +221,21 @@ def _open_scan(scan: Scan, environment: Environment) -> Source:
     return opened
 
 
+def open_lookup(scan: Scan, columns: Sequence[str], environment: Environment) -> WalledLookup:
+    """Returns what asks a table for rows by these columns, behind the boundary; it connects when it
+    is asked."""
+    table = scan.table
+    connector = connector_of(table)
+
+    def row_lookup(filled: Table, environment: Environment) -> RowLookup:
+        return connector.row_lookup(filled, columns, environment)
+
+    def opening() -> RowLookup:
+        return with_secrets(_connected(row_lookup, table), connector, table, environment)
+
+    return WalledLookup(opening, scan, behind_boundary(table, connector, environment, "read"))
+
+
 def content_stamp(table: Table, environment: Environment) -> str | None:
     """Returns what tells two states of a table apart, as its connector says; None where only its
     rows do. SqlError, whatever the connector raises."""
@@ -296,7 +313,12 @@ def declared(table: Table) -> Table:
     source = capabilities.source
     if source is None:
         return table
-    return replace(table, changes=source.changelog.modify_kinds, queried=source.queried)
+    return replace(
+        table,
+        changes=source.changelog.modify_kinds,
+        queried=source.queried,
+        by_key=source.lookup is Lookup.ASKED,
+    )
 
 
 def _with_partition_metadata(table: Table) -> Table:

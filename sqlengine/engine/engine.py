@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 
 from parser.errors import JobError, Position, SqlError
 from planner.catalog import Catalog
+from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
@@ -45,6 +46,7 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
+from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.views.family_views import FamilyView, families_of
 from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
@@ -54,6 +56,7 @@ from sqlengine.engine.views.step_hints import step_hints
 from sqlengine.engine.views.table_hints import table_hints
 from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.epochs import has_epochs
 from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
@@ -142,6 +145,10 @@ class Engine:
         if config.target == "spark" or config.places_on_spark:
             self._spark.session()  # what keeps it from starting is known before anything else
         store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
+
+        def asker(scan: AskedScan) -> TableAsker:
+            return TableAsker(scan, TableAccess(host).environment("look-ups"))
+
         host = GraphHost(
             config,
             machine,
@@ -151,6 +158,7 @@ class Engine:
                 any_times=True,
                 families=config.families,
                 dimensions=config.dimensions,
+                asker=asker,
             ),
             open_stores(self.broker, config, machine),
             self._registry.fails_on_error,

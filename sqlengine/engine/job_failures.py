@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from parser.errors import ExecutionError, SqlError
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.executors.failures import OperatorFailed, StepEnded
+from sqlengine.executors.failures import LastingFailure, OperatorFailed, StepEnded
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.jobs.job import Job, JobState
 from sqlengine.registry import Registry
@@ -184,12 +184,19 @@ class JobFailures:
                 leaving = self._registry.steps.jobs_leaving()
                 keeps = not any(n in leaving and not self._stopping[n] for n in names)
                 self._graphs.reopen(graph, faulty, keeps=keeps)
-                kept |= self._graphs.taken_out()
-                self._registry.reconcile(
-                    self._graphs.running(), self._graphs.lost(), self._graphs.unavailable()
-                )
+                taken_out, lost = self._graphs.taken_out(), self._graphs.lost()
+                kept |= {name: key for name, key in taken_out.items() if name in names}
+                self._registry.reconcile(self._graphs.running(), lost, self._graphs.unavailable())
+                self._fail_others({n: k for n, k in taken_out.items() if n not in names}, lost)
                 give_back()  # the output of the step that failed may have been gigabytes
         return kept
+
+    def _fail_others(self, kept: Mapping[str, str], lost: Mapping[str, SqlError]) -> None:
+        """Fails jobs that a recovery has taken out, too, since they failed in it: they are started
+        again as those for which it was made."""
+        for name in kept.keys() & self._registry.log.jobs.keys() & lost.keys():
+            lasting = isinstance(lost[name], LastingFailure)
+            self._lifecycle.fail([name], str(lost[name]), lasting=lasting, kept=kept)
 
     def report_function(self, identity: str, reason: str) -> None:
         """Fails the jobs that call a user's function which was switched off. Called by a graph's

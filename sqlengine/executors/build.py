@@ -13,6 +13,7 @@ from planner.graph.family_parameters import WithParameters
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
+    AskedScan,
     AssignWatermark,
     Constrain,
     DropUpdateBefore,
@@ -83,9 +84,10 @@ from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOp
 from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
+from sqlengine.operators.joins.asked import AskedDimension, Asker
 from sqlengine.operators.joins.interval import IntervalJoinOperator
 from sqlengine.operators.joins.lookup import LookupJoinOperator
-from sqlengine.operators.joins.mapped import VersionScanOperator
+from sqlengine.operators.joins.mapped import MappedDimension, VersionScanOperator
 from sqlengine.operators.joins.regular import JoinOperator
 from sqlengine.operators.joins.temporal import TemporalJoinOperator
 from sqlengine.operators.late_rows import LateRowsOperator
@@ -116,7 +118,7 @@ class OperatorFactory:
     """Builds operators. `options` are those of rule sets; `any_times`: times in records may be
     of any standard, where a table names none; `families`: equal operations of many jobs run as
     one, but for those that have failed, which run `apart`, by id; `dimensions`: the folder of the
-    versions of tables that rows are looked up in."""
+    versions of tables that rows are looked up in; `asker` opens tables that are asked for them."""
 
     def __init__(
         self,
@@ -125,12 +127,14 @@ class OperatorFactory:
         any_times: bool = False,
         families: bool = True,
         dimensions: Path | None = None,
+        asker: Callable[[AskedScan], Asker] | None = None,
     ) -> None:
         self.families = families
         self.apart: set[str] = set()
         self._options = options or Options()
         self._any_times = any_times
         self._dimensions = dimensions
+        self._asker = asker
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
         """True if the running operator of `old` can serve `new`, which may differ in its edges."""
@@ -151,9 +155,8 @@ class OperatorFactory:
             return FamilyTailOperator(plan, previous)
         if isinstance(plan, FamilyRows):
             return FamilyRowsOperator(plan)
-        if isinstance(plan, LookupJoin) and isinstance(plan.right, MappedScan):
-            assert self._dimensions is not None, "no versions without a place for them"
-            return LookupJoinOperator(plan, VersionFiles(self._dimensions))
+        if isinstance(plan, LookupJoin):
+            return LookupJoinOperator(plan, self._beside(plan))
         if isinstance(plan, RulesPlan):
             return RulesOperator(self._compile(plan, previous))
         if isinstance(plan, Scan) and self._any_times:
@@ -164,6 +167,17 @@ class OperatorFactory:
         if isinstance(plan, Stateful) and plan.row_by_row:
             operator = RowByRowOperator(operator)
         return ForwardWatermarksOperator(operator) if node.watermarks_only else operator
+
+    def _beside(self, join: LookupJoin) -> MappedDimension | AskedDimension | None:
+        """Returns the table of a look-up; None where it is an input."""
+        match join.right:
+            case MappedScan():
+                assert self._dimensions is not None, "no versions without a place for them"
+                return MappedDimension(join, VersionFiles(self._dimensions))
+            case AskedScan() as scan:
+                assert self._asker is not None, "nobody can ask a table here"
+                return AskedDimension(join, self._asker(scan))
+        return None
 
     def _compile(self, plan: RulesPlan, previous: Operator | None) -> CompiledRules:
         compiled = previous.compiled if isinstance(previous, RulesOperator) else None
@@ -226,6 +240,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
     (
         _entry(Scan, _scan),
         _entry(MappedScan, lambda plan, node: VersionScanOperator()),
+        _entry(AskedScan, lambda plan, node: VersionScanOperator()),
         _entry(Values, lambda plan, node: ValuesOperator(plan)),
         _entry(AssignWatermark, lambda plan, node: WatermarkOperator(plan, evaluate)),
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
@@ -251,7 +266,6 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(WindowJoin, lambda plan, node: window_operator(plan)),
         _entry(Rank, _rank),
         _entry(IntervalJoin, _interval_join),
-        _entry(LookupJoin, lambda plan, node: LookupJoinOperator(plan)),
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan)),
         _entry(Join, lambda plan, node: JoinOperator(plan)),
         _entry(Constrain, lambda plan, node: ConstraintEnforcerOperator(plan)),

@@ -14,6 +14,7 @@ from planner.graph.physical import PhysicalNode
 from sqlengine.batch import Batch
 from sqlengine.executors.failures import OperatorFailed
 from sqlengine.expressions import part_of
+from sqlengine.formats.base import OutOfReach
 from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs
 from sqlengine.operators.bounded import SLICE_ROWS
 from sqlengine.operators.dead_letters import dead_letters
@@ -75,6 +76,8 @@ def _stateless(node: PhysicalNode, operator: Operator, port: int, batch: Batch) 
         for start, length in ((0, half), (half, batch.num_rows - half)):
             yield from _stateless(node, operator, port, part_of(batch, start, length))
         return
+    except OutOfReach as error:
+        raise OperatorFailed(node, error) from error  # the rows are good, and come again
     except Exception:  # noqa: BLE001  the rows at fault raise again, and become dead letters
         yield from _bisect(node, operator, port, batch)
         return

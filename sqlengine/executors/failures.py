@@ -12,6 +12,7 @@ from planner.graph.physical import PhysicalNode, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Sink, Source
 from sqlengine.connectors.chunks import Chunk
+from sqlengine.formats.base import OutOfReach
 
 
 class JobsFailed(ExecutionError):
@@ -118,18 +119,22 @@ class GraphBroken(ServiceError):
 
 
 class OperatorFailed(Exception):
-    """An operator with state raised, which is a bug of the engine: the graph is restored without
-    the jobs behind it. `versions`: the versions of these jobs, and `epoch`: the one that failed, if
-    a recovery raised."""
+    """An operator raised and its input must come again: it has state, or something that it needs is
+    out of reach. The graph is restored without the jobs behind it. `versions`: the versions of
+    these jobs, and `epoch`: the one that failed, if a recovery raised; `is_fault`: it is a bug of
+    the engine, whose log needs the trace, and not `out_of_reach`."""
 
     epoch = 0
     lasting: ClassVar[bool] = False
     node = ""  # its id
+    is_fault = False
+    out_of_reach: OutOfReach | None = None
 
     def __init__(self, node: PhysicalNode, cause: Exception) -> None:
-        super().__init__(
-            f"internal error in {type(node.plan).__name__}: {type(cause).__name__}: {cause}"
-        )
+        self.out_of_reach = cause if isinstance(cause, OutOfReach) else None
+        self.is_fault = self.out_of_reach is None
+        where = f"internal error in {type(node.plan).__name__}: {type(cause).__name__}: "
+        super().__init__(f"{where if self.is_fault else ''}{cause}")
         self.jobs, self.node = node.jobs, node.id
         self.versions: frozenset[tuple[str, int]] = frozenset()
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parser.errors import PlanError
 from parser.types import Column, Schema
-from planner.logical import MappedScan, Scan
+from planner.logical import LookedUpScan, Scan
 from sqlengine.batch import Batch, empty, log_of
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.source import WalledSource
@@ -32,7 +32,7 @@ class ChunkRows:
         self._scan = scan
         in_value = value_metadata(scan.table)
         # A version of a table of look-ups has none: they are in its rows.
-        columns = () if isinstance(scan, MappedScan) else scan.table.metadata
+        columns = () if isinstance(scan, LookedUpScan) else scan.table.metadata
         self._keys = tuple(m for m in columns if m not in in_value)
         self._keyed = decodes_keys(scan.table)
         metadata = Schema(tuple(Column(m.key, m.column.type) for m in self._keys))

@@ -21,7 +21,6 @@ from sqlengine.executors.failures import (
     JobsFailed,
     OperatorFailed,
     StepEnded,
-    StepFailed,
 )
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.steps.guard import StepInterrupted
@@ -242,8 +241,8 @@ class GraphLoop:
             self.broken = True
             # Started again, a job that took long would hold the others up for as long again.
             self._report(error, lasting=error.lasting)
-            ended = isinstance(error, StepFailed | StepEnded)
-            self._pause(str(error), 0.0, fault=not ended)
+            fault = isinstance(error, OperatorFailed) and error.is_fault
+            self._pause(str(error), 0.0, fault=fault)
         except StepInterrupted:  # at the very end of the operator's code
             self.runner.broken = self.broken = True
             failure = self.runner.guard.failure

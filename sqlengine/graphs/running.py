@@ -75,7 +75,10 @@ def open_graph(
         except (OperatorFailed, JobsFailed, StepEnded) as error:
             if not error.versions:
                 raise
-            log.exception("graph %s is recovered without the jobs %s", name, sorted(error.jobs))
+            log.error(
+                "graph %s is recovered without the jobs %s: %s", name, sorted(error.jobs), error,
+                exc_info=isinstance(error, OperatorFailed) and error.is_fault,
+            )  # fmt: skip
             # Each round takes or leaves out at least one more job version, so that this ends.
             failed = not isinstance(error, StepEnded)
             kind = LastingFailure if failed and error.lasting else ExecutionError

@@ -157,7 +157,7 @@ def _same_records(old: LogicalPlan, new: LogicalPlan) -> bool:
     """True if both scans count the same records by the same offsets, however they decode them."""
     assert isinstance(old, Scan)
     assert isinstance(new, Scan)
-    if old.reloaded or new.reloaded:
+    if old.looked_up or new.looked_up:
         return False  # each counts the versions of the table itself
     return _place(old) == _place(new)
 

@@ -33,7 +33,7 @@ from parser.statements import (
     UseModules,
 )
 from parser.types import Schema
-from planner.logical import LogicalPlan, MappedScan, Project, Rank, Scan, Sink
+from planner.logical import AskedScan, LogicalPlan, LookedUpScan, Project, Rank, Scan, Sink
 from planner.rewrite import transform, transform_sink
 from planner.settings import LATE_TABLE, RELOAD_OPTION, RUNTIME_MODE
 from sqlengine.access.plans import check_plans
@@ -167,7 +167,9 @@ class AdHocSession(Session):
 
     def _looked_at(self, node: LogicalPlan) -> LogicalPlan:
         """Reads a table from its beginning, and unless rows are followed to its present end."""
-        if isinstance(node, MappedScan):
+        if isinstance(node, AskedScan):
+            return node
+        if isinstance(node, LookedUpScan):
             assert node.rows is not None
             return transform(node.rows, self._looked_at)
         if not isinstance(node, Scan):
@@ -181,7 +183,7 @@ class AdHocSession(Session):
                 **options,
                 **_NOTHING_MADE,
             }
-        return replace(node, table=replace(node.table, options=options), reloaded=False)
+        return replace(node, table=replace(node.table, options=options), looked_up=False)
 
 
 def _limit(plan: LogicalPlan) -> int | None:

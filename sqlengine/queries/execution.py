@@ -15,6 +15,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import Answer, list_jobs, stop_job
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.memory_limits import LIMIT, MemoryExceeded, memory_limit
 from sqlengine.jobs.unknown_options import UnknownOptions
@@ -88,12 +89,17 @@ class Execution:
             engine.now_ms,
             name,
             files=files,
+            network=engine.config.network_access,
             secrets=engine.config.secret_values,
             receivers=engine.receivers,
         )
         runner = EmbeddedRunner(
             environment,
-            OperatorFactory(engine.config.rules, any_times=True),
+            OperatorFactory(
+                engine.config.rules,
+                any_times=True,
+                asker=lambda scan: TableAsker(scan, environment),
+            ),
             min(engine.config.rows_per_read, ROWS_PER_READ),
             lambda: _idle(engine),
             dead_letters=query.set_aside,

@@ -15,6 +15,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
@@ -63,7 +64,9 @@ def open_runner(
         )
         yield EmbeddedRunner(
             environment,
-            OperatorFactory(dimensions=dimensions),
+            OperatorFactory(
+                dimensions=dimensions, asker=lambda scan: TableAsker(scan, environment)
+            ),
             rows_per_read,
             lambda: broker.wait_for_data(IDLE_S),
             dead_letters=set_aside,

@@ -60,6 +60,7 @@ from sqlengine.connectors.query_result import ResultSink
 from sqlengine.connectors.registry import declared
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
+from sqlengine.executors.failures import OperatorFailed
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.memory_limits import script_guard
 from sqlengine.executors.runner import GraphRunner
@@ -164,6 +165,10 @@ class EmbeddedRunner:
             _answered(runner.step)
             runner.outputs.publish_overwrites()
             return runner.progress.rows_in
+        except OperatorFailed as failure:
+            if failure.out_of_reach is None:
+                raise
+            raise failure.out_of_reach from None
         except KeyboardInterrupt:
             raise Interrupted(runner.progress.rows_in) from None
         finally:

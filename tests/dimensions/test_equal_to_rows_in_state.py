@@ -44,7 +44,7 @@ from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.operators.joins import rows as pairs
 from sqlengine.operators.joins.lookup import LookupJoinOperator
-from sqlengine.operators.joins.mapped import VersionRecord
+from sqlengine.operators.joins.mapped import MappedDimension, VersionRecord
 from sqlengine.operators.scan import raw_schema
 from tests.operators.test_joins import Source
 
@@ -150,7 +150,8 @@ def mapped(case: Case) -> list[str]:
     unique = tuple(dict.fromkeys((*keys, *case.primary_key))) if case.primary_key else ()
     scan = MappedScan(table, None, True, rows, keys, null_safe, unique)
     with tempfile.TemporaryDirectory() as folder:
-        operator = LookupJoinOperator(case.join(scan), Built(case, Path(folder)))
+        join = case.join(scan)
+        operator = LookupJoinOperator(join, MappedDimension(join, Built(case, Path(folder))))
         operator.open(TaskContext())
         record = (VersionRecord("only").encode(), 0)
         operator.process(1, batch(raw_schema(Schema(())), [record]))

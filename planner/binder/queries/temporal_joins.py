@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
+from planner.analysis.map_lookups import asks
 from planner.analysis.top_n import rewrite_every_top_n
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Place, Scope
@@ -26,7 +27,7 @@ from planner.logical import (
 from planner.passes.join_keys import join_keys
 from planner.rewrite import transform
 from planner.scalar import Call, ColumnRef, Literal, Scalar, conjuncts_of
-from planner.settings import CACHE_OPTION, RELOAD_OPTION
+from planner.settings import CACHE_OPTION, FULL, RELOAD_OPTION
 
 _OF_NULLS = (
     "x NOT IN (…) is more than that where NULL may be on either side: declare the columns NOT NULL,"
@@ -142,20 +143,21 @@ def _lookup(join: LookupJoin, time: exp.Expression) -> LogicalPlan:
             position=position_of(time),
         )
     key = tuple(names[k] for k in table.primary_key if k in names)
-    right = transform(join.right, _reloaded) if _is_full_cache(table) else join.right
+    right = transform(join.right, _looked_up) if _is_beside(table) else join.right
     whole = len(key) == len(table.primary_key)
     # A primary key that the query does not give whole tells no row apart.
     return LookupJoin(join.left, right, join.kind, join.condition, key if whole else ())
 
 
-def _is_full_cache(table: Table) -> bool:
-    """True if versions of the whole table are kept, in which rows are looked up."""
-    options = table.options
-    return RELOAD_OPTION in options or options.get(CACHE_OPTION, "").strip().upper() == "FULL"
+def _is_beside(table: Table) -> bool:
+    """True if versions of the whole table are kept, in which rows are looked up, or it is asked for
+    the rows of keys."""
+    cache = table.options.get(CACHE_OPTION, "").strip().upper()
+    return RELOAD_OPTION in table.options or cache == FULL or asks(table)
 
 
-def _reloaded(node: LogicalPlan) -> LogicalPlan:
-    return replace(node, reloaded=True) if isinstance(node, Scan) else node
+def _looked_up(node: LogicalPlan) -> LogicalPlan:
+    return replace(node, looked_up=True) if isinstance(node, Scan) else node
 
 
 def _is_constant(part: Scalar, join: LookupJoin) -> bool:

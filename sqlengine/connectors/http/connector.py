@@ -5,7 +5,7 @@ CREATE TABLE rates (code STRING, rate DOUBLE) WITH ('connector' = 'http',
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -27,13 +27,15 @@ from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
 from sqlengine.connectors.http.client import HttpClient, http_url, site
+from sqlengine.connectors.http.looking_up import HttpLookup
 from sqlengine.connectors.http.polling import PollReceiver, Polls
 from sqlengine.connectors.http.reading import Asked, Reader, pointer
 from sqlengine.connectors.http.source import HttpSource
-from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
+from sqlengine.connectors.lookup_options import ASKED_OPTIONS
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
+from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.tls_files import TLS_OPTIONS, client_context
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.formats.base import Option
@@ -41,6 +43,7 @@ from sqlengine.formats.options import at_least, choice, duration
 from sqlengine.system.sizes import size
 
 _POLL: Final = "scan.poll-interval"
+_AT_ONCE: Final = "lookup.concurrency"
 _CURSOR: Final = "scan.cursor.pointer"
 _PARAMETER: Final = "scan.cursor.parameter"
 
@@ -76,7 +79,12 @@ class HttpConnector(Connector):
             duration, default="10 s", doc="for connecting, and for each wait for the answer"
         ),
         **TLS_OPTIONS,
-        **LOOKUP_OPTIONS,
+        **ASKED_OPTIONS,
+        _AT_ONCE: Option(
+            at_least(1),
+            default="16",
+            doc="so many keys are asked for at a time ('lookup.cache')",
+        ),
         _POLL: Option(duration, doc="the table has no end: its host is asked at this interval"),
         _CURSOR: Option(
             pointer, doc="a JSON pointer to the value of a row after which the next rows come"
@@ -91,7 +99,7 @@ class HttpConnector(Connector):
             changelog=OF_FORMAT,
             boundedness=Boundedness.BY_OPTIONS,
             replayable=False,
-            lookup=Lookup.RELOADED,
+            lookup=Lookup.ASKED,
         ),
         format=FormatUse.RECORDS,
     )
@@ -134,6 +142,16 @@ class HttpConnector(Connector):
         )
         return ReceivedSource(environment, table, options, wanted, TopicRows(table))
 
+    def row_lookup(
+        self, table: Table, columns: Sequence[str], environment: Environment
+    ) -> RowLookup:
+        """See `Connector`. PlanError for templates of other columns."""
+        options = options_of(table)
+        at_once = options[_AT_ONCE]
+        assert isinstance(at_once, int)
+        client = _client(options, environment, at_once)
+        return HttpLookup(table, columns, _asked(table, options), client, at_once)
+
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""
         return TopicRows(table).linked(at)
@@ -141,6 +159,16 @@ class HttpConnector(Connector):
     def content_stamp(self, table: Table, environment: Environment) -> str | None:
         """See `Connector`: the ETag, or the time of the last change."""
         return _reader(table, options_of(table), environment).stamp()
+
+
+def _client(
+    options: Mapping[str, object], environment: Environment, connections: int = 1
+) -> HttpClient:
+    timeout_ms = options["request.timeout"]
+    assert isinstance(timeout_ms, int)
+    timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
+    context = client_context(options, environment.files)
+    return HttpClient(context, environment.network, timeout_s, connections)
 
 
 def _check(table: Table, options: Mapping[str, object]) -> None:
@@ -170,11 +198,7 @@ def _polls(options: Mapping[str, object]) -> Polls:
 
 
 def _reader(table: Table, options: Mapping[str, object], environment: Environment) -> Reader:
-    timeout_ms = options["request.timeout"]
-    assert isinstance(timeout_ms, int)
-    timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
-    context = client_context(options, environment.files)
-    return Reader(_asked(table, options), HttpClient(context, environment.network, timeout_s))
+    return Reader(_asked(table, options), _client(options, environment))
 
 
 def _asked(table: Table, options: Mapping[str, object]) -> Asked:

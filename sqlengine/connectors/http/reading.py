@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
@@ -17,6 +17,7 @@ from sqlengine.connectors.retry_after import retry_after
 from sqlengine.system.lanes import get_on
 
 _RETRIED: Final = frozenset((408, 425, 429, *range(500, 600)))
+_MISSING: Final = frozenset((404, 410))
 _ATTEMPTS: Final = 3
 _LONGEST_S: Final = 5.0
 _NEXT: Final = re.compile(r'<([^>]*)>\s*;[^,]*?\brel\s*=\s*"?[^",]*\bnext\b', re.IGNORECASE)
@@ -33,7 +34,7 @@ class Asked:
 
     `rows`: the JSON pointer to the rows of an answer; `cursor`: the one to the mark of the next
     page, which goes into the parameter `parameter`; `most_bytes` and `most_pages` of all answers
-    together."""
+    together; with `may_miss` 404 and 410 say that there are no rows."""
 
     method: str
     url: str
@@ -46,6 +47,7 @@ class Asked:
     parameter: str
     most_bytes: int
     most_pages: int
+    may_miss: bool = False
 
 
 class Reader:
@@ -116,6 +118,8 @@ class Reader:
     def _sound(self, url: str, answer: Answer) -> Answer:
         if 200 <= answer.status < 300 or answer.status == 304:
             return answer
+        if self.asked.may_miss and answer.status in _MISSING:
+            return replace(answer, body=b"")
         kind = NoAnswer if answer.status in _RETRIED else BadAnswer
         hint = "redirections are not followed: write the address as 'url'"
         raise kind(

@@ -9,7 +9,7 @@ see `source`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -28,14 +28,16 @@ from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.jdbc.dialects import dialect_of
 from sqlengine.connectors.jdbc.driver import Account
+from sqlengine.connectors.jdbc.looking_up import JdbcLookup
 from sqlengine.connectors.jdbc.partitioned import PartitionedSource
 from sqlengine.connectors.jdbc.partitions import PARTITION, partitions_of
 from sqlengine.connectors.jdbc.reading import TableReader
 from sqlengine.connectors.jdbc.sink import JdbcSink
 from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
-from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
+from sqlengine.connectors.lookup_options import ASKED_OPTIONS
 from sqlengine.connectors.registry import options_of
+from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least
 from sqlengine.system.file_access import PathRefused
@@ -68,7 +70,7 @@ class JdbcConnector(Connector):
         "scan.fetch-size": Option(
             at_least(0), default="0", doc="how many rows are fetched at a time; 0: all"
         ),
-        **LOOKUP_OPTIONS,
+        **ASKED_OPTIONS,
         "sink.max-retries": Option(
             at_least(0), default="3", doc="how often an epoch is written again after an error"
         ),
@@ -80,7 +82,7 @@ class JdbcConnector(Connector):
     tested_with: ClassVar[str] = "SQLite 3, PostgreSQL 15, MariaDB 10.11"
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(
-            boundedness=Boundedness.BOUNDED, replayable=False, queried=True, lookup=Lookup.RELOADED
+            boundedness=Boundedness.BOUNDED, replayable=False, queried=True, lookup=Lookup.ASKED
         ),
         sink=SinkCapabilities(
             changelog=UPSERT, condition="rows and epoch are written in one transaction"
@@ -108,6 +110,15 @@ class JdbcConnector(Connector):
         if partitions:
             return PartitionedSource(reader, partitions)
         return JdbcSource(reader, queried=table.queried)
+
+    def row_lookup(
+        self, table: Table, columns: Sequence[str], environment: Environment
+    ) -> RowLookup:
+        """See `Connector`. ExecutionError where the database cannot be reached, UnsupportedError
+        where a column is of another kind there."""
+        check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
+        _check_file(table, environment)
+        return JdbcLookup(table, columns, TableReader(table, _account(table), 0, keeps=True))
 
     def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
         """See `Connector`."""

@@ -149,6 +149,11 @@ class Dialect(ABC):
         keys = tuple(self.quoted(k) for k in table.primary_key)
         return Shape(columns, keys or columns)
 
+    def key_types(self, cursor: Cursor, name: str) -> Mapping[str, str]:
+        """Returns types of columns that hold where rows are asked for by keys, and it is for the
+        database to say which are equal, besides those of `shape`."""
+        return {}
+
     def load(self, cursor: Cursor, query: Query, table: Table, fetch: int) -> Loaded:
         """Returns the rows that a query gives, in its order. ExecutionError for a value that a
         column cannot hold."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
@@ -11,16 +12,17 @@ from planner.scalar import Scalar
 from sqlengine.connectors.jdbc.conditions import asked
 from sqlengine.connectors.jdbc.dialect import Query, Shape, words
 from sqlengine.connectors.jdbc.dialects import dialect_of
-from sqlengine.connectors.jdbc.driver import Account, Cursor
+from sqlengine.connectors.jdbc.driver import Account, Connection, Cursor
 from sqlengine.connectors.jdbc.loading import Loaded
 from sqlengine.connectors.jdbc.partitions import Partition
 
 
 class TableReader:
-    """Reads one table; each call has a connection of its own. `fetch`: how many rows the driver is
-    asked for at a time, 0 for as many as are good. ExecutionError where the database refuses."""
+    """Reads one table; each call has a connection of its own, unless it is kept (`keeps`) until
+    `close`. `fetch`: how many rows the driver is asked for at a time, 0 for as many as are good.
+    ExecutionError where the database refuses."""
 
-    def __init__(self, table: Table, account: Account, fetch: int) -> None:
+    def __init__(self, table: Table, account: Account, fetch: int, *, keeps: bool = False) -> None:
         self.name = table.options["table-name"]
         self._url = table.options["url"]
         self._table = table
@@ -29,6 +31,9 @@ class TableReader:
         self._dialect = dialect_of(self._url)
         self._where: Scalar | None = None
         self._limit = 0
+        self._keeps = keeps
+        self._connection: Connection | None = None
+        self._shape: Shape | None = None
 
     def ask(self, where: Scalar | None, limit: int) -> None:
         """Lets the database leave out rows: see `Source.apply_query`."""
@@ -39,7 +44,7 @@ class TableReader:
         without one, of all columns."""
         dialect = self._dialect
         with self._cursor() as cursor:
-            shape = dialect.shape(cursor, self._table, self.name)
+            shape = self._shaped(cursor)
             text = f"SELECT {', '.join(shape.columns)} FROM {dialect.table_name(self.name)}"
             behind = f" ORDER BY {', '.join(shape.order)}"
             behind += f" LIMIT {self._limit}" if self._limit else ""
@@ -51,7 +56,7 @@ class TableReader:
         found = []
         with self._cursor() as cursor:
             text = f"SELECT COUNT(*) FROM {self._dialect.table_name(self.name)}"
-            shape = self._dialect.shape(cursor, self._table, self.name)
+            shape = self._shaped(cursor)
             for partition in partitions:
                 query = self._query(text, shape, partition)
                 cursor.execute(query.text, query.values)
@@ -70,10 +75,30 @@ class TableReader:
         where = " WHERE " + " AND ".join(p.text for p in known) if known else ""
         return Query(f"{text}{where}{behind}", tuple(v for p in known for v in p.values))
 
+    def probe(self) -> None:
+        """Raises where the table is not there, or has other columns."""
+        with self._cursor() as cursor:
+            columns = ", ".join(self._shaped(cursor).columns)
+            name = self._dialect.table_name(self.name)
+            cursor.execute(f"SELECT {columns} FROM {name} WHERE 1 = 0", ())
+
+    def judges(self, where: Scalar) -> bool:
+        """Returns True if the database can judge the whole condition."""
+        with self._cursor() as cursor:
+            return asked(where, self._shaped(cursor).types, self._dialect) is not None
+
+    def _shaped(self, cursor: Cursor) -> Shape:
+        if self._shape is None or not self._keeps:
+            found = self._dialect.shape(cursor, self._table, self.name)
+            types = self._dialect.key_types(cursor, self.name) if self._keeps else {}
+            self._shape = replace(found, types={**found.types, **types})
+        return self._shape
+
     @contextmanager
     def _cursor(self) -> Iterator[Cursor]:
         dialect = self._dialect
-        connection = dialect.open(self._url, self._account)
+        connection = self._connection or dialect.open(self._url, self._account)
+        self._connection = connection
         try:
             yield dialect.reading(connection, self._fetch)
         except dialect.errors as error:
@@ -82,6 +107,13 @@ class TableReader:
                 detail=words(error),
             ) from None
         finally:
+            if not self._keeps:
+                self.close()
+
+    def close(self) -> None:
+        """Closes a connection that is kept."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
             connection.close()
 
     def changed(self) -> ExecutionError:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from planner.catalog import Table
 from sqlengine.connectors.jdbc.dialect import Dialect, Writer
-from sqlengine.connectors.jdbc.driver import CONNECT_S, Account, Connection
+from sqlengine.connectors.jdbc.driver import CONNECT_S, Account, Connection, Cursor
 from sqlengine.connectors.jdbc.row_writer import RowWriter
 from sqlengine.connectors.jdbc.statements import Statements
 
+# Types as other databases name them, and the parts of names that mean them to SQLite.
+_AFFINITIES: Final = {"text": ("CHAR", "CLOB", "TEXT"), "double": ("REAL", "FLOA", "DOUB")}
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -49,6 +51,18 @@ class Sqlite(Dialect):
 
     def busy(self, error: Exception) -> bool:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
+
+    def key_types(self, cursor: Cursor, name: str) -> Mapping[str, str]:
+        """See `Dialect`: a column converts what is written to it, by a part of its type's name. A
+        text is not equal to one that is stored as bytes."""
+        cursor.execute("SELECT name, type FROM pragma_table_info(?)", (name,))
+        found = {str(column): str(kind).upper() for column, kind in cursor.fetchall()}
+        return {
+            column: like
+            for column, kind in found.items()
+            for like, parts in _AFFINITIES.items()
+            if "INT" not in kind and any(part in kind for part in parts)
+        }
 
     def writer(self, table: Table, statements: Statements) -> Writer:
         return RowWriter(table, statements)

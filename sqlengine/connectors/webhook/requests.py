@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 
 from parser.errors import OptionError, PlanError
-from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.http.authorization import HEADER
+from sqlengine.connectors.http.column_values import ColumnValues
 from sqlengine.connectors.http.templates import (
     Template,
     Values,
@@ -22,9 +22,8 @@ from sqlengine.connectors.http.templates import (
     url_template,
 )
 from sqlengine.formats.base import Encoder
-from sqlengine.formats.registry import encoder_for, encoder_of, get_format
+from sqlengine.formats.registry import encoder_for
 
-_ROW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 # Headers that are made here, or by the client.
 _OURS: Final = frozenset(
     ("host", "content-length", "transfer-encoding", "connection", "content-type")
@@ -69,7 +68,7 @@ class Requests:
         self._body = None if body is None else self._template(table, str(body))
         self._in_head = _named([self._url, *self._headers.values()])
         self._named = _named([self._url, *self._headers.values(), *([self._body] if body else [])])
-        self._values = _ValuesOf(table, self._named)
+        self._values = ColumnValues(table, self._named)
 
     def _template(self, table: Table, body: str) -> Template:
         if self._most_rows > 1:
@@ -148,27 +147,6 @@ class Requests:
         if self._form == "array":
             return b"[" + b",".join(records) + b"]"
         return b"".join(r if r.endswith(b"\n") else r + b"\n" for r in records)
-
-
-class _ValuesOf:
-    """Reads the values of columns, as the JSON of the table's format writes them."""
-
-    def __init__(self, table: Table, names: Sequence[str]) -> None:
-        self._columns: Schema = table.physical.select(tuple(names))
-        if not names:
-            return
-        is_json = table.options.get("format") == "json"
-        self._encoder = (
-            encoder_of(table, self._columns)
-            if is_json and "json.encode.ignore-null-fields" not in table.options
-            else get_format("json").encoder(self._columns, {})
-        )
-
-    def of(self, rows: Batch) -> list[dict[str, msgspec.Raw]]:
-        """Returns the values of each row by column."""
-        columns = [rows.column(c.name) for c in self._columns]
-        lines = self._encoder.encode(rows.with_columns(self._columns, columns))
-        return [_ROW.decode(line) for line in lines.to_pylist()]
 
 
 def _named(templates: Iterable[Template | None]) -> list[str]:

@@ -14,9 +14,10 @@ from parser.types import INT, Column, Schema
 from planner.logical import JoinKind, LookupJoin
 from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
-from sqlengine.operators.base import Context, Output, Stream
+from sqlengine.operators.base import ERROR_PORT, Context, Output, Stream
 from sqlengine.operators.changelog.row_kinds import Kinds, kinds_of, plain, retractions
-from sqlengine.operators.joins.mapped import MappedDimension, Versions
+from sqlengine.operators.joins.asked import AskedDimension
+from sqlengine.operators.joins.mapped import MappedDimension
 from sqlengine.operators.joins.rows import (
     MatchedPiece,
     OutputRows,
@@ -213,16 +214,17 @@ class LookupJoinOperator:
 
     As Flink's StreamExecLookupJoin, with the table kept in state. Later changes of the table
     retract nothing; a retracted left row retracts what was emitted for it. (The executor reads the
-    table's input first.) With `versions` the table is a file that is mapped into memory, and its
-    input brings names of versions. The watermark is that of the left side. State: `_Dimension`
-    or `MappedDimension`, and `_EmittedRows` where the left input has changes. No timers.
+    table's input first.) A table that is no input of its own is given as `beside`: a file that is
+    mapped into memory, of which the input brings names of versions, or one that is asked. The
+    watermark is that of the left side. State: that of the table, and `_EmittedRows` where the left
+    input has changes. No timers.
     """
 
-    def __init__(self, node: LookupJoin, versions: Versions | None = None) -> None:
+    def __init__(
+        self, node: LookupJoin, beside: MappedDimension | AskedDimension | None = None
+    ) -> None:
         self._node = node
-        self._table: _Dimension | MappedDimension = (
-            _Dimension(node) if versions is None else MappedDimension(node, versions)
-        )
+        self._table = _Dimension(node) if beside is None else beside
         self._keys = node.keys(0)
         self._strict = [i for i, e in enumerate(node.equalities) if not e.null_safe]
         residual = node.conditions[1]
@@ -248,15 +250,19 @@ class LookupJoinOperator:
         else:
             yield 0, batch.tick(self._node.schema)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        if isinstance(self._table, AskedDimension):
+            self._table.close()
 
     def _join(self, batch: Batch) -> Stream:
         for piece in match_in_pieces(batch, self._keys, self._strict, self._table.rows):
             yield from self._join_piece(piece)
 
     def _join_piece(self, piece: MatchedPiece) -> Output:
-        output: Output = []
         batch, rows, slots = piece.batch, piece.rows, piece.slots
+        output: Output = []
+        if isinstance(self._table, AskedDimension):
+            output += [(ERROR_PORT, b) for b in self._table.letters()]
         if self._residual is not None and len(rows):
             holds = self._residual.holds(0, batch, rows, self._table, slots, output)
             rows, slots = rows[holds], slots[holds]
