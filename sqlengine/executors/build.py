@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -135,6 +136,12 @@ class OperatorFactory:
         self._any_times = any_times
         self._dimensions = dimensions
         self._asker = asker
+
+    def with_asker(self, asker: Callable[[AskedScan], Asker]) -> OperatorFactory:
+        """Returns a factory whose tables are asked otherwise."""
+        changed = copy(self)
+        changed._asker = asker
+        return changed
 
     def reusable(self, old: PhysicalNode, new: PhysicalNode) -> bool:
         """True if the running operator of `old` can serve `new`, which may differ in its edges."""

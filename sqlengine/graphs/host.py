@@ -97,8 +97,9 @@ class GraphHost:
         shutil.rmtree(self.tasks_folder(graph), ignore_errors=True)
 
     def _rules_of_tasks(self) -> TaskRules:
-        files, secrets = self.config.file_access, self.config.secret_values
-        return TaskRules.of_driver(files, secrets, self.openings, self._spark.worker_memory())
+        config, memory = self.config, self._spark.worker_memory()
+        files, network = config.file_access, config.network_access
+        return TaskRules.of_driver(files, config.secret_values, self.openings, memory, network)
 
     @property
     def _spark(self) -> Spark:

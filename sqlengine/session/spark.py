@@ -23,6 +23,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
+from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
@@ -82,7 +83,11 @@ def script_runner(
         try:
             yield SparkRunner(
                 environment,
-                OperatorFactory(Options(folder=folder / "patterns"), dimensions=dimensions),
+                OperatorFactory(
+                    Options(folder=folder / "patterns"),
+                    dimensions=dimensions,
+                    asker=lambda scan: TableAsker(scan, environment),
+                ),
                 rows_per_turn,
                 lambda: broker.wait_for_data(IDLE_S),
                 spark=spark,
@@ -126,7 +131,8 @@ class SparkRunner(EmbeddedRunner):
 
     def _rules(self) -> TaskRules:
         of = self.environment
-        return TaskRules.of_driver(of.files, of.secrets, of.openings, self.spark.worker_memory())
+        memory = self.spark.worker_memory()
+        return TaskRules.of_driver(of.files, of.secrets, of.openings, memory, of.network)
 
     def check(self, change: GraphChange) -> None:
         if not all(source.source.bounded for source in change.sources.values()):

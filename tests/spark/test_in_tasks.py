@@ -15,7 +15,11 @@ AREAS = {
     "changes": ("tests/control/test_tables_that_change.py", "tests/control/test_drain.py"),
     "letters": ("tests/service/test_shared_letters.py", "tests/engine/test_kept_jobs.py"),
     "functions": ("tests/functions",),
-    "lookups": ("tests/recovery/test_reloaded_files.py", "tests/dimensions/test_versions.py"),
+    "lookups": (
+        "tests/recovery/test_reloaded_files.py",
+        "tests/dimensions/test_versions.py",
+        "tests/dimensions/test_asked.py",
+    ),
 }
 # The results of one depend on the order in which rows of different keys come; the other counts the
 # processes of functions, of which tasks have their own.

@@ -55,6 +55,7 @@ from sqlengine.executors.spark.splits import (
 from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
 from sqlengine.executors.spark.supported import check_watermarks
+from sqlengine.executors.spark.task_askers import TaskAskers
 from sqlengine.executors.spark.task_functions import TaskFunctions, note_losses
 from sqlengine.executors.spark.task_rules import TaskRules
 from sqlengine.executors.spark.task_state import TaskState
@@ -340,7 +341,7 @@ class SparkExecutor(EmbeddedExecutor):
             )
             self._tasks = replace(tasks, tables=tables)
         tasks = self._tasks = replace(self._tasks, functions=self._tasks.functions.renewed())
-        answers = present_answers() if tasks.functions.varying else None
+        answers = present_answers() if tasks.answers else None
         step = self._step(record, self._spark.partitions(), answers)
         job = partial(run_job, session, tasks, step, options.uri, carried=options.carried)
         result = self._places.run(job, splits, record, self.plan)
@@ -428,9 +429,11 @@ def task_plan(
 ) -> SparkPlan:
     """Returns the plan that workers run, see `SparkPlan`. `filters`: of scans, see
     `EmbeddedExecutor`."""
-    rules, factory = options.rules(), options.factory
+    rules = options.rules()
+    factory = options.factory.with_asker(TaskAskers(rules))
     functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
-    answers_in = options.uri if functions.varying else None
+    answers = functions.varying or cut.asks
+    answers_in = options.uri if answers else None
     digests_in = options.uri if options.durable else None
     return SparkPlan(
         name,
@@ -450,4 +453,5 @@ def task_plan(
         rules,
         functions,
         timeouts,
+        answers=answers,
     )

@@ -102,7 +102,7 @@ def run_keyed(plan: SparkPlan, stage: int, step: Step, folder: str, batches: Bat
         for frame in frames_of(plan, step, stage, partition, at, instance.operator.push(inputs))
     )
     answers = None
-    if plan.functions.varying:
+    if plan.answers:
         answers = TaskAnswers(folder, step, part_name(step, stage, partition))
     yield from pieces if answers is None else answers.behind(pieces)
     counts = _counts(instance, partition)

@@ -9,7 +9,16 @@ from typing import Final
 
 from planner.graph.distribution import WATERMARK, functions_of, is_single_bucket
 from planner.graph.physical import PhysicalNode, PhysicalPlan
-from planner.logical import AssignWatermark, LogicalPlan, LookupJoin, Scan, Stateful, Union, Values
+from planner.logical import (
+    AskedScan,
+    AssignWatermark,
+    LogicalPlan,
+    LookupJoin,
+    Scan,
+    Stateful,
+    Union,
+    Values,
+)
 from sqlengine.executors.spark.fragment import Fragment, NodeInput
 from sqlengine.executors.spark.worker import STATELESS, TIMES, Exchange
 
@@ -35,6 +44,12 @@ class CutPlan:
         """The names of all functions that its operations call."""
         nodes = (n for f in (*self.sources.values(), *self.keyed) for n in f.nodes)
         return frozenset[str]().union(*(functions_of(node.plan) for node in nodes))
+
+    @property
+    def asks(self) -> bool:
+        """True if its operations ask tables for rows."""
+        nodes = (n for f in (*self.sources.values(), *self.keyed) for n in f.nodes)
+        return any(isinstance(node.plan, AskedScan) for node in nodes)
 
 
 def cut_plan(plan: PhysicalPlan, created: Mapping[str, int] = NEW) -> CutPlan:

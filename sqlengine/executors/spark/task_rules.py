@@ -15,6 +15,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
 from sqlengine.system.memory import usable_bytes
+from sqlengine.system.network_access import ANY_HOSTS, NetworkAccess
 from sqlengine.system.secrets import Secrets
 
 # One for a worker: what hangs in it counts, whichever statement has called it.
@@ -51,6 +52,7 @@ class TaskRules:
     timeout_s: float = TIMEOUT_S
     command: str = "sql run"
     memory: int | MachineShare | None = None
+    network: NetworkAccess = ANY_HOSTS
 
     @classmethod
     def of_driver(
@@ -59,9 +61,11 @@ class TaskRules:
         secrets: Secrets,
         openings: Openings,
         memory: int | MachineShare | None,
+        network: NetworkAccess,
     ) -> TaskRules:
         """Returns the rules that hold in this process, for its tasks."""
-        return cls(present(), files, secrets, openings.timeout_s, openings.command, memory)
+        timeout_s, command = openings.timeout_s, openings.command
+        return cls(present(), files, secrets, timeout_s, command, memory, network)
 
     def apply(self) -> None:
         """Makes the rules those of this process. A worker runs tasks of one plan at a time."""
@@ -81,6 +85,7 @@ class TaskRules:
             "",
             openings=Openings(_LANES, self.timeout_s, self.command),
             files=self.files,
+            network=self.network,
             secrets=self.secrets,
         )
 

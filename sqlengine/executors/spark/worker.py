@@ -201,7 +201,8 @@ class SparkPlan:
     output ports that lead to the input port of the same number of a keyed stage. All other ports
     are results; tasks make of them what sinks of `tables` store. `rules`: what its tasks may do;
     `functions`: those of users that they call; `timeouts`: seconds that the operators of a job may
-    take in one task, of jobs that have one."""
+    take in one task, of jobs that have one; `answers`: what functions or tables answer in it is
+    kept, since it may be another thing the next time."""
 
     name: str
     version: int
@@ -212,6 +213,7 @@ class SparkPlan:
     functions: TaskFunctions = field(default_factory=TaskFunctions)
     timeouts: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[int, SinkTable] = field(default_factory=dict)
+    answers: bool = False
 
     @property
     def graph(self) -> str:
