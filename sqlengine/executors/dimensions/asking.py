@@ -60,8 +60,6 @@ class TableAsker:
         self._cache: AnswerCache | None = None
         if options[CACHE_OPTION] == PARTIAL:
             self._cache = AnswerCache(scan.rows.schema, _keeping(options), environment.clock)
-        self.asked = 0
-        self.kept = 0
 
     def _opened(self) -> WalledLookup:
         assert self._scan.rows is not None
@@ -85,9 +83,7 @@ class TableAsker:
             if self._cache is not None:
                 keys = [questions.keys[i] for i in missing.tolist()]
                 self._cache.put(keys, found.columns, found.of)
-            found = replace(found, of=missing[found.of])
-        self.asked += len(missing)
-        self.kept += len(known) - len(missing)
+            found = replace(found, of=missing[found.of], asked=len(missing))
         if self._cache is None or len(missing) == len(known):
             return found
         return self._with_kept(found, self._cache, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 import numpy as np
@@ -41,11 +41,12 @@ class Questions:
 @dataclass(frozen=True)
 class Answered:
     """Rows that were found, by columns; `of`: the number of each one's key, in order. `letters`:
-    what was found and is no row."""
+    what was found and is no row; `asked`: for so many keys the table was asked."""
 
     columns: Sequence[pa.Array]
     of: IntArray
-    letters: Sequence[Batch] = field(default=())
+    letters: Sequence[Batch] = ()
+    asked: int = 0
 
     @classmethod
     def empty(cls, schema: Schema) -> Self:
@@ -61,7 +62,7 @@ class Answered:
         if (of[1:] < of[:-1]).any():
             order = np.argsort(of, kind="stable")
             columns, of = [c.take(pa.array(order)) for c in columns], of[order]
-        return Answered(columns, of, (*self.letters, *other.letters))
+        return Answered(columns, of, (*self.letters, *other.letters), self.asked + other.asked)
 
 
 class Asker(Protocol):
@@ -102,7 +103,7 @@ class AskedDimension:
         return self
 
     def open(self, context: Context) -> None:
-        self._proceed = context.check_step
+        self._proceed, self._counters = context.check_step, context.counters
 
     def change(self, batch: Batch) -> None:
         raise AssertionError("nothing comes from a table that is asked")
@@ -172,7 +173,10 @@ class AskedDimension:
         return found
 
     def _asked(self, questions: Questions) -> Answered:
-        return self._kept(self._asker.rows_of(questions, self._proceed))
+        found = self._asker.rows_of(questions, self._proceed)
+        self._counters["lookup_keys"] += len(questions.keys)
+        self._counters["lookup_keys_asked"] += found.asked
+        return self._kept(found)
 
     def _kept(self, found: Answered) -> Answered:
         self._letters += found.letters
