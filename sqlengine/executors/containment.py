@@ -2,7 +2,10 @@
 
 Without state, the rows at fault are found by bisection and become dead letters. With state, memory
 is inconsistent afterwards: the graph is restored from its last checkpoint without the jobs behind
-that operator."""
+that operator.
+
+A service that does not answer is no fault of a row: the jobs behind the operator fail, and are
+started again by their policy where they were."""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from typing import TypeAlias
 
 from planner.graph.physical import PhysicalNode
 from sqlengine.batch import Batch
-from sqlengine.executors.failures import OperatorFailed
+from sqlengine.executors.failures import OperatorFailed, SourceFailed
 from sqlengine.expressions import part_of
+from sqlengine.formats.base import OutOfReach
 from sqlengine.operators.base import ERROR_PORT, Operator, Output, Stream, outputs
 from sqlengine.operators.bounded import SLICE_ROWS
 from sqlengine.operators.dead_letters import dead_letters
@@ -31,7 +35,8 @@ def run_contained(
 ) -> Iterator[Stream]:
     """Runs an operator over its waiting input and yields its output as streams of (port, batch).
 
-    OperatorFailed if it raises and has state, or raises for a batch without rows."""
+    OperatorFailed if it raises and has state, or raises for a batch without rows; SourceFailed
+    where a service that it needs does not answer."""
     if not stateful:
         for port, batch in parts:
             yield _stateless(node, operator, port, batch)
@@ -43,7 +48,7 @@ def run_contained(
             # nodes behind it must not be charged to it.
             stream = next(streams, None)
         except Exception as error:
-            raise OperatorFailed(node, error) from error
+            raise _failed(node, error) from error
         if stream is None:
             return
         yield _attributed(node, stream)
@@ -54,7 +59,13 @@ def _attributed(node: PhysicalNode, stream: Stream) -> Stream:
     try:
         yield from stream
     except Exception as error:
-        raise OperatorFailed(node, error) from error
+        raise _failed(node, error) from error
+
+
+def _failed(node: PhysicalNode, error: Exception) -> OperatorFailed | SourceFailed:
+    if isinstance(error, OutOfReach):
+        return SourceFailed(node.jobs, error)
+    return OperatorFailed(node, error)
 
 
 def _stateless(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> Stream:
@@ -75,6 +86,8 @@ def _stateless(node: PhysicalNode, operator: Operator, port: int, batch: Batch) 
         for start, length in ((0, half), (half, batch.num_rows - half)):
             yield from _stateless(node, operator, port, part_of(batch, start, length))
         return
+    except OutOfReach as error:
+        raise _failed(node, error) from error
     except Exception:  # noqa: BLE001  the rows at fault raise again, and become dead letters
         yield from _bisect(node, operator, port, batch)
         return
@@ -88,8 +101,8 @@ def _bisect(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> 
     try:
         return list(operator.process(port, batch))
     except Exception as error:
-        if not batch.num_rows:
-            raise OperatorFailed(node, error) from error
+        if not batch.num_rows or isinstance(error, OutOfReach):
+            raise _failed(node, error) from error
         if batch.num_rows == 1:
             with uninterrupted():  # logging has locks that all threads wait for
                 log.exception("%s raised for one row: a dead letter", describe_operator(node))
