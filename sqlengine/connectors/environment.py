@@ -42,10 +42,11 @@ class Environment:
     `callables`: the functions of an embedding program that take rows, by name; `auto_create`: for
     tables whose topic is missing; `openings`: where tables are opened, and asked, that may keep
     others waiting; `files`: which of them tables may read and write; `network`: to which hosts they
-    may connect; `secrets`: what options refer to; `dimensions`: the folder of versions of tables
-    that are looked up (None: there can be none); `any_times`: times in records may be of any
-    standard, where a table names none; `receivers`: what takes messages from outside into topics
-    (None: another process does, or nobody)."""
+    may connect; `secrets`: what options refer to, and `written`: the options of the table that is
+    opened as its job has them, None where they refer to none; `dimensions`: the folder of versions
+    of tables that are looked up (None: there can be none); `any_times`: times in records may be of
+    any standard, where a table names none; `receivers`: what takes messages from outside into
+    topics (None: another process does, or nobody)."""
 
     broker: Broker | None
     clock: Callable[[], int]
@@ -61,6 +62,7 @@ class Environment:
     files: FileAccess = ANY_FILES
     network: NetworkAccess = ANY_HOSTS
     secrets: Secrets = field(default_factory=Secrets)
+    written: Mapping[str, str] | None = None
     dimensions: Path | None = None
     any_times: bool = False
     receivers: Receivers | None = None

@@ -37,7 +37,7 @@ def with_secrets(
     if not values:
         return opening(table, environment)
     try:
-        return opening(replace(table, options=options), environment)
+        return opening(replace(table, options=options), replace(environment, written=table.options))
     except Exception as error:
         detail = error.detail if isinstance(error, SqlError) else None
         texts = [str(error), *error.args, detail or ""]

@@ -2,7 +2,10 @@
 
 Without state, the rows at fault are found by bisection and become dead letters. With state, memory
 is inconsistent afterwards: the graph is restored from its last checkpoint without the jobs behind
-that operator."""
+that operator.
+
+A service that does not answer is no fault of a row: the jobs behind the operator fail, and are
+started again by their policy where they were."""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ def run_contained(
 ) -> Iterator[Stream]:
     """Runs an operator over its waiting input and yields its output as streams of (port, batch).
 
-    OperatorFailed if it raises and has state, or raises for a batch without rows."""
+    OperatorFailed if it raises and has state, raises for a batch without rows, or needs a service
+    that does not answer."""
     if not stateful:
         for port, batch in parts:
             yield _stateless(node, operator, port, batch)
@@ -77,7 +81,7 @@ def _stateless(node: PhysicalNode, operator: Operator, port: int, batch: Batch) 
             yield from _stateless(node, operator, port, part_of(batch, start, length))
         return
     except OutOfReach as error:
-        raise OperatorFailed(node, error) from error  # the rows are good, and come again
+        raise OperatorFailed(node, error) from error
     except Exception:  # noqa: BLE001  the rows at fault raise again, and become dead letters
         yield from _bisect(node, operator, port, batch)
         return
@@ -91,7 +95,7 @@ def _bisect(node: PhysicalNode, operator: Operator, port: int, batch: Batch) -> 
     try:
         return list(operator.process(port, batch))
     except Exception as error:
-        if not batch.num_rows:
+        if not batch.num_rows or isinstance(error, OutOfReach):
             raise OperatorFailed(node, error) from error
         if batch.num_rows == 1:
             with uninterrupted():  # logging has locks that all threads wait for

@@ -4,6 +4,7 @@ raises, or makes of rows, an error of these rows."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,21 +12,31 @@ import pyarrow as pa
 
 from parser.errors import ExecutionError, SqlError
 from sqlengine.batch import Batch
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, OutOfReach
+from sqlengine.formats.base import BadRecord, DataType, Decoded, Decoder, Encoder, OutOfReach
 from sqlengine.system.interrupts import uninterrupted
 
 log = logging.getLogger("sqlengine.formats")
 
 
 class GuardedDecoder(Decoder):
-    """Decodes records; one for which the decoder raises, or answers what cannot be, is bad."""
+    """Decodes records; one for which the decoder raises, or answers what cannot be, is bad. `types`
+    are those of the columns that it gives, and `metadata` those of its metadata."""
 
-    def __init__(self, name: str, decoder: Decoder) -> None:
+    def __init__(
+        self,
+        name: str,
+        decoder: Decoder,
+        types: Sequence[DataType],
+        metadata: Sequence[DataType] = (),
+    ) -> None:
         self._name = name
         self._decoder = decoder
+        self._types, self._metadata = types, metadata
 
     def decode(self, records: pa.Array) -> Decoded:
         """See `Decoder`. OutOfReach as the decoder raises it."""
+        if not len(records):
+            return self._nothing()
         try:
             return _checked(self._decoder.decode(records), len(records))
         except OutOfReach:
@@ -35,6 +46,8 @@ class GuardedDecoder(Decoder):
                 log.error("format '%s' failed for a record", self._name, exc_info=error)
         bad = self._bad(records)
         good = np.setdiff1d(np.arange(len(records)), [b.row for b in bad])
+        if not len(good):
+            return self._nothing(tuple(sorted(bad, key=lambda b: b.row)))
         rest = _checked(self._decoder.decode(records.take(pa.array(good))), len(good))
         bad += [BadRecord(int(good[b.row]), b.reason) for b in rest.bad]
         return replace(
@@ -43,14 +56,23 @@ class GuardedDecoder(Decoder):
             bad=tuple(sorted(bad, key=lambda b: b.row)),
         )
 
+    def _nothing(self, bad: tuple[BadRecord, ...] = ()) -> Decoded:
+        columns, metadata = (
+            tuple(pa.nulls(0, kind.arrow) for kind in kinds)
+            for kinds in (self._types, self._metadata)
+        )
+        return Decoded(columns, 0, np.zeros(0, np.int64), bad, metadata=metadata)
+
     def _bad(self, records: pa.Array) -> list[BadRecord]:
-        """Finds the records at fault by bisection."""
+        """Finds the records at fault by bisection. OutOfReach as the decoder raises it."""
         bad: list[BadRecord] = []
         waiting = [(0, records)]
         while waiting:
             first, part = waiting.pop()
             try:
                 _checked(self._decoder.decode(part), len(part))
+            except OutOfReach:
+                raise
             except Exception as error:  # noqa: BLE001  as above
                 half = len(part) // 2
                 if half:

@@ -15,7 +15,7 @@ from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
 from planner.logical.change_kinds import ChangelogMode
 from sqlengine.batch import Batch
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format
+from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, selected
 from sqlengine.formats.guarded import GuardedDecoder, GuardedEncoder
 from sqlengine.formats.keyed.decoder import keyed_decoder
 from sqlengine.formats.keyed.fields import KEY_FORMAT, VALUE_FORMAT, KeyPart, key_part
@@ -146,7 +146,9 @@ def decoder_for(
     def value(schema: Schema, wanted: Iterable[Column] | None) -> Decoder:
         format_, options = format_of(table)
         names = None if wanted is None else tuple(c.name for c in wanted)
-        return GuardedDecoder(format_.name, format_.decoder(schema, options, names, keys))
+        decoder = format_.decoder(schema, options, names, keys)
+        types = [c.type for c in selected(schema, names)]
+        return GuardedDecoder(format_.name, decoder, types, [format_.metadata[k] for k in keys])
 
     part = key_part(table)
     if part is None or not part.decoded:
@@ -159,7 +161,8 @@ def _key_decoder(table: Table, fields: Schema, names: tuple[str, ...]) -> Decode
     found = key_format_of(table)
     assert found is not None
     format_, options = found
-    return GuardedDecoder(format_.name, format_.decoder(fields, options, names))
+    types = [c.type for c in selected(fields, names)]
+    return GuardedDecoder(format_.name, format_.decoder(fields, options, names), types)
 
 
 def decodes_keys(table: Table) -> bool:

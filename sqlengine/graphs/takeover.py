@@ -19,6 +19,7 @@ from planner.graph.takeover import (
     operation_of,
 )
 from planner.logical import LogicalPlan, Scan, Sink
+from sqlengine.connectors.record_places import formats, record_options
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.graph_change import GraphChange
@@ -28,13 +29,6 @@ _ROWS_LEFT = (
     "those that the new version never replaces, as of ranks that it has no more, stay as the old"
     " one wrote them"
 )
-
-# Prefixes of options that do not say where the records of a table are.
-_NO_PLACE = (
-    "format", "key.", "value.", "sink.", "scan.startup.", "scan.watermark.", "lookup.", "receive.",
-    "password", "tls.", "will.", "connect-timeout", "keep-alive", "session-expiry",
-)  # fmt: skip
-_PARTS = ("", "key.", "value.")
 
 
 @dataclass(frozen=True)
@@ -163,16 +157,12 @@ def _same_records(old: LogicalPlan, new: LogicalPlan) -> bool:
 
 
 def _place(scan: Scan) -> tuple[object, ...]:
-    """Returns where the records of a scan are: its options without those of formats and writers,
-    and of where a new job begins."""
+    """Returns where the records of a scan are."""
     table = scan.table
-    formats = [v for k, v in table.options.items() if k == "format" or k.endswith(".format")]
-    decoding = (*_NO_PLACE, *(f"{part}{name}." for name in formats for part in _PARTS))
-    options = {k: v for k, v in table.options.items() if not k.startswith(decoding)}
     # In a topic a record is one whatever its format; in a file the format says what a record is.
-    known_format = () if declared_capabilities(table).counts_records else tuple(formats)
+    known_format = () if declared_capabilities(table).counts_records else tuple(formats(table))
     where = None if scan.where is None else scan.where.digest
-    return (sorted(options.items()), known_format, where)
+    return (sorted(record_options(table).items()), known_format, where)
 
 
 def _inherited(graph: Graph, decisions: Mapping[str, Iterable[Decision]]) -> dict[str, str]:

@@ -13,10 +13,14 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.registry import get_connector
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetterFilter
-from sqlengine.formats.base import Decoded, Decoder, Encoder
+from sqlengine.formats.base import Decoded, Decoder, Encoder, OutOfReach
 from sqlengine.formats.json_ import JsonFormat
+from sqlengine.formats.registry import decoder_for
 from sqlengine.jobs.job import JobState
+from tests.connectors.tables import table
 from tests.engine.by_hand import die, open_engine, step
+from tests.service.harness import running
+from tests.support import eventually
 
 TABLES = """
 CREATE TABLE events (host STRING, word STRING)
@@ -63,6 +67,9 @@ def test_a_line_break_costs_its_row(tmp_path: Path, kind: str) -> None:
     again.close()
 
 
+WORDS = "CREATE TABLE words (word STRING) WITH ('connector' = 'topic', 'topic' = 'words', 'format' = 'json')"
+
+
 class Moody(Decoder):
     """A decoder that raises for records with the word 'boom'; with `lies` it loses a row."""
 
@@ -103,6 +110,67 @@ def test_a_decoder_that_raises_costs_the_record(
     engine.close()
 
 
+class Nothing(Decoder):
+    """A decoder that cannot make columns without rows."""
+
+    def __init__(self, real: Decoder) -> None:
+        self._real = real
+
+    def decode(self, records: pa.Array) -> Decoded:
+        decoded = self._real.decode(records)
+        if len(decoded.bad) == len(records):
+            raise StopIteration
+        return decoded
+
+
+def test_records_are_bad_where_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = JsonFormat.decoder
+    monkeypatch.setattr(JsonFormat, "decoder", lambda self, *args: Nothing(real(self, *args)))
+    decoder = decoder_for(table({"connector": "topic", "topic": "t", "format": "json"}))
+    for records in ([], [b"x", b"y"]):
+        decoded = decoder.decode(pa.array(records, pa.binary()))
+        assert [c.type for c in decoded.columns] == [pa.int64(), pa.string()]
+        assert (decoded.num_rows, [b.row for b in decoded.bad]) == (0, list(range(len(records))))
+
+
+class Dependent(Decoder):
+    """A decoder that asks a service, which is `away` for some records."""
+
+    away: set[bytes]
+
+    def __init__(self, real: Decoder) -> None:
+        self._real = real
+
+    def decode(self, records: pa.Array) -> Decoded:
+        if not self.away.isdisjoint(records.to_pylist()):
+            raise OutOfReach("the service does not answer", detail="no route")
+        return self._real.decode(records)
+
+
+def test_rows_wait_for_a_service_that_their_format_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job fails and is started again by its policy; no record is at fault."""
+    real = JsonFormat.decoder
+    rows = [json.dumps({"host": "h", "word": str(i)}).encode() for i in range(10)]
+    Dependent.away = set(rows[6:7])
+    monkeypatch.setattr(JsonFormat, "decoder", lambda self, *args: Dependent(real(self, *args)))
+    job = "SET 'restart-strategy.type' = 'fixed-delay'; SET 'restart-strategy.fixed-delay.delay' = '300 ms';"
+    with running(tmp_path / "data") as (_, user):
+        for topic in ("events", "words"):
+            user.topic(topic)
+        user.submit("tables", TABLES + WORDS)
+        user.submit("job", f"{job} INSERT INTO words SELECT word FROM events")
+        user.write("events", *rows)
+        eventually(lambda: "the service does not answer" in str(user.job("job")))
+        Dependent.away = set()
+        eventually(lambda: len(user.read("words")) == 10)
+        assert [row["word"] for row in user.read("words")] == [str(i) for i in range(10)]
+        assert not user.letters()
+
+
 class Short(Encoder):
     """An encoder that raises for the word 'boom', and makes no record of the word 'none'."""
 
@@ -124,8 +192,7 @@ def test_an_encoder_that_raises_costs_the_row(
     engine = open_engine(tmp_path)
     engine.submit(
         "tables",
-        TABLES + "CREATE TABLE words (word STRING) WITH"
-        " ('connector' = 'topic', 'topic' = 'words', 'format' = 'json')",
+        TABLES + WORDS,
     )
     engine.submit("job", "INSERT INTO words SELECT word FROM events")
     feed(engine, "a", "boom", "b", "none", "c")

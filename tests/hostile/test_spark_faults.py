@@ -289,7 +289,7 @@ def test_a_record_for_which_a_format_raises(house: House, monkeypatch: pytest.Mo
 
     real = CsvFormat.decoder
     monkeypatch.setattr(CsvFormat, "decoder", decoder)
-    guarded = partial(GuardedDecoder, "csv")
+    guarded = partial(GuardedDecoder, "csv", types=[BIGINT])
     options = SOURCES["filesystem"].format(folder=house.folder)
     (house.folder / "other" / "b.csv").write_text("1000007\n1000008\n")
     table = f"CREATE TABLE bad (id BIGINT) WITH ({options}); CREATE TABLE kept (id BIGINT) WITH ("

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
+import msgspec
 from xxhash import xxh3_64_hexdigest
 
 from parser.errors import OptionError, UnsupportedError
@@ -34,6 +35,7 @@ from sqlengine.connectors.http.source import HttpSource
 from sqlengine.connectors.lookup_options import ASKED_OPTIONS
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
+from sqlengine.connectors.record_places import record_options
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.tls_files import TLS_OPTIONS, client_context
@@ -128,16 +130,11 @@ class HttpConnector(Connector):
         options = options_of(table)
         if options[_POLL] is None:
             return HttpSource(table, _reader(table, options, environment))
-        asked = _asked(table, options)
-        what = {name: str(options[name]) for name in (_CURSOR, _PARAMETER) if options[name]}
-        # Without secrets: a renewed one is for the same log.
-        key = repr([asked.method, options["url"], asked.body, asked.rows, asked.pagination])
-        place = f"{site(asked.url)} {xxh3_64_hexdigest(key.encode())}"
         polls = _polls(options)
         wanted = Wanted(
             table.display,
-            stream_of(place, what, options, 0),
-            {},
+            stream_of(_place(table, environment), {}, options, 0),
+            _settings(table, options),
             lambda: PollReceiver(lambda: _reader(table, options, environment), polls),
         )
         return ReceivedSource(environment, table, options, wanted, TopicRows(table))
@@ -169,6 +166,25 @@ def _client(
     timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
     context = client_context(options, environment.files)
     return HttpClient(context, environment.network, timeout_s, connections)
+
+
+def _place(table: Table, environment: Environment) -> str:
+    """Returns what tells apart the tables for which a host is asked differently. A secret counts by
+    its name: a renewed one is for the same log."""
+    written = table.options if environment.written is None else environment.written
+    told = sorted(record_options(replace(table, options=dict(written))).items())
+    return f"{site(table.options['url'])} {xxh3_64_hexdigest(msgspec.json.encode(told))}"
+
+
+def _settings(table: Table, options: Mapping[str, object]) -> dict[str, str]:
+    """Returns what tables agree on that share a log: what an answer is, and how its host is
+    reached."""
+    records = "json" if _is_json(table) else "lines"
+    return {"format": records, **{name: str(options[name] or "") for name in TLS_OPTIONS}}
+
+
+def _is_json(table: Table) -> bool:
+    return table.options["format"].endswith("json")
 
 
 def _check(table: Table, options: Mapping[str, object]) -> None:
@@ -218,7 +234,7 @@ def _asked(table: Table, options: Mapping[str, object]) -> Asked:
         str(options["url"]) + str(options["url.suffix"] or ""),
         headers | authorization(table, options),
         None if body is None else str(body).encode(),
-        table.options["format"].endswith("json"),
+        _is_json(table),
         str(options["response.rows"]),
         str(options["pagination"]),
         str(options["pagination.cursor"] or ""),

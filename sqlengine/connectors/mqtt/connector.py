@@ -75,7 +75,7 @@ class MqttConnector(Connector):
             own = f"sqlengine-{receivers.identity()}-{xxh3_64_hexdigest(stream.place.encode())[:6]}"
             return MqttReceiver(replace(account, client=own if client is None else str(client)))
 
-        wanted = Wanted(table.display, stream, settings_of(table, options), make)
+        wanted = Wanted(table.display, stream, settings_of(table, options), make, "client-id")
         return ReceivedSource(environment, table, options, wanted, MqttRows(table))
 
     def sink(self, table: Table, environment: Environment) -> Sink:

@@ -29,12 +29,14 @@ class NotTaken(ServiceError):
 @dataclass
 class Push:
     """The messages of one request: payloads, and what comes with each. `key` knows it from others,
-    None where the client gives none. `done` is set once it is safe, or `failure` says why not."""
+    None where the client gives none. `done` is set once it is safe, or `failure` says why not; of a
+    repeated one the first one's say it, as long as that is on its way."""
 
     values: Sequence[bytes] = field(repr=False)
     metadata: Sequence[bytes] = field(repr=False)
     key: str | None = None
     repeated: bool = False
+    first: Push | None = None
     failure: str | None = None
     done: threading.Event = field(default_factory=threading.Event, repr=False)
 
@@ -45,10 +47,11 @@ class Push:
     def wait(self, timeout_s: float) -> None:
         """Waits until it is safe. NotTaken where it is not in time: it may be so later, and who has
         given a key can send it again without harm."""
-        if not self.done.wait(timeout_s):
+        told = self if self.first is None else self.first
+        if not told.done.wait(timeout_s):
             raise NotTaken("the rows are not safe yet", hint="send them again, with the same key")
-        if self.failure is not None:
-            raise NotTaken("the rows are not taken", detail=self.failure)
+        if told.failure is not None:
+            raise NotTaken("the rows are not taken", detail=told.failure)
 
 
 class Inbox(Receiver):
@@ -89,12 +92,9 @@ class Inbox(Receiver):
         """Returns what a request with a known key has to wait for."""
         first = self._keys[key]
         self._keys.move_to_end(key)
-        repeated = Push((), (), key, repeated=True)
-        if first is None or (first.done.is_set() and first.failure is None):
+        repeated = Push((), (), key, repeated=True, first=first)
+        if first is None:  # it was in the log when that was opened
             repeated.done.set()
-            return repeated
-        # It is on its way: both are answered together.
-        repeated.done = first.done
         return repeated
 
     # ---- its thread ------------------------------------------------------------------------------

@@ -19,12 +19,14 @@ from sqlengine.connectors.receivers.worker import ReceiverThread, ReceiverView
 @dataclass(frozen=True)
 class Wanted:
     """The stream that a table wants. `settings`: options on which all who share the place agree;
-    `make` returns a receiver for it."""
+    `make` returns a receiver for it; `apart`: the option that gives a table a connection of its
+    own."""
 
     table: str
     stream: Stream
     settings: Mapping[str, str]
     make: Callable[[], Receiver]
+    apart: str | None = None
 
 
 class Reading:
@@ -131,7 +133,8 @@ class Receivers:
             raise PlanError(
                 f"tables '{table}' and '{wanted.table}' share a connection to {place}, and differ"
                 f" in '{differing[0]}'",
-                hint="give one of them another 'client-id', or both the same options",
+                hint=f"give both the same '{differing[0]}'"
+                + (f", or one of them another '{wanted.apart}'" if wanted.apart else ""),
             )
         return not differing
 

@@ -363,6 +363,63 @@ def test_a_host_that_fails_is_told(host: Receiver) -> None:
         receiver.take(0)
 
 
+POLLED_TABLES = """
+CREATE TABLE {name} (asked STRING) WITH ('connector' = 'http', 'url' = '{url}/rows', 'format' = 'json',
+  'scan.startup.mode' = 'earliest-offset', {options});
+CREATE TABLE seen_{name} (asked STRING) WITH ('connector' = 'topic', 'topic' = 'seen_{name}', 'format' = 'json');
+INSERT INTO seen_{name} SELECT DISTINCT asked FROM {name};
+"""
+EVERY = "'scan.poll-interval' = '50 ms'"
+CURSOR = (
+    "'scan.cursor.pointer' = '/{}', 'scan.cursor.parameter' = 'after', 'scan.cursor.initial' = '{}'"
+)
+
+
+def test_tables_for_which_a_host_is_asked_differently_share_no_rows(
+    host: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the difference is a secret, plain or by its name."""
+    monkeypatch.setenv("SQLENGINE_SECRET_ONE", "first")
+    monkeypatch.setenv("SQLENGINE_SECRET_TWO", "second")
+
+    def reply(got: Got) -> Told:
+        who = got.headers.get("authorization", "") + got.headers.get("x-of", "")
+        return told([{"asked": f"{who} {got.path}", "at": 7}])
+
+    host.reply = reply
+    tables = {
+        "plain": EVERY,
+        "header": f"{EVERY}, 'header.X-Of' = 'h'",
+        "token": f"{EVERY}, 'token' = 'plainly'",
+        "another": f"{EVERY}, 'token' = 'otherwise'",
+        "named": f"{EVERY}, 'token' = '${{secret:ONE}}'",
+        "renamed": f"{EVERY}, 'token' = '${{secret:TWO}}'",
+        "suffix": f"{EVERY}, 'url.suffix' = '?k=1'",
+        "account": f"{EVERY}, 'username' = 'u', 'password' = 'p'",
+        "followed": f"{EVERY}, {CURSOR.format('at', 7)}",
+        "later": f"{EVERY}, {CURSOR.format('at', 8)}",
+    }
+    with running(tmp_path / "data") as (_, user):
+        for name, given in tables.items():
+            user.topic(f"seen_{name}")
+            user.submit(name, POLLED_TABLES.format(name=name, url=host.url, options=given))
+        found = {n: eventually(lambda: user.read(f"seen_{n}")) for n in tables}  # noqa: B023
+    rows = {name: {row["asked"] for row in seen} for name, seen in found.items()}
+    assert rows == {
+        "plain": {" /rows"},
+        "header": {"h /rows"},
+        "token": {"Bearer plainly /rows"},
+        "another": {"Bearer otherwise /rows"},
+        "named": {"Bearer first /rows"},
+        "renamed": {"Bearer second /rows"},
+        "suffix": {" /rows?k=1"},
+        "account": {"Basic dTpw /rows"},
+        "followed": {" /rows?after=7"},
+        "later": rows["later"],
+    }
+    assert rows["later"] <= {" /rows?after=8", " /rows?after=7"}
+
+
 POLLED = """
 CREATE TABLE polled (id BIGINT) WITH ('connector' = 'http', 'url' = '{url}/rows', 'format' = 'json',
   'scan.poll-interval' = '20 ms', 'scan.cursor.pointer' = '/id', 'scan.cursor.parameter' = 'after', 'scan.cursor.initial' = '-1');

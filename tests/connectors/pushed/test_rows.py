@@ -195,10 +195,26 @@ def test_keys_are_known_after_a_restart_and_while_they_are_on_their_way() -> Non
     assert inbox.offer(Push([b"x"], [b""], "old")).repeated
     first = inbox.offer(Push([b"x"], [b""], "new"))
     second = inbox.offer(Push([b"x"], [b""], "new"))
-    assert (first.repeated, second.repeated, second.done.is_set()) == (False, True, False)
+    assert (first.repeated, second.repeated) == (False, True)
+    with pytest.raises(NotTaken, match="not safe yet"):
+        second.wait(0)
     assert sum(len(t.values) for t in inbox.take(0).values()) == 1
     inbox.acknowledge()
     second.wait(0)
+    inbox.offer(Push([b"x"], [b""], "new")).wait(0)
+
+
+def test_a_repeated_push_fails_as_the_first_one_does() -> None:
+    inbox = opened()
+    pushes = [inbox.offer(Push([b"x"], [b""], "k")) for _ in range(2)]
+    inbox.take(0)
+    pushes.append(inbox.offer(Push([b"x"], [b""], "k")))
+    inbox.close()
+    for push in pushes:
+        with pytest.raises(NotTaken, match="rows are not taken"):
+            push.wait(0)
+    inbox.connect([Stream("p", {}, 1, 1, 1, 0)], [], lambda topic, count: Taken())
+    assert not inbox.offer(Push([b"x"], [b""], "k")).repeated
 
 
 @pytest.mark.parametrize(
