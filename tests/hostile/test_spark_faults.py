@@ -24,6 +24,7 @@ import pytest
 
 from parser.errors import SqlError
 from parser.limits import Limits, using
+from parser.types import BIGINT
 from sqlengine.batch import Batch
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.executors.spark.task_rules import TaskRules
