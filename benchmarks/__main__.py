@@ -92,6 +92,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
 # Needs a Java (and `make setup-spark`), or minutes: only by name.
 NOT_BY_DEFAULT = frozenset(
     {
+        "connectors_kafka",
         "connectors_rocketmq",
         "dimensions_others",
         "rules_gen_flink",

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.measure import in_a_process
 from benchmarks.page import Section, Table
@@ -18,8 +18,15 @@ from sqlengine.engine import Engine
 from tests.servers.kafka import KafkaServer
 from tests.servers.process import Missing
 
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
 NAME: Final = "connectors_kafka"
 COUNT: Final = 1_000_000
+# Seconds for which a server may do nothing.
+_PATIENCE_S: Final = 60.0
+# Those of tests are short: a busy broker that misses one is fenced by its own controller.
+_TIMEOUTS: Final = {"broker.heartbeat.interval.ms": "2000", "broker.session.timeout.ms": "60000"}
 _MODULE: Final = "benchmarks.connectors.kafka"
 _COLUMNS: Final = "id BIGINT, host STRING, v DOUBLE, pad STRING"
 _READ: Final = """
@@ -55,17 +62,24 @@ def produce(server: str, topic: str) -> float:
     }  # fmt: skip
     producer = Producer(settings)
     begin = time.process_time()
-    for n, value in enumerate(records):
-        while True:
-            try:
-                producer.produce(topic, value)
-                break
-            except BufferError:
-                producer.poll(0.1)
-        if not n % 10_000:
-            producer.poll(0)
-    producer.flush()
+    for value in records:
+        deadline = time.monotonic() + _PATIENCE_S
+        while not _produced(producer, topic, value):
+            # Full: it does not tell when it has space.
+            producer.poll(0.01)
+            if time.monotonic() > deadline:
+                raise SystemExit("Kafka takes no records")
+    if producer.flush(_PATIENCE_S):
+        raise SystemExit("Kafka does not confirm records")
     return time.process_time() - begin
+
+
+def _produced(producer: Producer, topic: str, value: bytes) -> bool:
+    try:
+        producer.produce(topic, value)
+    except BufferError:
+        return False
+    return True
 
 
 def consume(server: str) -> float:
@@ -116,7 +130,7 @@ def run() -> Section:
     """Measures reading, writing and both, with both guarantees."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            server = KafkaServer(Path(folder) / "kafka").start()
+            server = KafkaServer(Path(folder) / "kafka", settings=_TIMEOUTS).start()
         except Missing as error:
             raise SystemExit(str(error)) from None
         with server:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar, Final
 
 from parser.errors import OptionError, PlanError
@@ -31,7 +30,7 @@ from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.environment import Environment, is_rehearsal, writer_of
 from sqlengine.connectors.kafka.client import require_library
 from sqlengine.connectors.kafka.positions import GROUP, POSITION_OPTIONS, STARTUP, check_positions
-from sqlengine.connectors.kafka.properties import FILES, settings_of
+from sqlengine.connectors.kafka.properties import files_of, settings_of
 from sqlengine.connectors.kafka.records import KafkaRecords
 from sqlengine.connectors.kafka.rows import METADATA
 from sqlengine.connectors.kafka.sink import KafkaSink
@@ -223,9 +222,8 @@ def _with_guarantee(capabilities: Capabilities, *, exactly: bool) -> Capabilitie
 def _prepare(table: Table, environment: Environment) -> None:
     """PlanError for a file that SQL may not use; ServiceError where the client is not installed."""
     require_library()
-    for option in FILES:
-        if option in table.options:
-            try:
-                environment.files.check_file(Path(table.options[option]))
-            except PathRefused as error:
-                raise error.of_table(table.display) from None
+    for path in files_of(table):
+        try:
+            environment.files.check_file(path)
+        except PathRefused as error:
+            raise error.of_table(table.display) from None

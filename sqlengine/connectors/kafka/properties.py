@@ -4,6 +4,8 @@ names here, and some belong to the connector."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from parser.errors import OptionError
@@ -45,14 +47,15 @@ _RENAMED: Final = {
     "sasl.mechanism": "sasl.mechanisms",
     "request.timeout.ms": "socket.timeout.ms",
     "delivery.timeout.ms": "message.timeout.ms",
-    "max.request.size": "message.max.bytes",
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.partition.fetch.bytes": "fetch.message.max.bytes",
 }
-# Files that the client reads.
-FILES: Final = tuple(
-    f"{PREFIX}ssl.{what}.location" for what in ("ca", "certificate", "key", "keystore", "crl")
-)
+_SIZES: Final = ("max.request.size", "message.max.bytes")
+# What the client adds to a record, at most, before it compares its size; and the largest size that
+# it can be told.
+_ADDED, _MOST = 1024, 1_000_000_000
+# How options end that name files which the client reads.
+_OF_FILES: Final = (".location", ".keytab", ".file")
 # Key stores of Java, which the client does not read.
 _STORES: Final = {
     "ssl.truststore.location": "'properties.ssl.ca.location' takes certificates as PEM",
@@ -77,14 +80,24 @@ def settings_of(table: Table) -> Settings:
 
 def largest_record(table: Table) -> int:
     """Returns how many bytes a record may have that is written. OptionError for no number."""
-    options = table.options
-    for option in (PREFIX + "max.request.size", PREFIX + "message.max.bytes"):
-        if option in options:
-            try:
-                return int(options[option])
-            except ValueError:
-                raise _refused(option, table, "expected a number of bytes") from None
+    for name in _SIZES:
+        if PREFIX + name in table.options:
+            return _bytes(PREFIX + name, table)
     return _LARGEST
+
+
+def _bytes(option: str, table: Table) -> int:
+    try:
+        return int(table.options[option])
+    except ValueError:
+        raise _refused(option, table, "expected a number of bytes") from None
+
+
+def files_of(table: Table) -> Iterator[Path]:
+    """Yields the files that the client will read, whatever for: certificates, keys, tokens."""
+    for option, text in table.options.items():
+        if option.startswith(PREFIX) and option.endswith(_OF_FILES):
+            yield Path(text)
 
 
 def offset_reset(table: Table) -> str:
@@ -110,6 +123,8 @@ def _setting(option: str, name: str, text: str, table: Table) -> Settings:
         raise _refused(option, table, _STORES[name])
     if name in _OF_JAVA:
         return {}
+    if name in _SIZES:
+        return {"message.max.bytes": min(largest_record(table) + _ADDED, _MOST)}
     if name == "ssl.endpoint.identification.algorithm" and not text.strip():
         return {name: "none"}
     return {_RENAMED.get(name, name): text}

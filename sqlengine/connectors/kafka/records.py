@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +25,8 @@ from sqlengine.formats.registry import encoder_for, key_encoder_of
 T = TypeVar("T")
 Headers: TypeAlias = list[tuple[str, str | bytes | None]]
 _VALUE, _KEY, _TIME, _HEADERS = range(4)
+# Bytes of a header beside its name and its value, at most.
+_HEADER: Final = 10
 _NOW: Final = 0  # as a timestamp: when the record is produced
 
 
@@ -78,17 +81,20 @@ class KafkaRecords(RowEncoder):
         """See `RowEncoder`."""
         count = rows.num_rows
         values, keys = self._values(rows), self._keys(rows)
-        self._check_sizes(values, keys)
+        headers = None if self._headers is None else rows.column(self._headers)
+        self._check_sizes(values, keys, headers)
         return (
             values,
             keys,
             pa.nulls(count, pa.int64()) if self._time is None else _millis(rows.column(self._time)),
-            pa.nulls(count) if self._headers is None else rows.column(self._headers),
+            pa.nulls(count) if headers is None else headers,
         )
 
-    def _check_sizes(self, values: pa.Array, keys: pa.Array) -> None:
+    def _check_sizes(self, values: pa.Array, keys: pa.Array, headers: pa.Array | None) -> None:
         """Raises ExecutionError for a record that the client may not send."""
         sizes = pc.add(pc.binary_length(values).fill_null(0), pc.binary_length(keys).fill_null(0))
+        if headers is not None:
+            sizes = pc.add(pc.cast(sizes, pa.int64()), _sizes_of_headers(headers))
         found = pc.max(sizes).as_py()
         if found is not None and found > self._most:
             raise ExecutionError(
@@ -126,6 +132,15 @@ class KafkaRecords(RowEncoder):
 
 def _listed(columns: Sequence[pa.Array]) -> list[T]:
     return [value for column in columns for value in column.to_pylist()]
+
+
+def _sizes_of_headers(headers: pa.MapArray) -> pa.Array:
+    """Returns how many bytes the headers of each record are, with the lengths of their parts."""
+    parts = [pc.fill_null(pc.binary_length(part), 0) for part in (headers.keys, headers.items)]
+    each = np.asarray(parts[0], np.int64) + np.asarray(parts[1], np.int64) + _HEADER
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
+    ends = np.asarray(headers.offsets)
+    return pa.array(before[ends[1:]] - before[ends[:-1]])
 
 
 def _millis(times: pa.Array) -> pa.Array:

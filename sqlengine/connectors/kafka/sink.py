@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Seconds that one attempt of a commit waits for the server; its rows stay until the next one.
 ATTEMPT_S: Final = 8.0
+# Seconds for which a client that has no space is left alone: it does not tell when it has some.
+_FULL_S: Final = 0.01
 # Records between two looks at what the client has to tell.
 _BETWEEN_POLLS: Final = 10_000
 
@@ -49,7 +51,7 @@ class Delivery:
         (monotonic s): the next call goes on."""
         step = self._values if self._records.plain else self._whole
         while not step(client):
-            client.poll(0.2)  # it holds no more than its settings allow
+            client.poll(_FULL_S)
             if time.monotonic() > deadline:
                 return False
         return True
@@ -138,12 +140,17 @@ class KafkaSink(Sink):
             self._pending.append(self._records.encoded(batch))
 
     def commit(self, epoch: int) -> int:
-        """See `Sink`. ExecutionError where the server refuses a record."""
+        """See `Sink`. ExecutionError where the server or its client refuses a record."""
+        from confluent_kafka import KafkaException
+
         if not self._pending:
             return 0
         client, deadline = self._opened(), time.monotonic() + ATTEMPT_S
         self._delivery = self._delivery or self._delivering()
-        given = self._delivery.go_on(client, deadline)
+        try:
+            given = self._delivery.go_on(client, deadline)
+        except KafkaException as error:
+            raise self._refused(error.args[0]) from None
         left = client.flush(max(deadline - time.monotonic(), 0.0)) if given else len(client)
         if self._refusals:
             raise self._refused(self._refusals[0])

@@ -42,8 +42,18 @@ class KafkaSource(Source):
         self._fetcher = Fetcher(self._client, servers, self.health)
         self._rows = KafkaRows(table)
         self._group = options.get(GROUP)
-        topics = Topics.of(table, options)
-        interval = options[DISCOVERY]
+        self._bounded = options[BOUNDED + "mode"] != "unbounded"
+        try:
+            self._discovery = self._discovered(table, servers, assignment)
+            partitions = self._discovery.partitions()
+            self._bounded = self._bounded or not (partitions or options[DISCOVERY])
+            self._stops = {p: self._positions.stop(p, options) for p in partitions if self._bounded}
+        except BaseException:
+            self._client.close()  # it has threads, and is tried again
+            raise
+
+    def _discovered(self, table: Table, servers: str, assignment: SubtaskAssignment) -> Discovery:
+        topics, interval = Topics.of(table, self._options), self._options[DISCOVERY]
         assert isinstance(interval, int)
 
         def ask() -> list[Partition]:
@@ -54,11 +64,7 @@ class KafkaSource(Source):
                 raise error.because(self.health.trouble) from None
             return [p for p in found if p.read_by(assignment)]
 
-        self._bounded = options[BOUNDED + "mode"] != "unbounded"
-        self._discovery = Discovery(ask, 0.0 if self._bounded else interval / 1000)
-        partitions = self._discovery.partitions()
-        self._bounded = self._bounded or not (partitions or interval)
-        self._stops = {p: self._positions.stop(p, options) for p in partitions if self._bounded}
+        return Discovery(ask, 0.0 if self._bounded else interval / 1000)
 
     @property
     def bounded(self) -> bool:

@@ -84,8 +84,10 @@ class RocketConnector(Connector):
         topic = topic_of(table, options, text_of(options, "consumerGroup"))
         try:
             return RocketSource(topic, table, options, environment.assignment)
-        except SqlError as error:
+        except BaseException as error:
             topic.client.close()
+            if not isinstance(error, SqlError):
+                raise
             raise _explained(table, error) from None
 
     def sink(self, table: Table, environment: Environment) -> Sink:
@@ -95,8 +97,10 @@ class RocketConnector(Connector):
         topic = topic_of(table, options, text_of(options, "producerGroup"))
         try:
             return RocketSink(topic, table, options, writer_name(table, environment))
-        except SqlError as error:
+        except BaseException as error:
             topic.client.close()
+            if not isinstance(error, SqlError):
+                raise
             raise _explained(table, error) from None
 
     def encode(self, table: Table, rows: Batch) -> None:

@@ -51,7 +51,9 @@ def pulled(start: int, answer: Answer, what: str) -> Pulled:
 class QueueFetcher:
     """Fetches one queue, one request at a time, until `most` bytes wait to be taken: then the
     broker keeps the rest. Requests go on in the thread that takes answers; `take` begins the first
-    one, and the next after a failure."""
+    one, and the next after a failure.
+
+    `quiet`: the broker has answered last that there is nothing new. Any thread."""
 
     def __init__(
         self, topic: RocketTopic, queue: Queue, wanted: Filter, count: int, most: int
@@ -66,7 +68,9 @@ class QueueFetcher:
         self._run = 0
         self._asked_at: float | None = None
         self._failure: RocketError | None = None
+        self._failed = False
         self._due = 0.0
+        self.quiet = False
 
     @property
     def waiting_bytes(self) -> int:
@@ -115,7 +119,8 @@ class QueueFetcher:
             start, run, self._asked_at = self._next, self._run, now
         if overdue:
             self._topic.client.drop(self._queue.broker, "no answer to a pull")
-        pull = Pull(start, self._count, _BYTES_PER_PULL, _WAIT_MS)
+        # After a failure the broker says at once that it is there again.
+        pull = Pull(start, self._count, _BYTES_PER_PULL, 0 if self._failed else _WAIT_MS)
         asked = self._topic.pull(self._queue, pull, self._wanted)
         asked.add_done_callback(lambda answer: self._answered(answer, start, run))
 
@@ -133,6 +138,8 @@ class QueueFetcher:
             if run != self._run:
                 return
             self._asked_at = None
+            self._failed = found is None
+            self.quiet = found is not None and found.end == found.start and not found.moved
             if found is None:
                 # The client knows when to connect again.
                 pause = _AWAY_S if isinstance(failure, RocketAway) else _PAUSE_S

@@ -15,8 +15,7 @@ from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue, queue_of
-from sqlengine.broker.rocketmq.codes import PASSING
-from sqlengine.broker.rocketmq.errors import Refused, RocketAway, RocketError
+from sqlengine.broker.rocketmq.errors import Refused, RocketError
 from sqlengine.broker.rocketmq.messages import TAGS, Message, properties_of, stored
 from sqlengine.broker.rocketmq.topic import Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
@@ -30,6 +29,7 @@ from sqlengine.connectors.rocketmq.packing import rows_in
 from sqlengine.connectors.rocketmq.repeats import Repeats, origin_of
 from sqlengine.connectors.rocketmq.rows import MessageRows
 from sqlengine.connectors.rocketmq.starts import ends_at, start_at
+from sqlengine.connectors.rocketmq.troubles import PATIENCE_S, QueueTroubles, may_pass
 from sqlengine.system.lanes import get_on
 
 # Bytes that wait to be read: of all queues together, and of one.
@@ -37,9 +37,6 @@ _WAITING_BYTES: Final = 64 << 20
 _QUEUE_BYTES: Final = (256 << 10, 8 << 20)
 # A chunk is no longer, but for its last message.
 _CHUNK_BYTES: Final = 16 << 20
-# Seconds that a broker has to find messages that it had, or to come back while a range is read
-# again.
-_PATIENCE_S: Final = 30.0
 _RETRY_S: Final = 0.25
 # Seconds after which queues are looked for, where a broker is away.
 _AWAY_S: Final = 5.0
@@ -73,10 +70,7 @@ class RocketSource(Source):
         self._fetchers: dict[str, QueueFetcher] = {}
         self._repeats: dict[str, Repeats] = {}
         self._known_ends: dict[str, int] = {}
-        self._noted: RocketError | None = None
-        # Since when brokers have refused to give, or have not found, what is to be read.
-        self._refused_since: dict[str, float] = {}
-        self._short_since: dict[str, float] = {}
+        self._troubles = QueueTroubles(self.health)
         self._find_queues()
         if self._wanted.sql and self._queues:
             topic.check(next(iter(self._queues.values())).broker, self._wanted)
@@ -256,29 +250,16 @@ class RocketSource(Source):
         try:
             part = fetcher.take(at)
         except RocketError as error:
-            since = self._refused_since.setdefault(shard, time.monotonic())
-            waited = time.monotonic() - since
-            if isinstance(error, Refused) and (error.code not in PASSING or waited > _PATIENCE_S):
-                raise
-            self._note(error)
+            self._troubles.failed(shard, error)
+            self._look_soon()
             return None
-        if part is None:
-            return None
-        self._refused_since.pop(shard, None)
-        if part.moved:
+        if part is not None and part.moved:
             return self._moved(shard, at, part.end)
-        self._short_since.pop(shard, None)
-        self.health.works()
+        if part is not None or fetcher.quiet:
+            self._troubles.over(shard)
         return part
 
-    def _note(self, error: RocketError) -> None:
-        """Notes what may pass. A connection that is lost is told again until the next attempt."""
-        if error is self._noted:
-            return
-        self._noted = error
-        self.health.retries += 1
-        if self.health.trouble != error.words:
-            self.health.failed(error.words)
+    def _look_soon(self) -> None:
         self._due = min(self._due, time.monotonic() + _AWAY_S)
 
     def _moved(self, shard: str, at: int, edge: int) -> Pulled | None:
@@ -291,11 +272,9 @@ class RocketSource(Source):
             detail=self._lost(shard, at, edge),
             hint="'sql start JOB --from earliest' goes on with what is left, without state",
         )
-        since = self._short_since.setdefault(shard, time.monotonic())
-        # A broker that has just started may not have found its last messages yet.
-        if edge > at or time.monotonic() - since > _PATIENCE_S:
+        if edge > at:
             raise lost
-        self._note(lost)
+        self._troubles.short(shard, lost)
         return None
 
     def _read_again(self, shard: str, offset: int, until: int) -> list[Message]:
@@ -303,15 +282,15 @@ class RocketSource(Source):
         away for too long."""
         queue, at = self._queues[shard], offset
         found: list[Message] = []
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         while at < until:
             count = min(self._count, until - at)
             try:
                 part = self._pull(queue, Pull(at, count, _CHUNK_BYTES))
-            except RocketAway as error:
-                if time.monotonic() > deadline:
+            except RocketError as error:
+                if not may_pass(error) or time.monotonic() > deadline:
                     raise
-                self._note(error)
+                self._troubles.note(shard, error)
                 time.sleep(_RETRY_S)
                 continue
             if part.end <= at or part.moved:
@@ -322,7 +301,7 @@ class RocketSource(Source):
             found += stored(part.body)
             at = part.end
             get_on()
-        self.health.works()
+        self._troubles.over(shard)
         return found
 
     def _pull(self, queue: Queue, pull: Pull) -> Pulled:

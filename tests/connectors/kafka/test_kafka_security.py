@@ -129,8 +129,17 @@ def test_secrets_are_masked(option: str) -> None:
     assert "hush" not in masked(text)
 
 
-def test_files_that_sql_may_not_read(kafka: Kafka, tmp_path: Path) -> None:
-    given = options(kafka, "USERS", "any", {"ssl.ca.location": "/etc/passwd"})
+@pytest.mark.parametrize(
+    "option",
+    [
+        "ssl.ca.location",
+        "https.ca.location",
+        "sasl.kerberos.keytab",
+        "sasl.oauthbearer.assertion.private.key.file",
+    ],
+)
+def test_files_that_sql_may_not_read(kafka: Kafka, tmp_path: Path, option: str) -> None:
+    given = options(kafka, "USERS", "any", {option: "/etc/passwd"})
     restricted = replace(environment(), files=FileAccess((tmp_path,)))
     with pytest.raises(PathRefused, match="'/etc/passwd' of table 't'"):
         open_source(table(given), restricted)

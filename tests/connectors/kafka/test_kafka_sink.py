@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -17,6 +18,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind, from_pydict
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.environment import rehearsing, writer_of
+from sqlengine.connectors.kafka.connector import KafkaConnector
 from sqlengine.connectors.registry import capabilities_of, open_sink
 from tests.connectors.kafka.clients import Kafka
 from tests.connectors.tables import SCHEMA, environment, json_rows, table
@@ -212,6 +214,26 @@ def test_a_record_that_is_too_large(kafka: Kafka) -> None:
     with closing(open_sink(ten, environment(writer="large"))) as sink:
         sink.write(from_pydict(SCHEMA, {"id": [1], "name": ["x" * 10_000_000]}))
         assert sink.commit(1) == 1
+
+
+def test_headers_are_of_a_record_s_size(kafka: Kafka) -> None:
+    made = table(
+        kafka.options(kafka.topic(), {"properties.max.request.size": "10000"}),
+        metadata={"headers": map_of(STRING, BYTES)},
+        virtual=False,
+    )
+
+    def with_header(size: int) -> Batch:
+        columns = {"id": [0, 1], "name": ["a", "b"], "m_headers": [None, [("h", b"x" * size)]]}
+        return from_pydict(made.schema, columns)
+
+    with closing(open_sink(made, environment())) as sink:
+        for refuses in (sink.write, partial(KafkaConnector().encode, made)):
+            with pytest.raises(ExecutionError, match="more than Kafka may get"):
+                refuses(with_header(10_000))
+        least = len(b'{"id":1,"name":"b"}') + len("h") + 10
+        sink.write(with_header(10_000 - least))  # to the last byte
+        assert sink.commit(1) == 2
 
 
 def test_the_guarantee_is_told(kafka: Kafka) -> None:

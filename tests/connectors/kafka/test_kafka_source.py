@@ -3,6 +3,8 @@ that a range is the same whenever it is read."""
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -302,3 +304,19 @@ def test_what_is_wrong_is_told(
 ) -> None:
     with pytest.raises(error, match=message):
         open_source(table(kafka.options("x", options)), environment())
+
+
+def test_a_table_that_cannot_be_opened_leaves_nothing_behind(kafka: Kafka) -> None:
+    """It is tried again and again, by the restarts of its job."""
+    made = table(kafka.options("missing", BOUNDED))
+    gc.disable()
+    try:
+        with pytest.raises(ExecutionError):
+            open_source(made, environment())
+        threads = len(os.listdir("/proc/self/task"))
+        for _ in range(3):
+            with pytest.raises(ExecutionError):
+                open_source(made, environment())
+        assert len(os.listdir("/proc/self/task")) <= threads
+    finally:
+        gc.enable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -129,6 +130,34 @@ def test_one_of_two_brokers_is_away(two: Cluster, monkeypatch: pytest.MonkeyPatc
     second = eventually(lambda: source.read("broker-b:0", 0, max_rows=99))
     assert first.num_rows + second.num_rows == 20
     sink.close()
+    source.close()
+
+
+def test_a_broker_that_is_there_again_has_nothing_new(
+    two: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told of it ends with its first answer, and not with rows of another broker."""
+    monkeypatch.setattr(client, "_LONGEST_S", 1.0)
+    topic = two.topic(1)
+    source = RocketConnector().source(table(two.options(topic)), environment())
+
+    def read_all() -> str:
+        for queue in ("broker-a:0", "broker-b:0"):
+            source.read(queue, 0, max_rows=9)
+        return _trouble(source)
+
+    assert not read_all()
+    two.server.brokers[1].kill()
+    told = eventually(read_all)
+    send_ids(topic, [1])
+    assert eventually(lambda: source.read("broker-a:0", 0, max_rows=9)).num_rows == 1
+    assert _trouble(source) == told
+    two.server.brokers[1].start()
+    started = time.monotonic()
+    eventually(lambda: not read_all())
+    assert time.monotonic() - started < fetching._WAIT_MS / 1000, "it is asked, and not waited for"
+    assert isinstance(source, RocketSource)
+    assert source.health.reconnects == 1
     source.close()
 
 
