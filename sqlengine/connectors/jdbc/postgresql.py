@@ -43,7 +43,7 @@ _SETTINGS: Final = (
     " SET bytea_output = 'hex'; SET standard_conforming_strings = on; SET client_encoding = 'UTF8'"
 )
 # Whose other end is gone: noticed after half a minute.
-_ALIVE: Final = {
+ALIVE: Final = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
@@ -114,7 +114,7 @@ class PostgreSql(Dialect):
             prepare_threshold=None,
             connect_timeout=CONNECT_S,
             application_name="sqlengine",
-            **_ALIVE,
+            **ALIVE,
             **{_PARAMETERS[name]: value for name, value in given.items()},
         )
         path = f"; SET search_path = {self.quoted(schema)}" if schema else ""
