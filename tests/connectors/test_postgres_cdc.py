@@ -61,7 +61,9 @@ class Life:
     def submit(self, more: str = "", key: str = "id") -> None:
         assert self.engine is not None
         text = JOB.format(port=self.server.port, url=self.server.url, slot=self.slot, more=more)
-        text = text.replace("(id ", f"({key} ").replace("(id)", f"({key})").replace(" id,", f" {key},")
+        text = (
+            text.replace("(id ", f"({key} ").replace("(id)", f"({key})").replace(" id,", f" {key},")
+        )
         self.engine.submit("copies", text)
 
     def die(self) -> None:
@@ -150,7 +152,9 @@ def test_long_values_that_are_not_told_are_asked_for_by_key(life: Life) -> None:
     life.same()
     connections, scans = life.database_rows(_ASKED)[0]
     life.run("UPDATE cdc.source SET price = 7")
-    eventually(lambda: life.database_rows("SELECT COUNT(*) FROM cdc.copy WHERE price = 7") == [(1000,)])
+    eventually(
+        lambda: life.database_rows("SELECT COUNT(*) FROM cdc.copy WHERE price = 7") == [(1000,)]
+    )
     life.same()
     engine.close()  # the server counts what a connection has done as it ends
     life.engine = None

@@ -16,7 +16,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.jdbc.copy_in import CopyWriter
 from sqlengine.connectors.jdbc.copy_out import load_copy
-from sqlengine.connectors.jdbc.dialect import Dialect, Query, Shape, Writer, shown
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect, Query, Shape, Writer, shown
 from sqlengine.connectors.jdbc.driver import (
     CONNECT_S,
     Account,
@@ -141,7 +141,7 @@ class PostgreSql(Dialect):
     def load(self, cursor: Cursor, query: Query, table: Table, fetch: int) -> Loaded:
         """See `Dialect`. Rows come in the server's own form, which is made columns of without a
         value of Python; they are streamed, whatever `fetch` says."""
-        pieces = query.text.split(self.mark)
+        pieces = query.text.split(MARK)
         literals = [*map(_literal, query.values), ""]
         text = "".join(p + v for p, v in zip(pieces, literals, strict=True))
         return load_copy(cursor, text, table)

@@ -54,7 +54,7 @@ class TableReader:
             shape = self._dialect.shape(cursor, self._table, self.name)
             for partition in partitions:
                 query = self._query(text, shape, partition)
-                cursor.execute(query.text, query.values)
+                self._dialect.ask(cursor, query)
                 (row,) = cursor.fetchall()
                 found.append(int(str(row[0])))
         return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialect import Dialect, Writer
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect, Writer
 from sqlengine.connectors.jdbc.driver import CONNECT_S, Account, Connection
 from sqlengine.connectors.jdbc.row_writer import RowWriter
 from sqlengine.connectors.jdbc.statements import Statements
@@ -31,6 +31,10 @@ class Sqlite(Dialect):
         return f" ON CONFLICT ({', '.join(key)}) DO " + (
             f"UPDATE SET {sets}" if sets else "NOTHING"
         )
+
+    def complete(self, text: str) -> str:
+        """See `Dialect`. Nothing else is a mark to it than what stands outside of names."""
+        return text.replace(MARK, self.mark)
 
     def connect(self, url: str, account: Account) -> Connection:
         """See `Dialect`. Never makes a database."""
