@@ -326,7 +326,7 @@ def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
             {},
             Schema.of(id=BIGINT, name=map_of(STRING, INT)),
             UnsupportedError,
-            "which the connector 'jdbc' cannot keep",
+            "which tables of the connector 'jdbc' do not have",
         ),
         ({"sink.max-retries": "-1"}, SCHEMA, OptionError, "bad value '-1'"),
     ],

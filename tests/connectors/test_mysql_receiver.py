@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -67,8 +68,13 @@ class Follower:
         """Connects anew whenever something was taken."""
         while not done():
             self.connect()
-            before = sum(len(self.ids(t)) for t in _TABLES)
-            self.take_until(lambda: sum(len(self.ids(t)) for t in _TABLES) > before)
+            self.take_until(partial(self._has_more_than, self._count()))
+
+    def _count(self) -> int:
+        return sum(len(self.ids(t)) for t in _TABLES)
+
+    def _has_more_than(self, count: int) -> bool:
+        return self._count() > count
 
     def rows(self, table: str) -> list[tuple[RowKind, int]]:
         """The changes in the log of a table."""

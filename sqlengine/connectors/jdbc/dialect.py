@@ -17,7 +17,6 @@ from sqlengine.connectors.jdbc.driver import Account, Connection, Cursor, Value
 from sqlengine.connectors.jdbc.loading import Loaded, load_rows
 from sqlengine.connectors.jdbc.statements import Statements
 
-
 # Stands for a value in a statement until it is `Dialect.complete`: it is in no name.
 MARK: Final = "\0"
 
@@ -71,9 +70,10 @@ class Writer(ABC):
 class Dialect(ABC):
     """The SQL of one kind of database, and its driver.
 
-    `quote` stands around names, `mark` for a value, as the driver has it; `hurry` lets statements wait for a lock no
-    longer than a moment, `begin` opens a transaction that writes; `text` is the type of a text that
-    can be a key; `lock` stands behind a SELECT whose row no other may change."""
+    `quote` stands around names, `mark` for a value, as the driver has it; `hurry` lets statements
+    wait for a lock no longer than a moment, `begin` opens a transaction that writes; `text` is the
+    type of a text that can be a key; `lock` stands behind a SELECT whose row no other may
+    change."""
 
     name: ClassVar[str]
     prefixes: ClassVar[tuple[str, ...]]

@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Protocol, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import OptionError, ServiceError
@@ -24,7 +25,12 @@ from sqlengine.connectors.jdbc.driver import (
     Cursor,
 )
 from sqlengine.connectors.jdbc.loading import Loaded
-from sqlengine.connectors.jdbc.postgresql_types import declared_types, shape_of, type_name
+from sqlengine.connectors.jdbc.postgresql_types import (
+    declared_types,
+    innermost,
+    shape_of,
+    type_name,
+)
 from sqlengine.connectors.jdbc.statements import Statements
 
 # Parameters of a URL, as PostgreSQL's own driver in Java names them, and as libpq does.
@@ -83,10 +89,9 @@ class PostgreSql(Dialect):
         """See `Dialect`: rows with a text that has the character NUL."""
         found: dict[int, str] = {}
         for column, array in zip(rows.schema, rows.columns, strict=True):
-            if column.type.is_string:
-                having = pc.fill_null(pc.match_substring(array, "\0"), False)
-                for row in np.flatnonzero(np.asarray(having)).tolist():
-                    found[row] = f"column '{column.name}' has a NUL, which PostgreSQL cannot keep"
+            reason = f"column '{column.name}' has a NUL, which PostgreSQL cannot keep"
+            if innermost(column.type).is_string:
+                found |= dict.fromkeys(_with_nul(array), reason)
         return found
 
     def check_url(self, url: str) -> None:
@@ -145,6 +150,16 @@ class PostgreSql(Dialect):
         literals = [*map(_literal, query.values), ""]
         text = "".join(p + v for p, v in zip(pieces, literals, strict=True))
         return load_copy(cursor, text, table)
+
+
+def _with_nul(array: pa.Array) -> list[int]:
+    """Returns the places of texts, or arrays of them, that have the character NUL."""
+    if pa.types.is_list(array.type):
+        elements = pa.array(_with_nul(array.flatten()), pa.int64())
+        places: list[int] = pc.list_parent_indices(array).take(elements).to_pylist()
+        return places
+    having = pc.fill_null(pc.match_substring(array, "\0"), False)
+    return np.flatnonzero(np.asarray(having)).tolist()
 
 
 def _literal(value: object) -> str:
