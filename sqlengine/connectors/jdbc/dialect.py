@@ -16,6 +16,7 @@ from sqlengine.connectors.base import Busy
 from sqlengine.connectors.jdbc.driver import Account, Connection, Cursor, Value
 from sqlengine.connectors.jdbc.loading import Loaded, load_rows
 from sqlengine.connectors.jdbc.statements import Statements
+from sqlengine.connectors.jdbc.writer import Writer
 
 # Stands for a value in a statement until it is `Dialect.complete`: it is in no name.
 MARK: Final = "\0"
@@ -47,33 +48,13 @@ class Query:
     values: tuple[Value, ...] = ()
 
 
-class Writer(ABC):
-    """The rows of an epoch on their way to a table of a database."""
-
-    @abstractmethod
-    def add(self, batch: Batch) -> None:
-        """Takes rows, with the changes that they are."""
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Returns the number of rows taken."""
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Drops all rows: they are written."""
-
-    @abstractmethod
-    def apply(self, cursor: Cursor) -> None:
-        """Writes all rows, as a part of the transaction of the cursor."""
-
-
 class Dialect(ABC):
     """The SQL of one kind of database, and its driver.
 
     `quote` stands around names, `mark` for a value, as the driver has it; `hurry` lets statements
     wait for a lock no longer than a moment, `begin` opens a transaction that writes; `text` is the
     type of a text that can be a key; `lock` stands behind a SELECT whose row no other may
-    change."""
+    change; `at_once` makes a transaction judge every row as it comes."""
 
     name: ClassVar[str]
     prefixes: ClassVar[tuple[str, ...]]
@@ -84,6 +65,7 @@ class Dialect(ABC):
     begin: ClassVar[str]
     text: ClassVar[str]
     lock: ClassVar[str] = ""
+    at_once: ClassVar[str] = ""
     arrays: ClassVar[bool] = False
 
     @abstractmethod
@@ -104,6 +86,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def busy(self, error: Exception) -> bool: ...
+
+    @abstractmethod
+    def at_fault(self, error: Exception) -> bool:
+        """True if rows are at fault: others may be written."""
 
     @abstractmethod
     def writer(self, table: Table, statements: Statements) -> Writer: ...

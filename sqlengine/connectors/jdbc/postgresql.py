@@ -17,7 +17,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.jdbc.copy_in import CopyWriter
 from sqlengine.connectors.jdbc.copy_out import load_copy
-from sqlengine.connectors.jdbc.dialect import MARK, Dialect, Query, Shape, Writer, shown
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect, Query, Shape, shown
 from sqlengine.connectors.jdbc.driver import (
     CONNECT_S,
     Account,
@@ -32,6 +32,7 @@ from sqlengine.connectors.jdbc.postgresql_types import (
     type_name,
 )
 from sqlengine.connectors.jdbc.statements import Statements
+from sqlengine.connectors.jdbc.writer import Writer
 
 # Parameters of a URL, as PostgreSQL's own driver in Java names them, and as libpq does.
 _PARAMETERS: Final[Mapping[str, str]] = {
@@ -56,6 +57,9 @@ ALIVE: Final = {
     "tcp_user_timeout": 30_000,
 }
 _FULL: Final = ("53100",)
+# Classes of errors: of data, of constraints, of checks of views, limits of an index; and what a
+# trigger raises.
+_AT_FAULT: Final = ("22", "23", "44", "54", "P0001")
 _BUSY: Final = ("55P03", "40P01", "40001")  # a lock, a deadlock, a serialization failure
 
 
@@ -67,6 +71,7 @@ class PostgreSql(Dialect):
     begin: ClassVar[str] = "BEGIN; SET LOCAL lock_timeout = '200ms'"
     text: ClassVar[str] = "TEXT"
     lock: ClassVar[str] = " FOR UPDATE"
+    at_once: ClassVar[str] = "SET CONSTRAINTS ALL IMMEDIATE"
     arrays: ClassVar[bool] = True
 
     def on_conflict(self, target: str, key: Sequence[str], others: Sequence[str]) -> str:
@@ -135,6 +140,9 @@ class PostgreSql(Dialect):
 
     def busy(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) in _BUSY
+
+    def at_fault(self, error: Exception) -> bool:
+        return (getattr(error, "sqlstate", None) or "").startswith(_AT_FAULT)
 
     def writer(self, table: Table, statements: Statements) -> Writer:
         return CopyWriter(table, statements)

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialect import MARK, Dialect, Writer
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect
 from sqlengine.connectors.jdbc.driver import CONNECT_S, Account, Connection
 from sqlengine.connectors.jdbc.row_writer import RowWriter
 from sqlengine.connectors.jdbc.statements import Statements
+from sqlengine.connectors.jdbc.writer import Writer
 
+_AT_FAULT: Final = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -53,6 +55,9 @@ class Sqlite(Dialect):
 
     def busy(self, error: Exception) -> bool:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
+
+    def at_fault(self, error: Exception) -> bool:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _AT_FAULT
 
     def writer(self, table: Table, statements: Statements) -> Writer:
         return RowWriter(table, statements)
