@@ -127,7 +127,7 @@ def test_a_writer_that_is_gone_leaves_whole_epochs(database: Database) -> None:
     connection = lost._connection  # type: ignore[attr-defined]
     cursor = connection.cursor()
     cursor.execute(database.dialect.begin)
-    lost._rows.apply(cursor)  # type: ignore[attr-defined]
+    lost._at_once(cursor)  # type: ignore[attr-defined]
     del cursor
     connection.close()
     assert database.rows("events") == []

@@ -27,10 +27,10 @@ _TYPES: Final = (
     " WHERE table_schema = DATABASE() AND table_name = %s"
 )
 # Values that a column cannot hold, and constraints: duplicates, NULL, foreign keys, checks, no
-# partition; what a trigger says (1644).
+# partition.
 _AT_FAULT: Final = (
     1048, 1062, 1169, 1216, 1217, 1264, 1265, 1292, 1366, 1367, 1406, 1411, 1416, 1451, 1452, 1526,
-    1557, 1586, 1644, 1690, 1761, 1762, 1859, 3140, 3819, 3988, 4025,
+    1557, 1586, 1690, 1761, 1762, 1859, 3140, 3819, 3988, 4025,
 )  # fmt: skip
 
 

@@ -57,7 +57,9 @@ class Sqlite(Dialect):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
     def at_fault(self, error: Exception) -> bool:
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _AT_FAULT
+        code = getattr(error, "sqlite_errorcode", 0)
+        # A trigger may mean anything.
+        return code & 0xFF in _AT_FAULT and code != sqlite3.SQLITE_CONSTRAINT_TRIGGER
 
     def writer(self, table: Table, statements: Statements) -> Writer:
         return RowWriter(table, statements)
