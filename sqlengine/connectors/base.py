@@ -213,6 +213,11 @@ class Busy(TryAgain):
     commit works once it is free."""
 
 
+class RowsRefused(Busy):
+    """Raised by a commit that wrote nothing, since the other side refuses rows for good: `refused`
+    tells them. Once they are dead letters, the same commit writes the others."""
+
+
 class Unanswered(Busy):
     """Raised while a call of a sink has not come back: what it writes may yet appear, so nobody
     else may write for it."""

@@ -15,7 +15,7 @@ from planner.graph.chunked import Chunked
 from planner.graph.distribution import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Busy, Sink, Unanswered
+from sqlengine.connectors.base import Busy, RowsRefused, Sink, Unanswered
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.epochs import Replay
@@ -340,8 +340,14 @@ class Outputs:
     def _timed_commit(self, name: str, epoch: int) -> int:
         """Commits one epoch of a sink, and remembers if that was slow; returns its rows."""
         self.tell(f"commit to {self._display(name)}")
+        # Those of a commit before, if there was no space for them then.
+        self.errors.handle_refused([], self.progress)
         start = self.now()
         try:
+            return self._uncommitted[name].commit(epoch)
+        except RowsRefused:
+            # Before the other rows, behind which a crash would lose them.
+            self._take_refused(name)
             return self._uncommitted[name].commit(epoch)
         finally:
             end = self.now()

@@ -31,6 +31,8 @@ from parser.types import (
 )  # fmt: skip
 from parser.types import time as time_type
 from planner.catalog import Table
+from planner.logical import Scan
+from planner.scalar import Call, ColumnRef, Literal
 from sqlengine.batch import Batch, RowKind, from_pydict
 from sqlengine.connectors import registry
 from sqlengine.connectors.base import Sink
@@ -125,7 +127,7 @@ def test_a_writer_that_is_gone_leaves_whole_epochs(database: Database) -> None:
     connection = lost._connection  # type: ignore[attr-defined]
     cursor = connection.cursor()
     cursor.execute(database.dialect.begin)
-    lost._rows.apply(cursor)  # type: ignore[attr-defined]
+    lost._at_once(cursor)  # type: ignore[attr-defined]
     del cursor
     connection.close()
     assert database.rows("events") == []
@@ -209,6 +211,29 @@ def test_values_come_back(database: Database) -> None:
     assert second.columns is not None
     assert second.columns["id"].to_pylist() == [2]
     assert source.read(shard, 2, max_rows=1) is None
+
+
+def test_names_may_be_like_marks(database: Database) -> None:
+    schema = Schema.of(**{"id": BIGINT, "a%s": BIGINT, "100%": STRING, 'b?%d`"': STRING})
+    quoted = [database.dialect.quoted(name) for name in schema.names]
+    kinds = ["BIGINT PRIMARY KEY", "BIGINT", *["VARCHAR(20)"] * 2]
+    name = database.dialect.quoted("of%s%%")
+    columns = ", ".join(f"{n} {k}" for n, k in zip(quoted, kinds, strict=True))
+    database.execute(f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} ({columns})")
+    target = database.table("of%s%%", schema, KEY)
+    sink = open_sink(target, environment())
+    for value in "x", "%s":
+        found = {n: [value, "?"] for n in schema.names} | {"id": [1, 2], "a%s": [3, 4]}
+        sink.write(from_pydict(schema, found))
+        sink.commit(1 if value == "x" else 2)
+    source = open_source(target, environment())
+    chunk = source.read(source.shards()[0], 0, max_rows=10)
+    assert chunk is not None
+    assert chunk.columns is not None
+    assert [c.to_pylist() for c in chunk.columns.values()] == [[1, 2], [3, 4], *[["%s", "?"]] * 2]
+    where = Call("=", (ColumnRef("a%s", BIGINT), Literal(4, BIGINT)), BOOLEAN)
+    asked = registry.open_scan(Scan(registry.declared(target), where), environment())
+    assert asked.end(asked.shards()[0]) == 1
 
 
 def test_a_table_that_changed_under_a_reader_is_told(database: Database) -> None:
@@ -301,7 +326,7 @@ def test_a_full_database_is_waited_for(tmp_path: Path) -> None:
             {},
             Schema.of(id=BIGINT, name=map_of(STRING, INT)),
             UnsupportedError,
-            "which the connector 'jdbc' cannot keep",
+            "which tables of the connector 'jdbc' do not have",
         ),
         ({"sink.max-retries": "-1"}, SCHEMA, OptionError, "bad value '-1'"),
     ],

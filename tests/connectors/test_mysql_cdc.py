@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from parser.errors import UnsupportedError
+from parser.types import BIGINT, STRING, Schema, map_of
 from sqlengine.config import Config
 from sqlengine.connectors.mysql_cdc.texts import text_of
+from sqlengine.connectors.registry import open_source
 from sqlengine.engine import Engine
 from tests.connectors.databases import Database
+from tests.connectors.tables import environment, table
 from tests.servers.mariadb import MariaDbServer
 from tests.support import eventually
 
@@ -126,6 +130,13 @@ def test_nothing_is_lost_or_twice_through_stops_and_kills(life: Life) -> None:
             life.run("UPDATE source SET price = price * 2 WHERE id < 50")
             life.open()
     life.same()
+
+
+def test_types_of_columns_that_changes_have_not_are_named() -> None:
+    options = {"connector": "mysql-cdc", "hostname": "h", "username": "u", "database-name": "d"}
+    asked = table({**options, "table-name": "t"}, Schema.of(id=BIGINT, m=map_of(STRING, STRING)))
+    with pytest.raises(UnsupportedError, match="connector 'mysql-cdc' do not have"):
+        open_source(asked, environment())
 
 
 @pytest.mark.parametrize(

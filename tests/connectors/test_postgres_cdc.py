@@ -58,9 +58,12 @@ class Life:
         self.engine.start()
         return self.engine
 
-    def submit(self, more: str = "") -> None:
+    def submit(self, more: str = "", key: str = "id") -> None:
         assert self.engine is not None
         text = JOB.format(port=self.server.port, url=self.server.url, slot=self.slot, more=more)
+        text = (
+            text.replace("(id ", f"({key} ").replace("(id)", f"({key})").replace(" id,", f" {key},")
+        )
         self.engine.submit("copies", text)
 
     def die(self) -> None:
@@ -135,6 +138,33 @@ def test_a_snapshot_and_then_the_changes(life: Life, mode: str) -> None:
     life.run("ALTER TABLE cdc.source DROP COLUMN more", "DELETE FROM cdc.source WHERE id = 4")
     life.same()
     assert len(life.database_rows("TABLE cdc.copy")) == 1000 - 101 + 2 - 1
+
+
+def test_long_values_that_are_not_told_are_asked_for_by_key(life: Life) -> None:
+    life.run(
+        "ALTER TABLE cdc.source REPLICA IDENTITY DEFAULT",
+        'ALTER TABLE cdc.source RENAME id TO "i%d"',
+        'ALTER TABLE cdc.copy RENAME id TO "i%d"',
+        "UPDATE cdc.source SET name = repeat('x', 3000)",
+    )
+    engine = life.open()
+    life.submit(", 'changelog-mode' = 'upsert'", key="`i%d`")
+    life.same()
+    connections, scans = life.database_rows(_ASKED)[0]
+    life.run("UPDATE cdc.source SET price = 7")
+    eventually(
+        lambda: life.database_rows("SELECT COUNT(*) FROM cdc.copy WHERE price = 7") == [(1000,)]
+    )
+    life.same()
+    engine.close()  # the server counts what a connection has done as it ends
+    life.engine = None
+    eventually(lambda: life.database_rows(_ASKED)[0][1] >= scans + 1000)
+    assert life.database_rows(_ASKED)[0][0] < connections + 100
+
+
+# Connections, and scans of the index.
+_ASKED = """SELECT sessions, idx_scan FROM pg_stat_database, pg_stat_user_tables
+WHERE datname = current_database() AND schemaname = 'cdc' AND relname = 'source'"""
 
 
 @pytest.mark.slow

@@ -120,6 +120,12 @@ def test_a_text_that_it_cannot_keep_is_rejected(database: Database) -> None:
     target = database.table("s.texts", SCHEMA)
     told = from_pydict(SCHEMA, {"id": [1, 2, 3], "name": ["a", "b\0", None]})
     assert list(rejects(target, told)) == [1]
+    schema = Schema.of(id=BIGINT, names=array(STRING), more=array(array(STRING)))
+    names = [["a"], None, [None, "b\0", "\0"], [], ["c"]]
+    more = [[["a"]], [None, ["\0"]], [], None, [["b"], ["c"]]]
+    told = from_pydict(schema, {"id": list(range(5)), "names": names, "more": more})
+    found = rejects(database.table("s.texts", schema), told.slice(1, 4))
+    assert {row: reason.split("'")[1] for row, reason in found.items()} == {1: "names", 0: "more"}
 
 
 def test_rows_of_a_key_of_two_columns(database: Database) -> None:

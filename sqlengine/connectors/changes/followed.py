@@ -11,7 +11,7 @@ import msgspec
 from parser.errors import ServiceError
 from planner.logical.change_kinds import RowKind
 from sqlengine.connectors.changes.change import UNCHANGED, Change, Values
-from sqlengine.connectors.changes.positions import Mark
+from sqlengine.connectors.changes.positions import COMPLETE, Mark
 from sqlengine.connectors.receivers.base import Stream, Tail, Taken
 
 # Returns values of a row by its key, as it is now; None where it is not there any more.
@@ -24,7 +24,8 @@ class Followed:
     log begins with a snapshot; `binary`: columns of bytes.
 
     `snapshot` and `last` (with `origin`, see `Mark`) are the place of the snapshot and of the last
-    change in the log: what is not behind both is there already."""
+    change in the log: what is not behind both is there already. `resumes`: where the log of the
+    database is to be read from, in its own words, if the log ends within a transaction."""
 
     topic: str
     schema: str
@@ -36,6 +37,7 @@ class Followed:
     snapshot: int = 0
     last: tuple[int, int] = (0, 0)
     origin: int = 0
+    resumes: bytes = b""
     binary: frozenset[str] = frozenset()
     _places: list[int | None] = field(default_factory=list)
     _commit: int = 0
@@ -62,11 +64,12 @@ class Followed:
 
     def find_end(self, tail: Tail) -> None:
         """Finds how far the log is; a snapshot that was not completed is none."""
-        last = tail(self.topic, 1).metadata
-        mark = Mark.decoded(last[-1]) if last else None
+        last = tail(self.topic, 1)
+        mark = Mark.decoded(last.metadata[-1]) if last.metadata else None
         if mark is not None and not mark.is_in_snapshot:
             self.snapshot, self.last = mark.snapshot, (mark.lsn, mark.number)
             self.origin = mark.origin
+            self.resumes = last.values[-1] if mark.kind == COMPLETE else b""
 
     def begins(self, lsn: int) -> None:
         """Notes that the changes that follow are of the commit at `lsn`, from its first one on."""
@@ -87,6 +90,14 @@ class Followed:
                 into.values.append(line(values))
                 mark = Mark(kind, self.snapshot, lsn, self._number, time_ms, self.origin)
                 into.metadata.append(mark.encoded())
+
+    def breaks_off(self, taken: Taken, resumes: bytes) -> None:
+        """Adds a record without a row to changes that end within their transaction: with where to
+        go on, as one cannot go on within it."""
+        mark = Mark.decoded(taken.metadata[-1]) if taken.metadata else None
+        if mark is not None and mark.lsn == self._commit:
+            taken.values.append(resumes)
+            taken.metadata.append(mark._replace(kind=COMPLETE, time_ms=0).encoded())
 
     def _changes(self, change: Change, lookup: Lookup) -> list[tuple[RowKind, Values]]:
         old = None if change.old is None else self._ours(change.old)

@@ -20,7 +20,7 @@ _LAYOUT: Final = np.dtype(
         ("origin", ">u8"),
     ]
 )
-COMPLETE: Final = 100  # the kind of what is no row: the snapshot before it is complete
+COMPLETE: Final = 100  # the kind of what is no row: the snapshot is complete, and all before it
 
 
 class Mark(NamedTuple):

@@ -20,7 +20,8 @@ _STARTUP: Final = "scan.startup.mode"
 
 class ChangesSource(ReceivedSource):
     """Reads the log of a table. Nothing is read of it before its snapshot is complete: what was
-    taken of one that was broken off comes again with the next."""
+    taken of one that was broken off comes again with the next. `anew`: the option whose values have
+    logs of their own."""
 
     def __init__(
         self,
@@ -29,8 +30,10 @@ class ChangesSource(ReceivedSource):
         options: Mapping[str, object],
         wanted: Wanted,
         rows: ChangeRows,
+        anew: str,
     ) -> None:
         self._changes = rows
+        self._anew = anew
         self._initial = options[_STARTUP] == "initial"
         self._name = table.display
         mode = "earliest-offset" if self._initial else "latest-offset"
@@ -44,7 +47,7 @@ class ChangesSource(ReceivedSource):
             raise ExecutionError(
                 f"table '{self._name}' cannot be read from its snapshot on: what was received then"
                 " is not kept any more",
-                hint="name another 'slot.name', which takes a snapshot of its own",
+                hint=f"give another '{self._anew}', which takes a snapshot of its own",
             )
         return offset
 

@@ -15,7 +15,7 @@ from typing import Final
 from parser.types import DataType, Root, unit
 from planner.rewrite import conjuncts
 from planner.scalar import Call, ColumnRef, Literal, Scalar
-from sqlengine.connectors.jdbc.dialect import Dialect, Query
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect, Query
 from sqlengine.connectors.jdbc.driver import Value
 
 _OF_NULL: Final = ("IS NULL", "IS NOT NULL")
@@ -66,7 +66,7 @@ def _condition(part: Scalar, types: Mapping[str, str], dialect: Dialect) -> Quer
     values = list(_values(part.function, column, constants, types))
     if len(values) != len(constants):
         return None
-    marks = [dialect.mark] * len(values)
+    marks = [MARK] * len(values)
     if part.function == "IN":
         return Query(f"{name} IN ({', '.join(marks)})", tuple(values))
     if part.function == "BETWEEN":

@@ -39,7 +39,7 @@ from sqlengine.connectors.lookup_options import ASKED_OPTIONS
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.formats.base import Option
-from sqlengine.formats.options import at_least
+from sqlengine.formats.options import at_least, choice
 from sqlengine.system.file_access import PathRefused
 
 _SQLITE: Final = "jdbc:sqlite:"
@@ -73,6 +73,12 @@ class JdbcConnector(Connector):
         **ASKED_OPTIONS,
         "sink.max-retries": Option(
             at_least(0), default="3", doc="how often an epoch is written again after an error"
+        ),
+        "sink.on-error": Option(
+            choice("dead-letter", "fail"),
+            default="dead-letter",
+            doc="what becomes of a row that the database refuses (a constraint, a value that a"
+            " column cannot hold): a dead letter, or its job fails",
         ),
         "sink.epoch-table": Option(
             default="sqlengine_epochs",

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.types import DataType, Root, Schema
-from planner.catalog import Table
-from sqlengine.batch import Batch, RowKind
-from sqlengine.connectors.jdbc.dialect import Writer
 from sqlengine.connectors.jdbc.driver import Cursor
-from sqlengine.connectors.jdbc.statements import Statements
 from sqlengine.connectors.jdbc.values import TIMES
+from sqlengine.connectors.jdbc.writer import Columns, Writer
 from sqlengine.formats.texts import plain_texts
 from sqlengine.formats.times import SQL, format_times
 
@@ -25,7 +21,6 @@ from sqlengine.formats.times import SQL, format_times
 _KEPT, _GONE = "sqlengine_kept", "sqlengine_gone"
 _ESCAPES: Final = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 _PIECE: Final = 65_536  # rows that are made lines at a time
-_GOING: Final = np.array([RowKind.DELETE, RowKind.UPDATE_BEFORE], np.int8)
 
 
 class _Copy(Protocol):
@@ -40,76 +35,39 @@ class CopyWriter(Writer):
     """Adds rows by COPY. With a key the last row of each is copied to a table of the connection,
     and from there merged: the server makes values of its own types of them."""
 
-    def __init__(self, table: Table, statements: Statements) -> None:
-        self._schema = table.physical
-        self._key = table.primary_key
-        self._statements = statements
-        self._batches: list[Batch] = []
-
-    def add(self, batch: Batch) -> None:
-        self._batches.append(batch)
-
-    def __len__(self) -> int:
-        return sum(batch.num_rows for batch in self._batches)
-
-    def clear(self) -> None:
-        self._batches = []
-
-    def apply(self, cursor: Cursor) -> None:
-        columns = {
-            c.name: pa.chunked_array([b.column(c.name) for b in self._batches], c.type.arrow)
-            for c in self._schema
-        }
-        if not self._key:
-            self._copy(cursor, self._statements.target, columns, self._schema)
-            return
-        last, goes = self._last_of_each(columns)
-        self._delete(cursor, {n: columns[n].take(pa.array(last[goes])) for n in self._key})
-        self._merge(cursor, {n: c.take(pa.array(last[~goes])) for n, c in columns.items()})
-
-    def _last_of_each(
-        self, columns: Mapping[str, pa.ChunkedArray]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Returns the place of the last row of each key, and whether it goes."""
-        keys = [columns[name].to_pylist() for name in self._key]
-        named = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
-        last = np.fromiter(dict(zip(named, range(len(named)), strict=True)).values(), np.int64)
-        none = np.int8(RowKind.INSERT)
-        kinds = np.concatenate(
-            [np.full(b.num_rows, none) if b.kinds is None else b.kinds for b in self._batches]
-        )
-        return last, np.isin(kinds[last], _GOING)
-
-    def _delete(self, cursor: Cursor, keys: Mapping[str, pa.ChunkedArray]) -> None:
-        if len(next(iter(keys.values()))):
-            self._fill(cursor, _GONE, keys)
-            same = " AND ".join(f"t.{k} = g.{k}" for k in self._statements.key)
+    def _delete(self, cursor: Cursor, keys: Columns) -> None:
+        same = " AND ".join(f"t.{k} = g.{k}" for k in self._statements.key)
+        with self._filled(cursor, _GONE, keys):
             target = self._statements.target
             cursor.execute(f"DELETE FROM {target} AS t USING {_GONE} AS g WHERE {same}")
 
-    def _merge(self, cursor: Cursor, rows: Mapping[str, pa.ChunkedArray]) -> None:
-        if len(next(iter(rows.values()))):
-            self._fill(cursor, _KEPT, rows)
-            said = self._statements
-            names = ", ".join(said.columns)
+    def _insert(self, cursor: Cursor, rows: Columns) -> None:
+        said = self._statements
+        if not self._key:
+            self._copy(cursor, said.target, rows, self._schema)
+            return
+        names = ", ".join(said.columns)
+        with self._filled(cursor, _KEPT, rows):
             cursor.execute(
                 f"INSERT INTO {said.target} ({names}) SELECT {names} FROM {_KEPT}{said.conflict}"
             )
 
-    def _fill(self, cursor: Cursor, table: str, rows: Mapping[str, pa.ChunkedArray]) -> None:
-        """Copies rows to a table of this transaction whose columns are those of the target."""
+    @contextmanager
+    def _filled(self, cursor: Cursor, table: str, rows: Columns) -> Iterator[None]:
+        """Copies rows to a table of the connection whose columns are those of the target, and which
+        is gone then: behind an error, with the transaction."""
         quoted = self._statements.quoted
         names = ", ".join(map(quoted, rows))
         cursor.execute(
-            f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS"
+            f"CREATE TEMPORARY TABLE {table} AS"
             f" SELECT {names} FROM {self._statements.target} WITH NO DATA"
         )
         kept = Schema(tuple(c for c in self._schema if c.name in rows))
-        self._copy(cursor, table, {c.name: rows[c.name] for c in kept}, kept)
+        self._copy(cursor, table, rows, kept)
+        yield
+        cursor.execute(f"DROP TABLE {table}")
 
-    def _copy(
-        self, cursor: Cursor, table: str, rows: Mapping[str, pa.ChunkedArray], schema: Schema
-    ) -> None:
+    def _copy(self, cursor: Cursor, table: str, rows: Columns, schema: Schema) -> None:
         names = ", ".join(self._statements.quoted(c.name) for c in schema)
         found = cast("_CopyCursor", cursor)
         with found.copy(f"COPY {table} ({names}) FROM STDIN") as copy:

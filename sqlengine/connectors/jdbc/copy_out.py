@@ -106,10 +106,6 @@ def _unfitting(words: str, table: Table) -> ExecutionError:
     return cannot_hold(column, table.options["table-name"], found[2])
 
 
-def _loaded(text: str) -> object:
-    return json.loads(text, parse_float=Decimal, parse_int=_whole)
-
-
 def _whole(text: str) -> int | float:
     """A number of JSON without a fraction, which may be a zero below zero of a real one."""
     return -0.0 if text == "-0" else int(text)

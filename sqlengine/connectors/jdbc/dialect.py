@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 from urllib.parse import SplitResult, urlsplit
 
 from parser.errors import ExecutionError, SqlError, TryAgain
@@ -16,6 +16,10 @@ from sqlengine.connectors.base import Busy
 from sqlengine.connectors.jdbc.driver import Account, Connection, Cursor, Value
 from sqlengine.connectors.jdbc.loading import Loaded, load_rows
 from sqlengine.connectors.jdbc.statements import Statements
+from sqlengine.connectors.jdbc.writer import Writer
+
+# Stands for a value in a statement until it is `Dialect.complete`: it is in no name.
+MARK: Final = "\0"
 
 
 class DatabaseBusy(Busy):
@@ -38,38 +42,19 @@ class Shape:
 
 @dataclass(frozen=True)
 class Query:
-    """A statement with marks, and the values that these stand for."""
+    """A statement with a MARK for each of its values."""
 
     text: str
     values: tuple[Value, ...] = ()
 
 
-class Writer(ABC):
-    """The rows of an epoch on their way to a table of a database."""
-
-    @abstractmethod
-    def add(self, batch: Batch) -> None:
-        """Takes rows, with the changes that they are."""
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Returns the number of rows taken."""
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Drops all rows: they are written."""
-
-    @abstractmethod
-    def apply(self, cursor: Cursor) -> None:
-        """Writes all rows, as a part of the transaction of the cursor."""
-
-
 class Dialect(ABC):
     """The SQL of one kind of database, and its driver.
 
-    `quote` stands around names, `mark` for a value; `hurry` lets statements wait for a lock no
-    longer than a moment, `begin` opens a transaction that writes; `text` is the type of a text that
-    can be a key; `lock` stands behind a SELECT whose row no other may change."""
+    `quote` stands around names, `mark` for a value, as the driver has it; `hurry` lets statements
+    wait for a lock no longer than a moment, `begin` opens a transaction that writes; `text` is the
+    type of a text that can be a key; `lock` stands behind a SELECT whose row no other may
+    change; `at_once` makes a transaction judge every row as it comes."""
 
     name: ClassVar[str]
     prefixes: ClassVar[tuple[str, ...]]
@@ -80,6 +65,7 @@ class Dialect(ABC):
     begin: ClassVar[str]
     text: ClassVar[str]
     lock: ClassVar[str] = ""
+    at_once: ClassVar[str] = ""
     arrays: ClassVar[bool] = False
 
     @abstractmethod
@@ -102,6 +88,10 @@ class Dialect(ABC):
     def busy(self, error: Exception) -> bool: ...
 
     @abstractmethod
+    def at_fault(self, error: Exception) -> bool:
+        """True if rows are at fault: others may be written."""
+
+    @abstractmethod
     def writer(self, table: Table, statements: Statements) -> Writer: ...
 
     def statements(self, table: Table, name: str, epochs: str) -> Statements:
@@ -117,24 +107,31 @@ class Dialect(ABC):
             for n, c in zip(names, table.physical, strict=True)
         ]
         kinds += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
+        same = " AND ".join(f"{k} = {MARK}" for k in key)
         return Statements(
             quoted=self.quoted,
             target=target,
             columns=names,
             key=key,
             conflict=conflict,
-            insert=f"{self._insert(target, names)}{conflict}",
-            delete=f"DELETE FROM {target} WHERE " + " AND ".join(f"{k} = {self.mark}" for k in key),
+            insert=self.complete(f"{self._insert(target, names)}{conflict}"),
+            delete=self.complete(f"DELETE FROM {target} WHERE {same}"),
             probe=f"SELECT {', '.join(names)} FROM {target} WHERE 1 = 0",
             make_epochs=f"CREATE TABLE IF NOT EXISTS {epochs}"
             f" (writer {self.text} PRIMARY KEY, epoch BIGINT NOT NULL)",
-            last_epoch=f"SELECT epoch FROM {epochs} WHERE writer = {self.mark}{self.lock}",
-            note_epoch=f"{self._insert(epochs, ('writer', 'epoch'))}{note}",
+            last_epoch=self.complete(
+                f"SELECT epoch FROM {epochs} WHERE writer = {MARK}{self.lock}"
+            ),
+            note_epoch=self.complete(f"{self._insert(epochs, ('writer', 'epoch'))}{note}"),
             definition=f"CREATE TABLE {target} ({', '.join(kinds)})",
         )
 
+    def complete(self, text: str) -> str:
+        """Returns a statement with values as the driver wants it."""
+        return text.replace("%", "%%").replace(MARK, self.mark)
+
     def _insert(self, target: str, names: Sequence[str]) -> str:
-        marks = ", ".join([self.mark] * len(names))
+        marks = ", ".join([MARK] * len(names))
         return f"INSERT INTO {target} ({', '.join(names)}) VALUES ({marks})"
 
     def reading(self, connection: Connection, fetch: int) -> Cursor:
@@ -154,10 +151,14 @@ class Dialect(ABC):
         database to say which are equal, besides those of `shape`."""
         return {}
 
+    def ask(self, cursor: Cursor, query: Query) -> None:
+        """Runs a query, whose rows the cursor gives then."""
+        cursor.execute(self.complete(query.text), query.values)
+
     def load(self, cursor: Cursor, query: Query, table: Table, fetch: int) -> Loaded:
         """Returns the rows that a query gives, in its order. ExecutionError for a value that a
         column cannot hold."""
-        cursor.execute(query.text, query.values)
+        self.ask(cursor, query)
         return load_rows(cursor, table, fetch)
 
     def rejects(self, rows: Batch) -> Mapping[int, str]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from parser.errors import ServiceError
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialect import Dialect, Shape, Writer
+from sqlengine.connectors.jdbc.dialect import Dialect, Shape
 from sqlengine.connectors.jdbc.driver import (
     CONNECT_S,
     SILENCE_S,
@@ -20,11 +20,18 @@ from sqlengine.connectors.jdbc.driver import (
 )
 from sqlengine.connectors.jdbc.row_writer import RowWriter
 from sqlengine.connectors.jdbc.statements import Statements
+from sqlengine.connectors.jdbc.writer import Writer
 
 _TYPES: Final = (
     "SELECT column_name, data_type FROM information_schema.columns"
     " WHERE table_schema = DATABASE() AND table_name = %s"
 )
+# Values that a column cannot hold, and constraints: duplicates, NULL, foreign keys, checks, no
+# partition.
+_AT_FAULT: Final = (
+    1048, 1062, 1169, 1216, 1217, 1264, 1265, 1292, 1366, 1367, 1406, 1411, 1416, 1451, 1452, 1526,
+    1557, 1586, 1690, 1761, 1762, 1859, 3140, 3819, 3988, 4025,
+)  # fmt: skip
 
 
 class MySql(Dialect):
@@ -80,6 +87,9 @@ class MySql(Dialect):
 
     def busy(self, error: Exception) -> bool:
         return error.args[:1] in ((1205,), (1213,))  # a lock, a deadlock
+
+    def at_fault(self, error: Exception) -> bool:
+        return any(number in _AT_FAULT for number in error.args[:1])
 
     def writer(self, table: Table, statements: Statements) -> Writer:
         return RowWriter(table, statements)

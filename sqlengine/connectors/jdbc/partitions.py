@@ -16,7 +16,7 @@ from typing import Final
 from parser.errors import OptionError
 from parser.types import Column, Root
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialect import Dialect
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect
 from sqlengine.connectors.jdbc.driver import Value
 
 PARTITION: Final = "scan.partition."
@@ -39,8 +39,8 @@ class Partition:
 
     def condition(self, dialect: Dialect) -> str:
         """The condition in SQL; its values are `start` and `stop`."""
-        name, mark = dialect.quoted(self.column), dialect.mark
-        return f"{name} >= {mark} AND {name} {'<=' if self.included else '<'} {mark}"
+        name = dialect.quoted(self.column)
+        return f"{name} >= {MARK} AND {name} {'<=' if self.included else '<'} {MARK}"
 
 
 @dataclass(frozen=True)

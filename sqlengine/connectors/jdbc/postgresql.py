@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Protocol, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import OptionError, ServiceError
@@ -16,7 +17,7 @@ from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.jdbc.copy_in import CopyWriter
 from sqlengine.connectors.jdbc.copy_out import load_copy
-from sqlengine.connectors.jdbc.dialect import Dialect, Query, Shape, Writer, shown
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect, Query, Shape, shown
 from sqlengine.connectors.jdbc.driver import (
     CONNECT_S,
     Account,
@@ -24,8 +25,14 @@ from sqlengine.connectors.jdbc.driver import (
     Cursor,
 )
 from sqlengine.connectors.jdbc.loading import Loaded
-from sqlengine.connectors.jdbc.postgresql_types import declared_types, shape_of, type_name
+from sqlengine.connectors.jdbc.postgresql_types import (
+    declared_types,
+    innermost,
+    shape_of,
+    type_name,
+)
 from sqlengine.connectors.jdbc.statements import Statements
+from sqlengine.connectors.jdbc.writer import Writer
 
 # Parameters of a URL, as PostgreSQL's own driver in Java names them, and as libpq does.
 _PARAMETERS: Final[Mapping[str, str]] = {
@@ -43,13 +50,15 @@ _SETTINGS: Final = (
     " SET bytea_output = 'hex'; SET standard_conforming_strings = on; SET client_encoding = 'UTF8'"
 )
 # Whose other end is gone: noticed after half a minute.
-_ALIVE: Final = {
+ALIVE: Final = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
 _FULL: Final = ("53100",)
+# Classes of errors: of data, of constraints, of checks of views; and too long for an index.
+_AT_FAULT: Final = ("22", "23", "44", "54000")
 _BUSY: Final = ("55P03", "40P01", "40001")  # a lock, a deadlock, a serialization failure
 
 
@@ -61,6 +70,7 @@ class PostgreSql(Dialect):
     begin: ClassVar[str] = "BEGIN; SET LOCAL lock_timeout = '200ms'"
     text: ClassVar[str] = "TEXT"
     lock: ClassVar[str] = " FOR UPDATE"
+    at_once: ClassVar[str] = "SET CONSTRAINTS ALL IMMEDIATE"
     arrays: ClassVar[bool] = True
 
     def on_conflict(self, target: str, key: Sequence[str], others: Sequence[str]) -> str:
@@ -83,10 +93,9 @@ class PostgreSql(Dialect):
         """See `Dialect`: rows with a text that has the character NUL."""
         found: dict[int, str] = {}
         for column, array in zip(rows.schema, rows.columns, strict=True):
-            if column.type.is_string:
-                having = pc.fill_null(pc.match_substring(array, "\0"), False)
-                for row in np.flatnonzero(np.asarray(having)).tolist():
-                    found[row] = f"column '{column.name}' has a NUL, which PostgreSQL cannot keep"
+            reason = f"column '{column.name}' has a NUL, which PostgreSQL cannot keep"
+            if innermost(column.type).is_string:
+                found |= dict.fromkeys(_with_nul(array), reason)
         return found
 
     def check_url(self, url: str) -> None:
@@ -114,7 +123,7 @@ class PostgreSql(Dialect):
             prepare_threshold=None,
             connect_timeout=CONNECT_S,
             application_name="sqlengine",
-            **_ALIVE,
+            **ALIVE,
             **{_PARAMETERS[name]: value for name, value in given.items()},
         )
         path = f"; SET search_path = {self.quoted(schema)}" if schema else ""
@@ -131,6 +140,9 @@ class PostgreSql(Dialect):
     def busy(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) in _BUSY
 
+    def at_fault(self, error: Exception) -> bool:
+        return (getattr(error, "sqlstate", None) or "").startswith(_AT_FAULT)
+
     def writer(self, table: Table, statements: Statements) -> Writer:
         return CopyWriter(table, statements)
 
@@ -141,10 +153,20 @@ class PostgreSql(Dialect):
     def load(self, cursor: Cursor, query: Query, table: Table, fetch: int) -> Loaded:
         """See `Dialect`. Rows come in the server's own form, which is made columns of without a
         value of Python; they are streamed, whatever `fetch` says."""
-        pieces = query.text.split(self.mark)
+        pieces = query.text.split(MARK)
         literals = [*map(_literal, query.values), ""]
         text = "".join(p + v for p, v in zip(pieces, literals, strict=True))
         return load_copy(cursor, text, table)
+
+
+def _with_nul(array: pa.Array) -> list[int]:
+    """Returns the places of texts, or arrays of them, that have the character NUL."""
+    if pa.types.is_list(array.type):
+        elements = pa.array(_with_nul(array.flatten()), pa.int64())
+        places: list[int] = pc.list_parent_indices(array).take(elements).to_pylist()
+        return places
+    having = pc.fill_null(pc.match_substring(array, "\0"), False)
+    return np.flatnonzero(np.asarray(having)).tolist()
 
 
 def _literal(value: object) -> str:

@@ -59,7 +59,7 @@ class TableReader:
             shape = self._shaped(cursor)
             for partition in partitions:
                 query = self._query(text, shape, partition)
-                cursor.execute(query.text, query.values)
+                self._dialect.ask(cursor, query)
                 (row,) = cursor.fetchall()
                 found.append(int(str(row[0])))
         return found
@@ -80,7 +80,7 @@ class TableReader:
         with self._cursor() as cursor:
             columns = ", ".join(self._shaped(cursor).columns)
             name = self._dialect.table_name(self.name)
-            cursor.execute(f"SELECT {columns} FROM {name} WHERE 1 = 0", ())
+            self._dialect.ask(cursor, Query(f"SELECT {columns} FROM {name} WHERE 1 = 0"))
 
     def judges(self, where: Scalar) -> bool:
         """Returns True if the database can judge the whole condition."""

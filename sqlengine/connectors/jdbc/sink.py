@@ -2,11 +2,12 @@
 
 The rows of an epoch and the number of the epoch, in a table of its own by writer, are one
 transaction: what opens the database again sees both or neither, and an epoch that is repeated adds
-nothing. With a primary key only the last change of each key in the epoch is written."""
+nothing. With a primary key only the last change of each key in the epoch is written. Rows that the
+database refuses are told before the others are written: behind them, a crash would lose them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from xxhash import xxh64_hexdigest
@@ -14,11 +15,13 @@ from xxhash import xxh64_hexdigest
 from parser.errors import ExecutionError, SqlError, TryAgain
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.connectors.base import Sink
+from sqlengine.connectors.base import RowsRefused, Sink
 from sqlengine.connectors.environment import writer_of
 from sqlengine.connectors.jdbc.dialect import DatabaseBusy, words
 from sqlengine.connectors.jdbc.dialects import dialect_of
 from sqlengine.connectors.jdbc.driver import Account, Connection, Cursor
+from sqlengine.connectors.jdbc.refusals import refused_rows
+from sqlengine.connectors.refused_rows import RefusedRows
 
 _MOST_OF_WRITER = 200
 _PATIENCE_MS: Final = 5_000
@@ -49,6 +52,8 @@ class JdbcSink(Sink):
         self._locked_since: int | None = None
         self._writer = writer_of(_shortened(writer), table, url, name)
         self._rows = self._dialect.writer(table, self._statements)
+        self._fails = options["sink.on-error"] == "fail"
+        self._refused: list[RefusedRows] = []
         self._connection: Connection | None = None
         self._last = self._prepare()
 
@@ -114,7 +119,7 @@ class JdbcSink(Sink):
                     raise found from None
             else:
                 self._locked_since = None
-                count = len(self._rows) if done else 0
+                count = self._rows.accepted if done else 0
                 self._rows.clear()
                 self._last = epoch
                 return count
@@ -133,21 +138,50 @@ class JdbcSink(Sink):
             hint="end what holds the lock, and start the job again",
         )
 
+    def refused(self) -> Sequence[RefusedRows]:
+        """See `Sink`."""
+        refused, self._refused = self._refused, []
+        return refused
+
     def _transaction(self, epoch: int) -> bool:
-        """Writes the epoch; False where it is there already."""
+        """Writes the epoch; False where it is there already. RowsRefused where the database refuses
+        rows of it."""
+        try:
+            return self._written(epoch, self._at_once)
+        except self._dialect.errors as error:
+            if self._fails or not self._dialect.at_fault(error):
+                raise
+            self._open().rollback()
+            return self._written(epoch, self._by_halves)
+
+    def _written(self, epoch: int, write: Callable[[Cursor], None]) -> bool:
         cursor = self._open().cursor()
         if self._dialect.hurry:
             cursor.execute(self._dialect.hurry)  # a graph waits with it
         cursor.execute(self._dialect.begin)
         last = self._last_epoch(cursor)
         if last is None or last < epoch:
-            self._rows.apply(cursor)
+            write(cursor)
             cursor.execute(self._statements.note_epoch, (self._writer, epoch))
             if cursor.rowcount != 0:  # nobody has noted it since, where no lock kept them from it
                 self._open().commit()
                 return True
         self._open().rollback()
         return False
+
+    def _at_once(self, cursor: Cursor) -> None:
+        self._rows.apply(cursor, self._rows.places())
+
+    def _by_halves(self, cursor: Cursor) -> None:
+        """Writes all rows, some after the others. RowsRefused, with nothing written, where the
+        database refuses some: these are left out from then on."""
+        if found := refused_rows(cursor, self._dialect, self._rows):
+            self._open().rollback()
+            self._refused += self._rows.refuse(found)
+            raise RowsRefused(
+                f"the {self._dialect.name} database refuses rows of table '{self._table}'",
+                hint="they become dead letters, and the others are written",
+            )
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from planner.catalog import Table
-from sqlengine.connectors.jdbc.dialect import Dialect, Writer
+from sqlengine.connectors.jdbc.dialect import MARK, Dialect
 from sqlengine.connectors.jdbc.driver import CONNECT_S, Account, Connection, Cursor
 from sqlengine.connectors.jdbc.row_writer import RowWriter
 from sqlengine.connectors.jdbc.statements import Statements
+from sqlengine.connectors.jdbc.writer import Writer
 
 # Types as other databases name them, and the parts of names that mean them to SQLite.
 _AFFINITIES: Final = {"text": ("CHAR", "CLOB", "TEXT"), "double": ("REAL", "FLOA", "DOUB")}
+_AT_FAULT: Final = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -33,6 +35,10 @@ class Sqlite(Dialect):
         return f" ON CONFLICT ({', '.join(key)}) DO " + (
             f"UPDATE SET {sets}" if sets else "NOTHING"
         )
+
+    def complete(self, text: str) -> str:
+        """See `Dialect`. Nothing else is a mark to it than what stands outside of names."""
+        return text.replace(MARK, self.mark)
 
     def connect(self, url: str, account: Account) -> Connection:
         """See `Dialect`. Never makes a database."""
@@ -63,6 +69,11 @@ class Sqlite(Dialect):
             for like, parts in _AFFINITIES.items()
             if "INT" not in kind and any(part in kind for part in parts)
         }
+
+    def at_fault(self, error: Exception) -> bool:
+        code = getattr(error, "sqlite_errorcode", 0)
+        # A trigger may mean anything.
+        return code & 0xFF in _AT_FAULT and code != sqlite3.SQLITE_CONSTRAINT_TRIGGER
 
     def writer(self, table: Table, statements: Statements) -> Writer:
         return RowWriter(table, statements)

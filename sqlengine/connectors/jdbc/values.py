@@ -34,9 +34,9 @@ def check_types(table: Table, schema: Schema, *, arrays: bool) -> None:
             or kind.root in (*NUMBERS, *TIMES, Root.BOOLEAN, Root.DECIMAL)
         ):
             raise UnsupportedError(
-                f"column '{column.name}' of table '{table.display}' is {column.type}, which the"
-                " connector 'jdbc' cannot keep",
-                hint="write it as STRING, for example with CAST or JSON_STRING",
+                f"column '{column.name}' of table '{table.display}' is {column.type}, which tables"
+                f" of the connector '{table.options['connector']}' do not have",
+                hint="declare it as STRING; what is written is made one by CAST or JSON_STRING",
             )
 
 

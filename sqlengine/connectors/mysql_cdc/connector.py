@@ -91,4 +91,4 @@ class MySqlCdcConnector(Connector):
         shared = {name: str(options[name]) for name in _OF_PLACE}
         wanted = Wanted(table.display, stream, shared, make)
         rows = ChangeRows(table, options, upsert=False)
-        return ChangesSource(environment, table, options, wanted, rows)
+        return ChangesSource(environment, table, options, wanted, rows, anew="server-id")

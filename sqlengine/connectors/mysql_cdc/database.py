@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from parser.errors import ServiceError
 from sqlengine.connectors.changes.options import Account
 from sqlengine.connectors.jdbc.dialect import words
-from sqlengine.connectors.jdbc.driver import Connection
+from sqlengine.connectors.jdbc.driver import SILENCE_S, Connection
 from sqlengine.connectors.jdbc.mysql import driver
 from sqlengine.connectors.receivers.base import Unreachable
 
@@ -36,9 +36,34 @@ class Gtid(NamedTuple):
         domain, server, number = map(int, text.split("-"))
         return cls(number, domain << 32 | server)
 
+    @property
+    def text(self) -> str:
+        return f"{self.domain}-{self.origin & 0xFFFF_FFFF}-{self.number}"
+
+    @property
+    def domain(self) -> int:
+        return self.origin >> 32
+
     def __str__(self) -> str:
-        domain, server = self.origin >> 32, self.origin & 0xFFFF_FFFF
-        return f"{domain}-{server}-{self.number}" if self.number else ""
+        """As the server is asked to go on behind it."""
+        return self.text if self.number else ""
+
+
+def require_order(before: Gtid, after: Gtid) -> None:
+    """ServiceError for two transactions, one read behind the other, whose numbers do not say so:
+    which changes were taken could not be told by them."""
+    if before.number and before.domain != after.domain:
+        raise ServiceError(
+            f"the server writes its log in several domains ({before.text}, then {after.text}):"
+            " only one has an order",
+            hint="write with one gtid_domain_id; then give another 'server-id', and begin anew",
+        )
+    if after.number <= before.number:
+        raise ServiceError(
+            f"transaction {after.text} comes behind {before.text} in the log of the server",
+            hint="SET GLOBAL gtid_strict_mode = ON there; then give another 'server-id', and begin"
+            " anew",
+        )
 
 
 @dataclass(frozen=True)
@@ -57,6 +82,9 @@ class Place:
             "password": self.account.password or "",
             "charset": "utf8mb4",
             "connect_timeout": self.account.timeout_s,
+            # A connection whose other end is gone would be waited for without end.
+            "read_timeout": SILENCE_S,
+            "write_timeout": SILENCE_S,
             "init_command": "SET time_zone = '+00:00'",
         }
 

@@ -6,43 +6,38 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Final, Protocol, cast
+from collections.abc import Sequence
+from typing import Final
 
 from parser.errors import ServiceError
-from sqlengine.connectors.changes.change import Change, Values
+from sqlengine.connectors.changes.change import Values
 from sqlengine.connectors.changes.followed import Followed
-from sqlengine.connectors.jdbc.mysql import driver
-from sqlengine.connectors.mysql_cdc.database import Gtid, Place, replication, unreachable
+from sqlengine.connectors.mysql_cdc.binlog import Event, Reader, changes_of, open_reader
+from sqlengine.connectors.mysql_cdc.database import (
+    Gtid,
+    Place,
+    replication,
+    require_order,
+    unreachable,
+)
 from sqlengine.connectors.mysql_cdc.snapshot import Snapshot, complete
-from sqlengine.connectors.mysql_cdc.texts import text_of
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken
 
 log = logging.getLogger("sqlengine.connectors")
 
 _ROWS: Final = 20_000  # that are taken at once
-_HEARTBEAT_S: Final = 0.2  # after which the server says that there is nothing
 # Seconds after which the log of a quiet table notes how far the server's log was read.
 _NOTE_S: Final = 10.0
-_SETTINGS: Final = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
-_METADATA: Final = "binlog_row_metadata"
-
-
-class _Event(Protocol):
-    """An event of the log; which of these it has depends on its class."""
-
-    gtid: str
-    query: str
-    schema: str
-    table: str
-    timestamp: int
-    rows: Sequence[Mapping[str, Mapping[str, object]]]
-
-
-class _Reader(Protocol):
-    def fetchone(self) -> _Event: ...
-    def close(self) -> None: ...
+_WHOLE_S: Final = 5.0  # by which a piece may take longer to end with its transaction
+_SETTINGS: Final = {
+    "log_bin": "ON",
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
+    "log_bin_compress": "OFF",
+}
+_STANDALONE: Final = 1  # a flag of a GTID: what follows is one statement
+_ENDS: Final = ("COMMIT", "ROLLBACK")
 
 
 class MariaDbReceiver(Receiver):
@@ -55,9 +50,9 @@ class MariaDbReceiver(Receiver):
         self._lock = threading.Lock()
         self._tables: list[Followed] = []
         self._snapshot: Snapshot | None = None
-        self._reader: _Reader | None = None
+        self._reader: Reader | None = None
         self._tail: Tail | None = None
-        self._at = Gtid(0)
+        self._at = self._before = Gtid(0)  # the transaction that is read, and the one before it
         self._within = False  # a transaction
         self._noted = time.monotonic()
         self._columns: dict[object, list[str]] = {}
@@ -83,22 +78,18 @@ class MariaDbReceiver(Receiver):
         self._require_settings(place)
         new = [table for table in self._tables if not table.snapshot]
         self._snapshot = Snapshot(place, new) if new else None
-        first = min(self._tables, key=lambda table: table.last)
-        self._at = Gtid(first.last[0], first.origin)
+        self._at = min(map(_place_of, self._tables))
 
     def _require_settings(self, place: Place) -> None:
         connection = place.connect()
         try:
             with unreachable():
                 cursor = connection.cursor()
-                cursor.execute("SHOW VARIABLES LIKE '%bin%log%'")
+                cursor.execute("SHOW VARIABLES LIKE '%bin%'")
                 found = {str(name): str(value) for name, value in cursor.fetchall()}
-                cursor.execute("SHOW VARIABLES LIKE 'log_bin'")
-                found |= {str(name): str(value) for name, value in cursor.fetchall()}
         finally:
             connection.close()
-        wanted = {**_SETTINGS, _METADATA: "FULL"}
-        wrong = {name: value for name, value in wanted.items() if found.get(name) != value}
+        wrong = {name: v for name, v in _SETTINGS.items() if found.get(name, "OFF") != v}
         if wrong:
             said = ", ".join(f"{name} = {value}" for name, value in wrong.items())
             raise ServiceError(f"the server does not tell its changes: set {said}")
@@ -107,27 +98,6 @@ class MariaDbReceiver(Receiver):
         """See `Receiver`. A table more wants a snapshot."""
         assert self._tail is not None
         self.connect(streams, gone, self._tail)
-
-    def _open(self) -> _Reader:
-        binlog, event = replication(), import_module("pymysqlreplication.event")
-        rows = import_module("pymysqlreplication.row_event")
-        make = cast("Callable[..., _Reader]", binlog.BinLogStreamReader)
-        names = ("MariadbGtidEvent", "XidEvent", "QueryEvent", "HeartbeatLogEvent")
-        changes = ("WriteRowsEvent", "UpdateRowsEvent", "DeleteRowsEvent")
-        wanted = [getattr(event, name) for name in names] + [getattr(rows, n) for n in changes]
-        return make(
-            connection_settings=dict(self._place.settings),
-            server_id=self._number,
-            blocking=True,
-            is_mariadb=True,
-            auto_position=str(self._at),
-            slave_heartbeat=_HEARTBEAT_S,
-            only_events=wanted,
-            only_schemas=sorted({table.schema for table in self._tables}),
-            only_tables=sorted({table.table for table in self._tables}),
-            enable_logging=False,
-            pymysql_wrapper=_connect,
-        )
 
     # ---- taking ----------------------------------------------------------------------------------
 
@@ -141,37 +111,47 @@ class MariaDbReceiver(Receiver):
             self._snapshot = None
         with unreachable():
             if self._reader is None:
-                self._reader = self._open()
+                self._reader = open_reader(self._place, self._number, str(self._at), self._tables)
             return self._changes(self._reader, time.monotonic() + wait_s)
 
-    def _changes(self, reader: _Reader, until: float) -> Batch:
+    def _changes(self, reader: Reader, until: float) -> Batch:
         found = {table.topic: Taken() for table in self._tables}
         count = 0
-        while count < _ROWS and (self._within or time.monotonic() < until):
+        while count < _ROWS and time.monotonic() < until + self._within * _WHOLE_S:
             event = reader.fetchone()
             kind = type(event).__name__
             if kind == "HeartbeatLogEvent":
+                self._within = False  # it tells of an end of the log
                 break
             count += self._handle(kind, event, found)
+        for table in self._tables if self._within else ():
+            table.breaks_off(found[table.topic], self._before.text.encode())
         self._note(found)
         return {topic: taken for topic, taken in found.items() if taken.values}
 
-    def _handle(self, kind: str, event: _Event, found: Batch) -> int:
+    def _handle(self, kind: str, event: Event, found: Batch) -> int:
         """Adds what an event tells; returns the number of rows."""
         if kind == "MariadbGtidEvent":
-            self._at, self._within = Gtid.parsed(event.gtid), True
-            for table in self._tables:
-                table.begins(self._at.number)
-                table.origin = self._at.origin
+            self._begin(event)
         elif kind == "XidEvent":
             self._within = False
         elif kind == "QueryEvent":
-            self._within = self._within and event.query.upper() == "BEGIN"
+            # Savepoints are statements, too.
+            self._within = self._within and event.query.strip().upper() not in _ENDS
         else:
             return self._rows(event, found)
         return 0
 
-    def _rows(self, event: _Event, found: Batch) -> int:
+    def _begin(self, event: Event) -> None:
+        """Begins a transaction. ServiceError where its number says nothing of its place."""
+        self._before, self._at = self._at, Gtid.parsed(event.gtid)
+        self._within = not event.flags & _STANDALONE
+        require_order(self._before, self._at)
+        for table in self._tables:
+            table.begins(self._at.number)
+            table.origin = self._at.origin
+
+    def _rows(self, event: Event, found: Batch) -> int:
         name, rows = (event.schema, event.table), event.rows
         deleted = type(event).__name__ == "DeleteRowsEvent"
         time_ms = event.timestamp * 1000
@@ -179,7 +159,7 @@ class MariaDbReceiver(Receiver):
             if table.name == name and rows:
                 columns = list(next(iter(rows[0].values())))
                 self._relate(table, columns)
-                for change in _changes_of(table, columns, rows, deleted=deleted):
+                for change in changes_of(table, columns, rows, deleted=deleted):
                     table.take(change, time_ms, found[table.topic], _nothing)
         return len(rows)
 
@@ -228,36 +208,11 @@ class MariaDbReceiver(Receiver):
         self._columns = {}
 
 
-def _changes_of(
-    table: Followed,
-    columns: list[str],
-    rows: Sequence[Mapping[str, Mapping[str, object]]],
-    *,
-    deleted: bool,
-) -> Iterator[Change]:
-    """Yields the changes of an event: a row with its values was inserted or deleted, one with those
-    before and after updated."""
-    binary = [column in table.binary for column in columns]
-
-    def values(row: Mapping[str, object]) -> Values:
-        found = zip(row.values(), binary, strict=True)
-        return [text_of(value, binary=b) for value, b in found]
-
-    for row in rows:
-        if "after_values" in row:
-            old, new = values(row["before_values"]), values(row["after_values"])
-            yield Change(0, old, new, updates=True)
-        elif deleted:
-            yield Change(0, values(row["values"]), None, updates=False)
-        else:
-            yield Change(0, None, values(row["values"]), updates=False)
-
-
-def _connect(**settings: object) -> object:
-    """Connects as the reader of the log wants, which names the database in a way that has gone."""
-    if "db" in settings:
-        settings["database"] = settings.pop("db")
-    return cast("Callable[..., object]", driver().connect)(**settings)
+def _place_of(table: Followed) -> Gtid:
+    """Returns the last transaction that is in the log of a table as a whole."""
+    if table.resumes:
+        return Gtid.parsed(table.resumes.decode())
+    return Gtid(table.last[0], table.origin)
 
 
 def _nothing(table: Followed, places: Sequence[int], key: Values) -> Values | None:

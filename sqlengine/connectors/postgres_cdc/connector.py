@@ -103,4 +103,4 @@ class PostgresCdcConnector(Connector):
         shared = {name: str(options[name]) for name in _OF_PLACE}
         wanted = Wanted(table.display, stream, shared, make)
         rows = ChangeRows(table, options, upsert=upsert)
-        return ChangesSource(environment, table, options, wanted, rows)
+        return ChangesSource(environment, table, options, wanted, rows, anew="slot.name")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from parser.errors import ServiceError
 from sqlengine.connectors.changes.options import Account
 from sqlengine.connectors.jdbc.dialect import words
-from sqlengine.connectors.jdbc.postgresql import driver
+from sqlengine.connectors.jdbc.postgresql import ALIVE, driver
 from sqlengine.connectors.receivers.base import Unreachable
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Place:
                 options=_SETTINGS,
                 autocommit=True,
                 prepare_threshold=None,
+                **ALIVE,
                 **more,
             )
 

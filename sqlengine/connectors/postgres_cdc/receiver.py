@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from parser.errors import ServiceError
-from sqlengine.connectors.changes.change import Change, Values
+from sqlengine.connectors.changes.change import Change
 from sqlengine.connectors.changes.followed import Followed
+from sqlengine.connectors.postgres_cdc.current import CurrentRows
 from sqlengine.connectors.postgres_cdc.database import (
     Place,
     Publication,
@@ -53,6 +54,7 @@ class PostgresReceiver(Receiver):
         self._snapshot: Snapshot | None = None
         self._stream: SlotStream | None = None
         self._link: psycopg.Connection[tuple[object, ...]] | None = None
+        self._current = CurrentRows(place)
         self._tail: Tail | None = None
         self._begun: Begin | None = None
         self._taken_to = 0
@@ -88,6 +90,7 @@ class PostgresReceiver(Receiver):
             self._make_slot(tables)
         new = [table for table in tables if not table.snapshot]
         self._snapshot = Snapshot(place, new) if new else None
+        self._current = CurrentRows(place)
         self._tables, self._relations, self._taken_to = tables, {}, 0
 
     def _make_slot(self, tables: Sequence[Followed]) -> None:
@@ -145,7 +148,7 @@ class PostgresReceiver(Receiver):
                 begun = self._begun
                 for table in self._relations.get(message.relation, ()):
                     assert begun is not None
-                    table.take(message, begun.time_ms, found[table.topic], self._now)
+                    table.take(message, begun.time_ms, found[table.topic], self._current.values)
             case Begin():
                 self._begun = message
                 for table in self._tables:
@@ -177,16 +180,6 @@ class PostgresReceiver(Receiver):
                 self._place.account.host,
             )
 
-    def _now(self, table: Followed, places: Sequence[int], key: Values) -> Values | None:
-        """Asks for values that the stream left out."""
-        columns = ", ".join(f"{quoted(table.columns[i])}::text" for i in places)
-        same = " AND ".join(f"{quoted(name)}::text = %s" for name in table.key)
-        text = f"SELECT {columns} FROM {quoted(*table.name)} WHERE {same}"
-        with self._place.connect() as connection, unreachable():
-            told = [None if v is None else v.decode() for v in key]
-            row = connection.execute(text.encode(), told).fetchone()
-        return None if row is None else [None if v is None else str(v).encode() for v in row]
-
     # ---- what is safe ----------------------------------------------------------------------------
 
     def acknowledge(self) -> None:
@@ -211,6 +204,7 @@ class PostgresReceiver(Receiver):
         """See `Receiver`."""
         snapshot, self._snapshot, self._stream = self._snapshot, None, None
         link, self._link, self._begun = self._link, None, None
+        self._current.close()
         if snapshot is not None:
             snapshot.close()
         if link is not None:

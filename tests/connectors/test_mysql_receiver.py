@@ -1,0 +1,192 @@
+"""What a receiver takes of a MariaDB server's log, piece by piece, through lost connections."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+
+from parser.errors import ServiceError
+from planner.logical.change_kinds import RowKind
+from sqlengine.connectors.changes.options import Account
+from sqlengine.connectors.changes.positions import COMPLETE, Mark
+from sqlengine.connectors.mysql_cdc import binlog
+from sqlengine.connectors.mysql_cdc.database import Gtid, Place, require_order
+from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
+from sqlengine.connectors.receivers.base import Stream, Taken, Unreachable
+from tests.connectors.databases import Database
+from tests.servers.mariadb import MariaDbServer
+
+_TABLES = ("numbers", "others")
+
+
+def stream(table: str) -> Stream:
+    what = {"schema": "app", "table": table, "columns": '["id"]', "key": '["id"]'}
+    more = {"changelog": "all", "startup": "latest-offset"}
+    return Stream("server", {**what, **more}, 1 << 30, 0, 0, 0)
+
+
+@dataclass
+class Follower:
+    """A receiver with the logs that it fills, which outlive it."""
+
+    database: Database
+    account: Account
+    logs: dict[str, Taken] = field(default_factory=dict)
+    receiver: MariaDbReceiver | None = None
+
+    def connect(self) -> None:
+        """Connects with what the logs tell, as after a restart."""
+        self.close()
+        self.receiver = MariaDbReceiver(Place(self.account), 77)
+        self.receiver.connect([stream(t) for t in _TABLES], [], self.tail)
+
+    def tail(self, topic: str, count: int) -> Taken:
+        found = self.logs.setdefault(topic, Taken())
+        return Taken(found.values[-count:], found.metadata[-count:])
+
+    def take(self) -> None:
+        """Takes one piece."""
+        assert self.receiver is not None
+        for topic, taken in self.receiver.take(0.3).items():
+            self.tail(topic, 0)
+            self.logs[topic].values += taken.values
+            self.logs[topic].metadata += taken.metadata
+
+    def take_until(self, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + 10
+        while not done():
+            assert time.monotonic() < until, {t: len(self.rows(t)) for t in _TABLES}
+            self.take()
+
+    def take_with_restarts(self, done: Callable[[], bool]) -> None:
+        """Connects anew whenever something was taken."""
+        while not done():
+            self.connect()
+            self.take_until(partial(self._has_more_than, self._count()))
+
+    def _count(self) -> int:
+        return sum(len(self.ids(t)) for t in _TABLES)
+
+    def _has_more_than(self, count: int) -> bool:
+        return self._count() > count
+
+    def rows(self, table: str) -> list[tuple[RowKind, int]]:
+        """The changes in the log of a table."""
+        found = self.tail(stream(table).topic, 1 << 30)
+        marks = [Mark.decoded(m) for m in found.metadata]
+        return [
+            (RowKind(mark.kind), int(value.strip(b'"')))
+            for mark, value in zip(marks, found.values, strict=True)
+            if mark.kind != COMPLETE
+        ]
+
+    def ids(self, table: str) -> list[int]:
+        return [i for _, i in self.rows(table)]
+
+    def kill_connections(self) -> None:
+        """Ends all connections to the server but the one that says so."""
+        with_id = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
+        connection = self.database.connect()
+        cursor = connection.cursor()
+        cursor.execute(with_id + " AND command LIKE 'Binlog%'")
+        for (one,) in cursor.fetchall():
+            cursor.execute(f"KILL {one}")
+        connection.close()
+
+    def close(self) -> None:
+        if self.receiver is not None:
+            self.receiver.close()
+            self.receiver = None
+
+
+@pytest.fixture
+def follower(mariadb: MariaDbServer) -> Iterator[Follower]:
+    database = Database(mariadb.url, "root")
+    database.execute(
+        f"DROP TABLE IF EXISTS {', '.join(_TABLES)}",
+        "CREATE TABLE numbers (id BIGINT PRIMARY KEY)",
+        "CREATE TABLE others (id BIGINT PRIMARY KEY)",
+    )
+    made = Follower(database, Account("127.0.0.1", mariadb.port, "root", None, 5))
+    made.connect()
+    for _ in _TABLES:
+        made.take()  # where there is no snapshot the place of its end alone
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("origin", [1, 9])
+def test_a_large_transaction_goes_on_behind_a_restart(follower: Follower, origin: int) -> None:
+    follower.database.execute(
+        "INSERT INTO others VALUES (1)",
+        f"SET SESSION server_id = {origin}",
+        "BEGIN",
+        "INSERT INTO others VALUES (2)",
+        "INSERT INTO numbers SELECT seq FROM seq_1_to_50000",
+        "INSERT INTO others VALUES (3)",
+        "COMMIT",
+        "INSERT INTO others VALUES (4)",
+    )
+    follower.take()
+    assert 0 < len(follower.ids("numbers")) < 50_000
+    follower.take_with_restarts(lambda: follower.ids("others")[-1:] == [4])
+    assert follower.ids("numbers") == list(range(1, 50_001))
+    assert follower.ids("others") == [1, 2, 3, 4]
+
+
+def test_a_savepoint_ends_no_transaction(follower: Follower) -> None:
+    follower.database.execute(
+        "BEGIN",
+        "INSERT INTO numbers VALUES (1)",
+        "SAVEPOINT a",
+        "INSERT INTO numbers SELECT seq FROM seq_2_to_30000",
+        "SAVEPOINT b",
+        "INSERT INTO numbers VALUES (30001)",
+        "ROLLBACK TO b",
+        "INSERT INTO numbers VALUES (30002)",
+        "COMMIT",
+    )
+    follower.take_with_restarts(lambda: follower.ids("numbers")[-1:] == [30_002])
+    assert follower.ids("numbers") == [*range(1, 30_001), 30_002]
+
+
+def test_a_connection_that_is_ended_repeats_nothing(follower: Follower) -> None:
+    follower.database.execute("INSERT INTO numbers VALUES (1)")
+    follower.take_until(lambda: follower.ids("numbers") == [1])
+    follower.kill_connections()
+    follower.database.execute("INSERT INTO numbers VALUES (2)")
+    with pytest.raises(Unreachable):
+        follower.take_until(lambda: False)
+    follower.connect()
+    follower.take_until(lambda: follower.ids("numbers")[-1:] == [2])
+    assert follower.ids("numbers") == [1, 2]
+
+
+def test_a_server_that_says_nothing_is_gone(
+    follower: Follower, mariadb: MariaDbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binlog, "_SILENCE_S", 1)
+    follower.connect()
+    follower.take()
+    os.kill(mariadb.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Unreachable):
+            follower.take_until(lambda: False)
+    finally:
+        os.kill(mariadb.pid, signal.SIGCONT)
+
+
+def test_a_log_of_several_domains_is_told() -> None:
+    first, other = Gtid.parsed("0-1-7"), Gtid.parsed("5-1-8")
+    require_order(Gtid(0), first)
+    require_order(first, Gtid.parsed("0-2-9"))
+    with pytest.raises(ServiceError, match=r"several domains \(0-1-7, then 5-1-8\)"):
+        require_order(first, other)
+    with pytest.raises(ServiceError, match="0-3-7 comes behind 0-1-7"):
+        require_order(first, Gtid.parsed("0-3-7"))
