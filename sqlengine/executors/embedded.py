@@ -31,7 +31,7 @@ from sqlengine.executors.node_state.family_state import Arrivals, Restored, arri
 from sqlengine.executors.node_state.member_tables import MemberShares, absorb_member, single_tables
 from sqlengine.executors.node_state.node_context import NodeContext, creation_version, local_name
 from sqlengine.executors.sources import RunningSource
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.executors.ticks.resting import Resting
 from sqlengine.operators.base import (

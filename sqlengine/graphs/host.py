@@ -21,7 +21,7 @@ from sqlengine.executors.failures import FailureHandler
 from sqlengine.executors.memory_limits import MemoryLimits
 from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
 from sqlengine.executors.spark.session import Spark
-from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.targets import target_of_graph

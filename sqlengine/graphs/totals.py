@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from weakref import ref
 
-from sqlengine.executors.spark.task_work import sums
+from sqlengine.executors.spark.tasks.work import sums
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.operators.rules import RulesOperator
 

@@ -29,7 +29,7 @@ from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, S
 from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.executors.spark.supported import check_watermarks
-from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.session import ROWS_PER_READ
 from sqlengine.session.session import IDLE_S, EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parser.errors import ServiceError
 from sqlengine.executors.epochs import Resumption
 from sqlengine.executors.job_counts import JobCounts
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.state.checkpoint import Checkpointer
 from sqlengine.state.store import CheckpointStore, Loaded
 from sqlengine.state.table import KeyedTable

@@ -27,7 +27,7 @@ from parser.limits import Limits, using
 from parser.types import BIGINT
 from sqlengine.batch import Batch
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
-from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.formats.base import Decoded, Decoder
 from sqlengine.formats.csv_ import CsvFormat
 from sqlengine.formats.guarded import GuardedDecoder
@@ -361,7 +361,7 @@ def test_files_and_limits_hold_in_tasks(house: House) -> None:
 def test_memory_of_a_worker(tmp_path: Path) -> None:
     """A worker that needs more gets a MemoryError, and goes on."""
     program = """
-from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.tasks.rules import TaskRules
 import pyarrow as pa
 TaskRules(memory=200 << 20).apply()
 for _ in range(2):

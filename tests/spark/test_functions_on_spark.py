@@ -23,9 +23,9 @@ from parser.errors import Position, ServiceError
 from parser.statements import CreateFunction
 from parser.types import DOUBLE, STRING
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
-from sqlengine.executors.spark.task_answers import AnsweredElsewhere, TaskAnswers
-from sqlengine.executors.spark.task_functions import TaskFunctions
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.answers import AnsweredElsewhere, TaskAnswers
+from sqlengine.executors.spark.tasks.functions import TaskFunctions
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.spark.worker import Step
 from sqlengine.functions.kernels import ScalarKernel
 from sqlengine.functions.library import Library

@@ -29,7 +29,7 @@ from sqlengine.executors.spark.cluster.shipping import write_engine
 from sqlengine.executors.spark.java import does_not_start, require_spark
 from sqlengine.executors.spark.session import OwnSpark
 from sqlengine.executors.spark.state_files import create
-from sqlengine.executors.spark.task_rules import MachineShare
+from sqlengine.executors.spark.tasks.rules import MachineShare
 from sqlengine.executors.wire import is_whole
 from sqlengine.state.keys import BUCKETS
 from tests.spark.staged import Staged

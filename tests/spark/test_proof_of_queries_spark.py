@@ -17,7 +17,7 @@ from sqlengine.executors.spark import keyed as spark_keyed
 from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.wire import encode_batch
 from tests.spark.feeding import Told, fed, in_one_process, run_epoch
 from tests.spark.staged import Staged

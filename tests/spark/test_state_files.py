@@ -19,7 +19,7 @@ from parser.errors import ServiceError
 from parser.types import BIGINT, STRING, Schema
 from sqlengine.executors.spark.saved_tables import BYTES, DELTAS, ROWS, WHOLE, SavedTables
 from sqlengine.executors.spark.state_files import all_tables, discard_before, restored
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.spark.worker import Step, TaskContext
 from sqlengine.state.table import KeyedTable
 

@@ -12,7 +12,7 @@ from parser.limits import Limits
 from parser.types import BIGINT, STRING, Schema
 from sqlengine.batch import NO_OFFSET, Batch, from_pydict
 from sqlengine.config import Config
-from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.executors.spark.worker import bucket_range
 from sqlengine.executors.wire import (
     StateFile,

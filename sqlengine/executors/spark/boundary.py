@@ -28,8 +28,8 @@ from sqlengine.executors.failures import (
     Unreadable,
 )
 from sqlengine.executors.memory_limits import megabytes
-from sqlengine.executors.spark.task_steps import within_timeouts
-from sqlengine.executors.spark.task_work import TaskClock
+from sqlengine.executors.spark.tasks.steps import within_timeouts
+from sqlengine.executors.spark.tasks.work import TaskClock
 from sqlengine.executors.spark.worker import (
     FAILED,
     Batches,

@@ -55,10 +55,10 @@ from sqlengine.executors.spark.splits import (
 from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
 from sqlengine.executors.spark.supported import check_watermarks
-from sqlengine.executors.spark.task_askers import TaskAskers
-from sqlengine.executors.spark.task_functions import TaskFunctions, note_losses
-from sqlengine.executors.spark.task_rules import TaskRules
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.askers import TaskAskers
+from sqlengine.executors.spark.tasks.functions import TaskFunctions, note_losses
+from sqlengine.executors.spark.tasks.rules import TaskRules
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.functions.answers import CannotRepeat, EpochAnswers, present_answers

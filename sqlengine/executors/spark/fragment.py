@@ -19,8 +19,8 @@ from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
 from sqlengine.executors.measures.job_seconds import by_tests
 from sqlengine.executors.measures.waiting import waiting_in
-from sqlengine.executors.spark.task_steps import task_guard
-from sqlengine.executors.spark.task_work import TaskWork
+from sqlengine.executors.spark.tasks.steps import task_guard
+from sqlengine.executors.spark.tasks.work import TaskWork
 from sqlengine.executors.spark.worker import Counts
 from sqlengine.operators.base import (
     ERROR_PORT,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from planner.graph.physical import PhysicalPlan
 from sqlengine.executors.spark.kept_state import KeptState
 from sqlengine.executors.spark.plan import cut_plan
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.spark.worker import TIMES
 from sqlengine.operators.ports import WATERMARKS
 

@@ -19,7 +19,7 @@ from sqlengine.executors.node_state.node_context import creation_version, local_
 from sqlengine.executors.spark.plan import CutPlan, clocks_of
 from sqlengine.executors.spark.splits import log_name
 from sqlengine.executors.spark.state_files import all_tables, create
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.spark.worker import STATELESS, Exchange, Step
 from sqlengine.executors.wire import StateFile, decode_batch, encode_batch, encode_state
 from sqlengine.operators.ports import WATERMARKS, combined

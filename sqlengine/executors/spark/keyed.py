@@ -25,7 +25,7 @@ from sqlengine.executors.seeds import spread_seed
 from sqlengine.executors.spark.boundary import failed
 from sqlengine.executors.spark.saved_tables import SavedTables
 from sqlengine.executors.spark.state_files import part_name, restored
-from sqlengine.executors.spark.task_answers import TaskAnswers
+from sqlengine.executors.spark.tasks.answers import TaskAnswers
 from sqlengine.executors.spark.worker import (
     CHUNK_COLUMNS,
     END_OF_EPOCH,

@@ -12,7 +12,7 @@ from typing import Final
 from parser.errors import SqlError
 from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.spark.saved_tables import BYTES, DELTAS, ROWS, WHOLE
-from sqlengine.executors.spark.task_work import sums
+from sqlengine.executors.spark.tasks.work import sums
 from sqlengine.executors.spark.worker import Counts
 from sqlengine.system import words
 

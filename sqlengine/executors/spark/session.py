@@ -29,7 +29,7 @@ from sqlengine.executors.spark.java import (
     require_spark,
 )
 from sqlengine.executors.spark.job_watch import watching
-from sqlengine.executors.spark.task_rules import MachineShare
+from sqlengine.executors.spark.tasks.rules import MachineShare
 from sqlengine.executors.spark.view import SparkView, view_of
 from sqlengine.state.keys import BUCKETS
 from sqlengine.system.sizes import size

@@ -24,8 +24,8 @@ from sqlengine.executors.spark.handed_over import fetched
 from sqlengine.executors.spark.reading.digests import is_as_before
 from sqlengine.executors.spark.reading.linked import LinkedRows
 from sqlengine.executors.spark.splits import TURN, InputSplit, failing
-from sqlengine.executors.spark.task_answers import of_split
-from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.tasks.answers import of_split
+from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.executors.spark.worker import (
     ChunkOutput,
     ChunkPosition,

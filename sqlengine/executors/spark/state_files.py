@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parser.errors import ServiceError
-from sqlengine.executors.spark.task_state import TaskState
+from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.spark.worker import TIMES, Step, bucket_range
 from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
 from sqlengine.operators.watermark import decode_times, encode_times

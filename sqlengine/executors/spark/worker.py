@@ -20,10 +20,10 @@ import pyarrow as pa
 from parser.types import Schema
 from sqlengine.batch import Batch, joined_steps
 from sqlengine.executors.spark.encoding import SinkTable
-from sqlengine.executors.spark.task_functions import Losses, TaskFunctions
-from sqlengine.executors.spark.task_rules import TaskRules
-from sqlengine.executors.spark.task_state import TaskState
-from sqlengine.executors.spark.task_work import TaskWork
+from sqlengine.executors.spark.tasks.functions import Losses, TaskFunctions
+from sqlengine.executors.spark.tasks.rules import TaskRules
+from sqlengine.executors.spark.tasks.state import TaskState
+from sqlengine.executors.spark.tasks.work import TaskWork
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Context, Output
 from sqlengine.state.columns import IntArray

@@ -12,7 +12,7 @@ from secrets import token_hex
 
 from sqlengine.executors.spark.splits import InputSplit
 from sqlengine.executors.spark.state_files import epoch_name, local_path
-from sqlengine.executors.spark.task_answers import split_name
+from sqlengine.executors.spark.tasks.answers import split_name
 from sqlengine.executors.spark.worker import Step
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from planner.logical import AskedScan
 from sqlengine.executors.dimensions.asking import TableAsker
-from sqlengine.executors.spark.task_rules import TaskRules
+from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.operators.joins.asked import Answered, Questions
 
 _MOST: Final = 64

@@ -1,0 +1,1 @@
+"""Parts of a task: its rules, functions, askers, answers, state, work and steps."""
