@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from parser.errors import PlanError
@@ -231,6 +232,33 @@ def test_a_stream_ends_long_after_its_last_reader(
     third.close()
     clock.now = 4 * HOUR
     eventually(lambda: streams[1].topic not in broker.topic_names())
+    receivers.stop()
+
+
+@pytest.mark.parametrize("place", ["place", "another"])
+def test_a_stream_ends_whose_reader_never_came_back(
+    broker: Full, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Its server was killed, and the next one has no such table; others may be at its place."""
+    monkeypatch.setattr("sqlengine.connectors.receivers.worker._TIDY_S", 0.0)
+    monkeypatch.setattr("sqlengine.connectors.receivers.worker._LINGER_S", 0.0)
+    outside, clock, lost = Place(), Clock(), stream("lost")
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, lost))
+    receivers.stop()
+    other = msgspec.structs.replace(stream("other"), place=place)
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, other))
+    receivers.stop()
+    clock.now = 2 * HOUR - 1
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, other))
+    receivers.stop()
+    assert lost.topic in broker.topic_names()
+    clock.now = 2 * HOUR
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, other))
+    eventually(lambda: lost.topic not in broker.topic_names())
     receivers.stop()
 
 
