@@ -16,6 +16,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.storage.codec import Payload
+from sqlengine.connectors.receivers import worker
 from sqlengine.connectors.receivers.base import (
     Batch,
     KeyOf,
@@ -26,6 +27,7 @@ from sqlengine.connectors.receivers.base import (
     Unreachable,
 )
 from sqlengine.connectors.receivers.service import Receivers, Wanted
+from sqlengine.system.back_off import BackOff
 from tests.connectors.tables import Clock
 from tests.support import eventually
 
@@ -42,6 +44,7 @@ class Place:
         self.connections = 0
         self.away = False
         self.loses_acknowledgements = 0
+        self.fault: Exception | None = None
         self.asked: set[str] = set()
         self.lock = threading.Lock()
 
@@ -70,6 +73,8 @@ class OfPlace(Receiver):
     def connect(self, streams: Sequence[Stream], gone: Sequence[Stream], tail: Tail) -> None:
         if self._place.away:
             raise Unreachable("the place is away")
+        if self._place.fault is not None:
+            raise self._place.fault
         self._place.connections += 1
         self._at = self._place.acknowledged
         self.follow(streams, gone)
@@ -324,7 +329,7 @@ def test_tables_that_differ_in_how_a_place_is_reached(broker: Full) -> None:
 
 def test_a_new_reader_is_no_reason_to_wait(broker: Full, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts grow; whoever changes something sees at once whether it helps."""
-    monkeypatch.setattr("sqlengine.connectors.receivers.worker._SHORTEST_S", 1000.0)
+    monkeypatch.setattr(worker, "BackOff", partial(BackOff, 0.0, 1000.0))
     place = Place()
     place.away = True
     receivers = Receivers(broker, Clock())
@@ -333,4 +338,19 @@ def test_a_new_reader_is_no_reason_to_wait(broker: Full, monkeypatch: pytest.Mon
     place.away = False
     receivers.open(wanted(place, stream()))
     eventually(lambda: place.connections == 1)
+    receivers.stop()
+
+
+def test_a_fault_of_a_receiver_may_pass(broker: Full, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "BackOff", partial(BackOff, 0.0, 0.01))
+    place, of = Place(), stream()
+    place.fault = UnicodeError("label too long")
+    receivers = Receivers(broker, Clock())
+    reading = receivers.open(wanted(place, of))
+    trouble = eventually(lambda: reading.health.trouble)
+    assert trouble == "a fault of its own, see the log of the server: UnicodeError: label too long"
+    place.fault = None
+    place.send("a", b"1")
+    eventually(lambda: place.acknowledged == 1)
+    assert reading.health.trouble is None
     receivers.stop()
