@@ -74,7 +74,7 @@ def own_client(server: str) -> float:
     """Takes all messages with our client, and acknowledges them; returns CPU seconds."""
     connection = Connection(Account(address_of(server), "bare", clean=True))
     number = connection.next_number()
-    connection.send(subscribe(5, number, ["plant/+/temp"], 1, 1))
+    connection.send(subscribe(5, number, "plant/+/temp", 1, 1))
     connection.answer(Kind.SUBACK, number)
     print("ready", flush=True)
     count, begin = 0, 0.0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from parser.errors import PlanError
@@ -15,6 +16,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.storage.codec import Payload
+from sqlengine.connectors.receivers import worker
 from sqlengine.connectors.receivers.base import (
     Batch,
     KeyOf,
@@ -25,6 +27,7 @@ from sqlengine.connectors.receivers.base import (
     Unreachable,
 )
 from sqlengine.connectors.receivers.service import Receivers, Wanted
+from sqlengine.system.back_off import BackOff
 from tests.connectors.tables import Clock
 from tests.support import eventually
 
@@ -41,6 +44,7 @@ class Place:
         self.connections = 0
         self.away = False
         self.loses_acknowledgements = 0
+        self.fault: Exception | None = None
         self.asked: set[str] = set()
         self.lock = threading.Lock()
 
@@ -69,6 +73,8 @@ class OfPlace(Receiver):
     def connect(self, streams: Sequence[Stream], gone: Sequence[Stream], tail: Tail) -> None:
         if self._place.away:
             raise Unreachable("the place is away")
+        if self._place.fault is not None:
+            raise self._place.fault
         self._place.connections += 1
         self._at = self._place.acknowledged
         self.follow(streams, gone)
@@ -234,6 +240,33 @@ def test_a_stream_ends_long_after_its_last_reader(
     receivers.stop()
 
 
+@pytest.mark.parametrize("place", ["place", "another"])
+def test_a_stream_ends_whose_reader_never_came_back(
+    broker: Full, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Its server was killed, and the next one has no such table; others may be at its place."""
+    monkeypatch.setattr("sqlengine.connectors.receivers.worker._TIDY_S", 0.0)
+    monkeypatch.setattr("sqlengine.connectors.receivers.worker._LINGER_S", 0.0)
+    outside, clock, lost = Place(), Clock(), stream("lost")
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, lost))
+    receivers.stop()
+    other = msgspec.structs.replace(stream("other"), place=place)
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, other))
+    receivers.stop()
+    clock.now = 2 * HOUR - 1
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, other))
+    receivers.stop()
+    assert lost.topic in broker.topic_names()
+    clock.now = 2 * HOUR
+    receivers = Receivers(broker, clock)
+    receivers.open(wanted(outside, other))
+    eventually(lambda: lost.topic not in broker.topic_names())
+    receivers.stop()
+
+
 def test_what_all_readers_have_behind_them_goes(
     broker: Full, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,7 +329,7 @@ def test_tables_that_differ_in_how_a_place_is_reached(broker: Full) -> None:
 
 def test_a_new_reader_is_no_reason_to_wait(broker: Full, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts grow; whoever changes something sees at once whether it helps."""
-    monkeypatch.setattr("sqlengine.connectors.receivers.worker._SHORTEST_S", 1000.0)
+    monkeypatch.setattr(worker, "BackOff", partial(BackOff, 0.0, 1000.0))
     place = Place()
     place.away = True
     receivers = Receivers(broker, Clock())
@@ -305,4 +338,19 @@ def test_a_new_reader_is_no_reason_to_wait(broker: Full, monkeypatch: pytest.Mon
     place.away = False
     receivers.open(wanted(place, stream()))
     eventually(lambda: place.connections == 1)
+    receivers.stop()
+
+
+def test_a_fault_of_a_receiver_may_pass(broker: Full, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "BackOff", partial(BackOff, 0.0, 0.01))
+    place, of = Place(), stream()
+    place.fault = UnicodeError("label too long")
+    receivers = Receivers(broker, Clock())
+    reading = receivers.open(wanted(place, of))
+    trouble = eventually(lambda: reading.health.trouble)
+    assert trouble == "a fault of its own, see the log of the server: UnicodeError: label too long"
+    place.fault = None
+    place.send("a", b"1")
+    eventually(lambda: place.acknowledged == 1)
+    assert reading.health.trouble is None
     receivers.stop()

@@ -72,9 +72,10 @@ class MqttClient:
 
     def subscribe(self, *filters: str, qos: int = 1) -> None:
         """Asks for messages; returns when the server gives them from now on."""
-        number = self.connection.next_number()
-        self.connection.send(subscribe(self._version, number, filters, qos, 1))
-        self.connection.answer(Kind.SUBACK, number)
+        for one in filters:
+            number = self.connection.next_number()
+            self.connection.send(subscribe(self._version, number, one, qos, 1))
+            self.connection.answer(Kind.SUBACK, number)
 
     def next(self, count: int) -> Sequence[Publish]:
         """The next messages, exactly so many, in order."""

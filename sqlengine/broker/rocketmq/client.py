@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import ssl
 import time
@@ -19,10 +18,8 @@ from sqlengine.broker.rocketmq.connection import Connection
 from sqlengine.broker.rocketmq.errors import Refused, RocketAway, RocketError
 from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account, Answer
+from sqlengine.system.back_off import BackOff
 
-# The pauses between two attempts to connect: the first one, twice as long each time, the longest.
-_FIRST_S, _LONGEST_S = 1.0, 60.0
-_JITTER: Final = 0.1
 # Seconds that a broker has to put into queues what it has stored, and between two looks.
 _SETTLES_S, _LOOK_S = 10.0, 0.02
 _MASTER: Final = 0
@@ -88,8 +85,8 @@ class _Peer:
 
     address: str
     connection: Connection | None = None
-    failures: int = 0
-    due: float = 0.0
+    pauses: BackOff = field(default_factory=BackOff)
+    lost: Connection | None = None  # the one after which there is a pause
     lock: Lock = field(default_factory=Lock)
 
     def connected(self, account: Account, context: ssl.SSLContext | None) -> Connection:
@@ -99,13 +96,13 @@ class _Peer:
             if known is not None and not known.lost:
                 return known
             if known is not None:
-                if self.due == 0.0:
-                    self.failures = 1 if known.connected else self.failures + 1
-                    pause = min(_FIRST_S * 2 ** (self.failures - 1), _LONGEST_S)
-                    self.due = now + pause * (1 + random.uniform(-_JITTER, _JITTER))
-                if now < self.due:
+                if self.lost is not known:
+                    self.lost = known
+                    if known.connected:
+                        self.pauses.works()
+                    self.pauses.failed(now)
+                if now < self.pauses.until:
                     return known
-            self.due = 0.0
             self.connection = Connection(self.address, account, context)
             return self.connection
 

@@ -73,6 +73,8 @@ class Connection:
             opened = socket.create_connection((address.host, address.port), account.timeout_s)
         except OSError as error:
             raise self._lost(error.strerror or str(error)) from None
+        except UnicodeError:
+            raise self._lost("this is no name of a host") from None
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if context is None:
             return opened
@@ -198,12 +200,14 @@ class Connection:
     def confirm(self) -> None:
         """Waits until the server has taken all that was sent."""
         before, deadline = self._pongs, time.monotonic() + self._account.timeout_s
+        early: list[Publish | Packet] = []  # else `receive` would give the same again, without end
         self.send(PING)
         while self._pongs == before:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self._lost(f"no answer for {self._account.timeout_s:g} s")
-            self._early += self.receive(left)
+            early += self.receive(left)
+        self._early = early
 
     # ---- time ------------------------------------------------------------------------------------
 

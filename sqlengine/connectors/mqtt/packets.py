@@ -45,6 +45,7 @@ class Kind(IntEnum):
 PING: Final = bytes([Kind.PINGREQ << 4, 0])
 DISCONNECT: Final = bytes([Kind.DISCONNECT << 4, 0])
 _RETAIN, _DUPLICATE = 1, 8
+_RETAINED_IF_NEW: Final = 16  # an option of a subscription
 
 
 class Malformed(ServiceError):
@@ -90,6 +91,13 @@ class Packet(NamedTuple):
     def reason(self) -> int:
         """The reason code of an acknowledgement: 0 where it has none."""
         return self.body[2] if len(self.body) > 2 else 0
+
+    @property
+    def code(self) -> int:
+        """The last byte: what a subscription of one filter is answered. `Malformed` without."""
+        if len(self.body) < 3:
+            raise Malformed("a packet of MQTT ends too early")
+        return self.body[-1]
 
 
 class PacketReader:
@@ -225,16 +233,15 @@ def connect(
 
 
 def subscribe(
-    version: Version, number: int, filters: Sequence[str], qos: int, identifier: int
+    version: Version, number: int, filter_: str, qos: int, identifier: int, anew: bool = False
 ) -> bytes:
-    """Returns the packet that asks for the messages of some filters. With MQTT 5 each of these
-    names the `identifier`, and retained ones come with a new subscription only."""
+    """Returns the packet that asks for the messages of a filter. With MQTT 5 each of these names
+    the `identifier`, and retained ones come with a new subscription only, or with any (`anew`)."""
     five = version == V5
     head = struct.pack("!H", number)
     head += encoded_properties({Properties.SUBSCRIPTION: identifier}) if five else b""
-    options = bytes([qos | (16 if five else 0)])
-    asked = b"".join(_text(one) + options for one in filters)
-    return _packet(Kind.SUBSCRIBE, 2, head + asked)
+    options = qos | (_RETAINED_IF_NEW if five and not anew else 0)
+    return _packet(Kind.SUBSCRIBE, 2, head + _text(filter_) + bytes([options]))
 
 
 def unsubscribe(version: Version, number: int, filters: Sequence[str]) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
@@ -25,7 +25,8 @@ from sqlengine.connectors.mqtt.packets import (
 )
 from sqlengine.connectors.mqtt.properties import decoded_properties
 from sqlengine.connectors.mqtt.reasons import refusal
-from sqlengine.connectors.mqtt.topics import filters_of, matches
+from sqlengine.connectors.mqtt.subscriptions import Subscriptions
+from sqlengine.connectors.mqtt.topics import filters_of
 from sqlengine.connectors.receivers.base import Batch, KeyOf, Receiver, Stream, Tail, Taken
 
 # Bytes of messages that are taken at once, at most.
@@ -34,8 +35,23 @@ _MOST: Final = 8 << 20
 _FEW, _GATHER_S = 200, 0.005
 # After waiting in vain so many batches do not wait.
 _IN_VAIN: Final = 30
+# Codes of subscriptions above it are refusals.
+_HIGHEST_QOS: Final = 2
 # Different messages whose metadata and streams are known.
 _KNOWN: Final = 50_000
+
+
+class _Two(NamedTuple):
+    """A message of QoS 2: what it is, and the topics of the logs that have it."""
+
+    digest: int
+    logs: frozenset[str]
+
+    def with_logs_of(self, other: _Two | None) -> _Two:
+        """Returns it with the logs of another one as well, if that is the same message."""
+        if other is None or other.digest != self.digest:
+            return self
+        return _Two(self.digest, self.logs | other.logs)
 
 
 class MqttReceiver(Receiver):
@@ -44,15 +60,15 @@ class MqttReceiver(Receiver):
     def __init__(self, account: Account) -> None:
         self._account = account
         self._connection: Connection | None = None
-        self._streams: dict[str, tuple[int, tuple[str, ...]]] = {}
-        self._refused: dict[str, str] = {}
+        self._subscriptions = Subscriptions()
+        self._refused: dict[str, str] = {}  # why, by filter
         # By what tells the metadata and the streams of a message: these.
         self._known: dict[tuple[int, bytes, bytes], tuple[bytes, tuple[str, ...]]] = {}
         # Numbers of packets of QoS 1 and 2 that were taken and not acknowledged.
         self._ones: list[int] = []
-        self._twos: dict[int, int] = {}
-        # Digests of those of QoS 2 that the server has not released, by number.
-        self._unreleased: dict[int, int] | None = None
+        self._twos: dict[int, _Two] = {}
+        # Those of QoS 2 that the server has not released, by number.
+        self._unreleased: dict[int, _Two] | None = None
         self._in_vain = 0
         self._unwanted = 0
 
@@ -68,7 +84,9 @@ class MqttReceiver(Receiver):
 
     def refused(self, stream: Stream) -> str | None:
         """See `Receiver`."""
-        return self._refused.get(stream.topic)
+        filters = filters_of(stream.what["topic"])
+        bad = [reason for one in filters if (reason := self._refused.get(one))]
+        return f"{self._account.address} refuses {', '.join(bad)}" if bad else None
 
     def key_of(self, stream: Stream) -> tuple[KeyOf, int] | None:
         """See `Receiver`."""
@@ -81,51 +99,40 @@ class MqttReceiver(Receiver):
         """See `Receiver`."""
         self.close()
         self._connection = Connection(self._account)
+        self._subscriptions.forget()
+        self.follow(streams, gone)
         if self._unreleased is None:
             self._unreleased = self._last_twos(streams, tail)
         if not self._connection.resumed:
             self._unreleased.clear()
-        self._streams.clear()
-        self.follow(streams, gone)
 
-    def _last_twos(self, streams: Sequence[Stream], tail: Tail) -> dict[int, int]:
+    def _last_twos(self, streams: Sequence[Stream], tail: Tail) -> dict[int, _Two]:
         """Returns the messages of QoS 2 that a process before this one may not have confirmed."""
-        found: dict[int, int] = {}
+        found: dict[int, _Two] = {}
         for stream in streams:
-            if stream.what.get("qos") == "2":
+            if self._subscriptions.qos(stream.topic) == 2:
                 last = tail(stream.topic, self._account.in_flight)
                 for payload, metadata in zip(last.values, last.metadata, strict=True):
                     kept = decode_metadata(metadata)
                     if kept.number:
-                        found[kept.number] = _digest(kept.topic.encode(), payload)
+                        two = _Two(_digest(kept.topic.encode(), payload), frozenset({stream.topic}))
+                        found[kept.number] = two.with_logs_of(found.get(kept.number))
         return found
 
     def follow(self, streams: Sequence[Stream], gone: Sequence[Stream]) -> None:
         """See `Receiver`."""
-        connection = self._open()
+        connection, version = self._open(), self._account.version
         self._known.clear()
-        for stream in gone:
-            self._streams.pop(stream.topic, None)
-            number = connection.next_number()
-            filters = filters_of(stream.what["topic"])
-            connection.send(unsubscribe(self._account.version, number, filters))
-        for stream in streams:
-            if stream.topic not in self._streams:
-                self._subscribe(connection, stream)
-
-    def _subscribe(self, connection: Connection, stream: Stream) -> None:
-        filters, qos = filters_of(stream.what["topic"]), int(stream.what["qos"])
-        # The same after a restart: messages that wait in the session name it.
-        identifier = int(stream.topic[-15:], 16) % 268_435_454 + 1
-        self._streams[stream.topic] = identifier, filters
-        number = connection.next_number()
-        connection.send(subscribe(self._account.version, number, filters, qos, identifier))
-        answer = connection.answer(Kind.SUBACK, number)
-        codes = answer.body[-len(filters) :]
-        bad = [f"'{f}' ({refusal(c)})" for f, c in zip(filters, codes, strict=True) if c > 2]
-        self._refused.pop(stream.topic, None)
-        if bad:
-            self._refused[stream.topic] = f"{self._account.address} refuses {', '.join(bad)}"
+        made, ended = self._subscriptions.update(streams, gone)
+        if ended:
+            connection.send(unsubscribe(version, connection.next_number(), ended))
+        asked = [(connection.next_number(), one) for one in made]
+        connection.send(b"".join(subscribe(version, number, *one) for number, one in asked))
+        for number, one in asked:
+            code = connection.answer(Kind.SUBACK, number).code
+            self._refused.pop(one.filter, None)
+            if code > _HIGHEST_QOS:
+                self._refused[one.filter] = f"'{one.filter}' ({refusal(code)})"
 
     def _open(self) -> Connection:
         if self._connection is None:
@@ -174,41 +181,46 @@ class MqttReceiver(Receiver):
                 continue
             flags, topic, number, properties, payload = packet
             qos = flags >> 1 & 3
-            if qos == 1:
-                self._ones.append(number)
-            elif qos == 2 and self._is_repeated(packet):
-                continue
             size += len(payload)
             what = (flags & 7, topic, properties)
             metadata, streams = known.get(what) or self._know(what)
-            if qos == 2:
+            if not streams:
+                self._unwanted += 1
+            if qos == 1:
+                self._ones.append(number)
+            elif qos == 2:
                 metadata = self._metadata(*what, number)
+                streams = self._without_repeated(packet, streams)
             for stream in streams:
                 taken = found.get(stream)
                 if taken is None:
                     taken = found[stream] = Taken()
                 taken.values.append(payload)
                 taken.metadata.append(metadata)
-            if not streams:
-                self._unwanted += 1
         return size
 
-    def _is_repeated(self, message: Publish) -> bool:
-        """Notes a message of QoS 2; returns True if it was taken before."""
+    def _without_repeated(self, message: Publish, streams: tuple[str, ...]) -> tuple[str, ...]:
+        """Notes a message of QoS 2; returns the streams whose logs do not have it yet."""
         assert self._unreleased is not None
-        digest = _digest(message.topic, message.payload)
-        self._twos[message.number] = digest
-        return message.repeated and self._unreleased.get(message.number) == digest
+        two = _Two(_digest(message.topic, message.payload), frozenset(streams))
+        before = self._unreleased.get(message.number) if message.repeated else None
+        self._twos[message.number] = two.with_logs_of(before)
+        if before is None or before.digest != two.digest:
+            return streams
+        return tuple(one for one in streams if one not in before.logs)
 
     def _know(self, what: tuple[int, bytes, bytes]) -> tuple[bytes, tuple[str, ...]]:
         """Returns the metadata of messages of a kind, and the streams that they are for."""
         if len(self._known) >= _KNOWN:
             self._known.clear()
-        _, topic, properties = what
+        flags, topic, properties = what
         try:
-            found = self._metadata(*what, 0), self._streams_of(topic, properties)
+            metadata, named = self._metadata(*what, 0), decoded_properties(properties).subscriptions
         except ValueError as error:
             raise ConnectionLost(f"no connection to {self._account.address}: {error}") from None
+        name = topic.decode(errors="replace")
+        streams = self._subscriptions.streams_of(name, named, retained=bool(flags & 1))
+        found = metadata, streams
         self._known[what] = found
         return found
 
@@ -216,21 +228,6 @@ class MqttReceiver(Receiver):
         name = topic.decode(errors="replace")
         told = decoded_properties(properties)
         return encode_metadata(Metadata.of(name, flags >> 1 & 3, bool(flags & 1), number, told))
-
-    def _streams_of(self, topic: bytes, properties: bytes) -> tuple[str, ...]:
-        """Returns the streams whose subscriptions a message names; where it names none, those whose
-        filters take it."""
-        named = decoded_properties(properties).subscriptions
-        if named:
-            found = tuple(s for s, (identifier, _) in self._streams.items() if identifier in named)
-            if found:
-                return found
-        name = topic.decode(errors="replace")
-        return tuple(
-            stream
-            for stream, (_, filters) in self._streams.items()
-            if any(matches(one, name) for one in filters)
-        )
 
     def _answer(self, packet: Packet) -> None:
         """Answers a packet that is no message."""

@@ -19,8 +19,8 @@ from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
 from sqlengine.connectors.mqtt.packets import Kind, Packet, Publish, acknowledgements, publish
 from sqlengine.connectors.mqtt.reasons import refusal
 from sqlengine.connectors.mqtt.templates import TopicTemplate
-from sqlengine.connectors.receivers.worker import BackOff
 from sqlengine.formats.registry import encoder_for
+from sqlengine.system.back_off import BackOff
 
 # Messages that are on their way at the same time, at most, and how many are sent together.
 _IN_FLIGHT: Final = 1000
@@ -64,7 +64,7 @@ class MqttSink(Sink):
         self._rows = 0  # since the last commit
         self._connection: Connection | None = None
         self._pauses = BackOff()
-        self._again, self._why = 0.0, ""
+        self._why = ""
 
     def last_epoch(self) -> int | None:
         """See `Sink`. The server remembers no epochs."""
@@ -87,13 +87,13 @@ class MqttSink(Sink):
             Delivery(connection, self._account, self._qos, retain=self._retain).send(self._pending)
         except ConnectionLost as error:
             self.close()
-            self.health.failed(error.message)
+            self._failed(error.message)
             raise Busy(
                 f"table '{self._table.display}' cannot be written now",
                 detail=error.message,
                 hint="its rows are kept, and published when the server is back",
             ) from None
-        self._pauses.reset()
+        self._pauses.works()
         self.health.works()
         return self._committed()
 
@@ -110,17 +110,19 @@ class MqttSink(Sink):
                 self.close()
             else:
                 return self._connection
-        if time.monotonic() < self._again:
+        if time.monotonic() < self._pauses.until:
             raise ConnectionLost(self._why)
-        self._again = time.monotonic() + self._pauses.next()
         if self.health.trouble is not None:
             self.health.retries += 1
-        try:
-            self._connection = Connection(self._account)
-        except ConnectionLost as error:
-            self._why = error.message
-            raise
+        self._connection = Connection(self._account)
         return self._connection
+
+    def _failed(self, why: str) -> None:
+        """Notes why rows do not go, and for an attempt that has failed the pause until the next."""
+        self._why = why
+        self.health.failed(why)
+        if (now := time.monotonic()) >= self._pauses.until:
+            self._pauses.failed(now)
 
     def close(self) -> None:
         """See `Sink`."""

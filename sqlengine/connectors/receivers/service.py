@@ -96,6 +96,7 @@ class Receivers:
                 thread.add(log)
             if not thread.alive:
                 thread.start()
+                self._sweep()
             return Reading(self, log, position)
 
     def _thread_of(self, wanted: Wanted) -> ReceiverThread:
@@ -117,7 +118,7 @@ class Receivers:
             stream = known.stream
             if stream.place == place and stream.lasting_ms and stream.topic not in ended:
                 log = ReceivedLog(self._broker, self._clock, stream)
-                log.released_ms = known.released_ms or self._clock()
+                log.released_ms = self._released_ms(known)
                 thread.add(log)
         self._threads[place] = thread
         return thread
@@ -174,11 +175,19 @@ class Receivers:
         now = self._clock()
         filled = {topic for thread in self._threads.values() for topic in thread.logs}
         for known in self._store.streams():
-            stream, released = known.stream, known.released_ms
+            stream = known.stream
             kept_ms = stream.lasting_ms + stream.retention_ms
-            if stream.topic in filled or released is None or now - released < kept_ms:
-                continue
-            self._store.forget(stream)
+            if stream.topic not in filled and now - self._released_ms(known) >= kept_ms:
+                self._store.forget(stream)
+
+    def _released_ms(self, known: Known) -> int:
+        """Returns when the last reader of a stream went that has none now. One that went with the
+        process before this one may come back: its time begins now."""
+        if known.released_ms is not None:
+            return known.released_ms
+        now = self._clock()
+        self._store.put(Known(known.stream, now))
+        return now
 
     def views(self) -> list[ReceiverView]:
         """Returns what each receiver has done, by place."""

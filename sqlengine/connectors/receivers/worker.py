@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -13,13 +12,11 @@ from typing import Final
 from parser.errors import ServiceError, SqlError, TryAgain
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Taken
 from sqlengine.connectors.receivers.log import ReceivedLog
+from sqlengine.system.back_off import BackOff
 from sqlengine.system.threads import Background
 
 log = logging.getLogger("sqlengine")
 
-# Seconds until a place is tried again: the first time, and at most.
-_SHORTEST_S: Final = 1.0
-_LONGEST_S: Final = 60.0
 # Seconds for which a connection is kept after its last reader has gone: another may come at once.
 _LINGER_S: Final = 2.0
 _WAIT_S: Final = 0.2  # for messages
@@ -50,23 +47,6 @@ class ReceiverView:
     failures: int
     unread: int
     unread_bytes: int
-
-
-class BackOff:
-    """The pauses between attempts: 1 s doubling to a minute, each a little longer by chance, so
-    that not all come back at the same time."""
-
-    def __init__(self) -> None:
-        self._next = _SHORTEST_S
-
-    def reset(self) -> None:
-        """Begins anew: an attempt has succeeded."""
-        self._next = _SHORTEST_S
-
-    def next(self) -> float:
-        """Returns the seconds until the next attempt."""
-        found, self._next = self._next, min(2 * self._next, _LONGEST_S)
-        return found * random.uniform(1.0, 1.25)
 
 
 class ReceiverThread(Background):
@@ -158,22 +138,33 @@ class ReceiverThread(Background):
     def _run(self) -> None:
         pauses = BackOff()
         try:
-            while not self._done():
-                self._woken.clear()
-                try:
-                    self._connect()
-                    pauses.reset()
-                    self._receive()
-                except SqlError as error:
-                    self._lost(error)
-                    if not self._stopping.is_set():
-                        self._woken.wait(pauses.next())
-        except Exception:  # the thread's own end: people must see it
-            log.exception("the receiver of %s has ended", self.place)
-            self._in_trouble("it ended by a fault of its own: see the log of the server")
+            while not self._stopping.is_set() and self._attempt(pauses):
+                pass
         finally:
             self.connected = False
             self.receiver.close()
+
+    def _attempt(self, pauses: BackOff) -> bool:
+        """Connects and takes messages until something is in the way, and pauses then; returns False
+        once the thread is to end."""
+        self._woken.clear()
+        try:
+            if self._done():
+                return False
+            self._connect()
+            pauses.works()
+            self._receive()
+        except SqlError as error:
+            self._lost(" ".join(str(error).split()))
+        except Exception as error:  # it may pass, and nobody else would try again
+            log.exception("receiver of %s: a fault of its own", self.place)
+            kind = type(error).__name__
+            self._lost(f"a fault of its own, see the log of the server: {kind}: {error}")
+        else:
+            return True
+        if not self._stopping.is_set():
+            self._woken.wait(pauses.failed(time.monotonic()))
+        return True
 
     def _done(self) -> bool:
         """True if the thread is to end: it was stopped, or nobody has read for some moments."""
@@ -240,7 +231,7 @@ class ReceiverThread(Background):
         self.receiver.rest()
         self._stopping.wait(_REST_S)
 
-    def _lost(self, error: SqlError) -> None:
+    def _lost(self, why: str) -> None:
         self.connected = False
         self.receiver.close()
         if not self._stopping.is_set():
@@ -248,7 +239,7 @@ class ReceiverThread(Background):
             for one in list(self.logs.values()):
                 one.health.errors += 1
                 one.health.retries += 1
-            self._in_trouble(" ".join(str(error).split()))
+            self._in_trouble(why)
 
     def _rested(self) -> None:
         """Notes that a rest is over, where there was one: that is no new connection."""

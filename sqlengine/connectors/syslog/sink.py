@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sqlengine.batch import Batch
-from sqlengine.connectors.back_off import BackOff
+from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.syslog.addresses import Address

@@ -17,7 +17,7 @@ from xxhash import xxh3_128_hexdigest
 
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.connectors.back_off import BackOff
+from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.environment import writer_of
 from sqlengine.connectors.health import Health

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlengine.connectors.mqtt.account import Account, Address
+from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
 from sqlengine.metrics import render
 from tests.connectors.mqtt.world import World, out
 from tests.hostile.certificates import MISSING, Authority
@@ -108,6 +110,20 @@ def test_no_more_is_taken_than_jobs_read(world: World) -> None:
         graph.loop.call(lambda: setattr(graph.runner.inputs, "bounds", {}))
         found = world.rows("o", 400)
     assert [r["v"] for r in found] == [*range(400)]
+
+
+def test_what_came_before_a_confirmation_is_received_once(mosquitto: Mosquitto) -> None:
+    with MqttClient(mosquitto.address) as client, MqttClient(mosquitto.address) as other:
+        client.subscribe("confirmed")
+        other.publish("confirmed", b"1")
+        for _ in range(2):
+            client.connection.confirm()
+        assert [m.payload for m in client.next(1)] == [b"1"]
+
+
+def test_a_host_without_a_name_is_no_fault() -> None:
+    with pytest.raises(ConnectionLost, match="this is no name of a host"):
+        Connection(Account(Address("x" * 70, 1883), "c"))
 
 
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))

@@ -18,7 +18,7 @@ from parser.errors import ExecutionError, OptionError, PlanError, SqlError
 from parser.types import BIGINT, DOUBLE, STRING, Schema, decimal, timestamp
 from parser.types import array as array_type
 from sqlengine.batch import Batch, from_pydict
-from sqlengine.connectors.back_off import BackOff
+from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.registry import capabilities_of, open_sink, rejects, validate
 from sqlengine.connectors.retry_after import retry_after
