@@ -159,7 +159,8 @@ def test_a_sink_that_refuses_rows_fails_only_its_jobs(user: User, tmp_path: Path
     with closing(sqlite3.connect(tmp_path / "app.db")) as database:
         database.execute("CREATE TABLE words (word TEXT CHECK (word <> 'refused'))")
     options = (
-        f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path}/app.db', 'table-name' = 'words'"
+        f"'connector' = 'jdbc', 'url' = 'jdbc:sqlite:{tmp_path}/app.db', 'table-name' = 'words',"
+        " 'sink.on-error' = 'fail'"
     )
     user.submit("words", f"CREATE TABLE words (word STRING) WITH ({options})")
     for name in ("words-a", "words-b"):

@@ -3,6 +3,7 @@ of ours."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from parser.errors import UnsupportedError
+from parser.errors import ServiceError, UnsupportedError
 from parser.types import BIGINT, STRING, Schema, map_of
 from sqlengine.config import Config
 from sqlengine.connectors.mysql_cdc.texts import text_of
@@ -137,6 +138,25 @@ def test_types_of_columns_that_changes_have_not_are_named() -> None:
     asked = table({**options, "table-name": "t"}, Schema.of(id=BIGINT, m=map_of(STRING, STRING)))
     with pytest.raises(UnsupportedError, match="connector 'mysql-cdc' do not have"):
         open_source(asked, environment())
+
+
+@pytest.mark.parametrize(
+    ("connector", "module", "hint"),
+    [
+        ("mysql-cdc", "pymysql", "sqlengine[mysql-cdc]"),
+        ("mysql-cdc", "pymysqlreplication", "sqlengine[mysql-cdc]"),
+        ("postgres-cdc", "psycopg", "sqlengine[postgresql]"),
+    ],
+)
+def test_a_package_that_is_missing_is_told_at_once(
+    connector: str, module: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"connector": connector, "hostname": "h", "username": "u", "database-name": "d"}
+    slot = {"slot.name": "s"} if connector == "postgres-cdc" else {}
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ServiceError) as told:
+        open_source(table({**options, **slot, "table-name": "t"}), environment())
+    assert hint in (told.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.jdbc.values import check_types
-from sqlengine.connectors.mysql_cdc.database import Place
+from sqlengine.connectors.mysql_cdc.database import Place, replication
 from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import stream_of
@@ -65,7 +65,8 @@ class MySqlCdcConnector(Connector):
 
     def source(self, table: Table, environment: Environment) -> Source:
         """See `Connector`. The server may be away. UnsupportedError for columns that changes do not
-        have."""
+        have, ServiceError where a package is missing."""
+        replication()
         options = options_of(table)
         check_types(table, table.physical, arrays=False)
         receivers = environment.receivers

@@ -111,7 +111,7 @@ def quoted(*names: str) -> str:
 def replication() -> ModuleType:
     """Returns the module that reads the log. ServiceError where it is not installed."""
     try:
-        driver()
+        import_module("pymysql")
         return import_module("pymysqlreplication")
     except ModuleNotFoundError:
         raise ServiceError(

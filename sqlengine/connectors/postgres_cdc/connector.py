@@ -22,6 +22,7 @@ from sqlengine.connectors.changes.options import CHANGE_OPTIONS, account_of, fol
 from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
 from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.jdbc.postgresql import driver
 from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.postgres_cdc.database import Place
 from sqlengine.connectors.postgres_cdc.receiver import PostgresReceiver
@@ -77,7 +78,8 @@ class PostgresCdcConnector(Connector):
 
     def source(self, table: Table, environment: Environment) -> Source:
         """See `Connector`. The server may be away. UnsupportedError for columns that changes do not
-        have."""
+        have, ServiceError where the driver is missing."""
+        driver()
         options = options_of(table)
         upsert = options["changelog-mode"] == _UPSERT
         check_types(table, table.physical, arrays=False)
