@@ -167,6 +167,16 @@ def test_null_in_a_body_is_null_and_in_an_address_no_row(hook: Receiver) -> None
     assert "line break" in found[2]
 
 
+@pytest.mark.parametrize("path", ["/{{name}}/in", "/rooms/{{name}}", "/a/.{{name}}?x={{name}}"])
+def test_values_lead_to_no_other_path(hook: Receiver, path: str) -> None:
+    """Clients and servers leave out '.' and what is before '..', however they are written."""
+    of = table(options(hook) | {"url": hook.url + path})
+    found = rejects(of, rows((1, "."), (2, "a.b"), (3, ".."), (4, "..."), (5, "%2e")))
+    expected = {0, 2} if "." not in path else {0}
+    assert found.keys() == expected
+    assert all("another path" in reason for reason in found.values())
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
