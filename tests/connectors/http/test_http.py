@@ -310,7 +310,9 @@ CREATE TABLE seen_{name} (asked STRING) WITH ('connector' = 'topic', 'topic' = '
 INSERT INTO seen_{name} SELECT DISTINCT asked FROM {name};
 """
 EVERY = "'scan.poll-interval' = '50 ms'"
-CURSOR = "'scan.cursor.pointer' = '/{}', 'scan.cursor.parameter' = 'after', 'scan.cursor.initial' = '{}'"
+CURSOR = (
+    "'scan.cursor.pointer' = '/{}', 'scan.cursor.parameter' = 'after', 'scan.cursor.initial' = '{}'"
+)
 
 
 def test_tables_for_which_a_host_is_asked_differently_share_no_rows(
