@@ -108,8 +108,9 @@ class FileReader(Protocol):
     def num_rows(self) -> int: ...
 
     def read(self, start: int, count: int) -> pa.RecordBatch:
-        """Returns `count` rows from `start` on, or as many as there are: the columns of the schema,
-        in its order and types. ExecutionError where the file holds values that they cannot."""
+        """Returns `count` rows from `start` on, or as many as there are; fewer, but one, where they
+        take much memory. The columns of the schema, in its order and types. ExecutionError where
+        the file holds values that they cannot."""
 
     def close(self) -> None: ...
 

@@ -6,6 +6,8 @@ import datetime as dt
 import io
 import json
 import os
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from decimal import Decimal
@@ -322,6 +324,49 @@ def test_files_are_read_by_the_numbers_of_their_rows(codec: str, tmp_path: Path)
         assert [
             cast("dict[str, int]", r)["i"] for r in fastavro.reader(io.BytesIO(made[0]))
         ] == list(range(5000))
+
+
+def _bomb(rows: int, data: bytes, kind: str) -> bytes:
+    """A file with one compressed block."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "b", "type": kind}]}
+    packed = zlib.compress(data)[2:-4]
+    head = {"avro.schema": json.dumps(schema).encode(), "avro.codec": b"deflate"}
+    out = io.BytesIO(b"Obj\x01")
+    out.seek(4)
+    fastavro.schemaless_writer(out, {"type": "map", "values": "bytes"}, head)
+    out.write(bytes(16))
+    for number in (rows, len(packed)):
+        fastavro.schemaless_writer(out, "long", number)
+    return out.getvalue() + packed + bytes(16)
+
+
+def test_few_compressed_bytes_are_many_rows_and_are_read_in_parts(tmp_path: Path) -> None:
+    path = tmp_path / "a.avro"
+    path.write_bytes(_bomb(3 << 20, bytes(3 << 20), "boolean"))
+    assert path.stat().st_size < 5000
+    tracemalloc.start()
+    with _file(path, Schema.of(b=BOOLEAN)) as reader:
+        assert reader.num_rows == 3 << 20
+        assert reader.read(0, 100).num_rows == reader.read(3_000_000, 100).num_rows == 100
+    assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    tracemalloc.stop()
+    wide = b"\x80\x80\x80\x01" + bytes(1 << 20)  # a text of 1 MB
+    path.write_bytes(_bomb(100, wide * 100, "string"))
+    with _file(path, Schema.of(b=STRING)) as reader:
+        assert 0 < reader.read(0, 100).num_rows < 10
+        assert reader.read(99, 100).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"), [(1 << 60, "null"), (1 << 60, "boolean"), (101, "boolean")]
+)
+def test_a_block_has_no_more_rows_than_it_can_hold(rows: int, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.avro"
+    path.write_bytes(_bomb(rows, bytes(100), kind))
+    with _file(path, Schema.of(b=BOOLEAN)) as reader:
+        with pytest.raises(ExecutionError, match="cannot be read as Avro") as error:
+            reader.read(0, 100)
+        assert "more rows than it can hold" in str(error.value.detail)
 
 
 def test_a_file_without_rows(tmp_path: Path) -> None:

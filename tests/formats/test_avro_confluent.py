@@ -162,7 +162,8 @@ def test_the_registry_knows_who_asks(
 
 @pytest.mark.parametrize(
     "given",
-    [{"url": "registry:8081"}, {"url": "file:///etc/passwd"}, {"url": ""}, {"url": "http://a:1", "properties.x": "1"}],
+    [{"url": "registry:8081"}, {"url": "file:///etc/passwd"}, {"url": ""}, {"url": "http://a:1", "properties.x": "1"},
+     {"url": "http://user:hushhush@a:1"}],
 )  # fmt: skip
 def test_options_that_are_refused(given: dict[str, str]) -> None:
     with pytest.raises(PlanError):
@@ -275,6 +276,13 @@ def test_who_only_decodes_has_the_secret_too(
         decoder_for(of).decode(records)
     connect_formats(of, replace(environment(), secrets=Secrets()))
     assert decoder_for(of).decode(records).num_rows == 3
+    # A registry may say what it was told.
+    registry.authorization, registry.says = "Bearer other", "nobody is 'tok-of-many'"
+    monkeypatch.setenv("SQLENGINE_SECRET_REGISTRY", "tok-of-many")
+    connect_formats(of, replace(environment(), secrets=Secrets()))
+    with pytest.raises(OutOfReach, match="status 401") as error:
+        decoder_for(of).decode(records)
+    assert error.value.detail == "nobody is '******'"
 
 
 # ---- changes -------------------------------------------------------------------------------------

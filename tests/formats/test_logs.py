@@ -201,6 +201,11 @@ def test_lines_that_a_pattern_takes_apart(odd: str) -> None:
     assert bad == {2: "the pattern does not match it"}
 
 
+def test_a_pattern_without_names_has_no_fields() -> None:
+    rows, bad = read("grok", [b"7", b"x"], {"fields": TEXTS}, pattern="^%{INT}$")
+    assert (rows, list(bad)) == ([{"fields": []}], [1])
+
+
 def test_patterns_beyond_re2() -> None:
     rows, bad = read("grok", ["ab", "aa"], {"x": STRING}, pattern=r"(?<x>a(?!a))")
     assert rows == [{"x": "a"}, {"x": "a"}]

@@ -155,6 +155,19 @@ def test_records_that_are_no_message_are_bad() -> None:
     assert not lenient.bad
 
 
+def test_a_message_with_a_value_that_no_column_can_hold_is_bad() -> None:
+    """A time in seconds goes further than any TIMESTAMP."""
+    schema = Schema.of(at=timestamp_ltz(9), i=INT)
+    order = order_class("proto3")
+    far, near = order(i=1), order(i=2)
+    far.at.seconds, near.at.seconds = 2**62, 5
+    records = pa.array([m.SerializeToString() for m in (far, near)], pa.binary())
+    read = PROTOBUF.decoder(schema, options("proto3")).decode(records)
+    assert read.columns[1].to_pylist() == [2]
+    ((row, reason),) = [(b.row, b.reason) for b in read.bad]
+    assert (row, reason.partition(":")[0]) == (0, "it has a value that no column can hold")
+
+
 def test_a_value_that_a_message_cannot_hold() -> None:
     schema = Schema.of(k=STRING)
     encoder = PROTOBUF.encoder(schema, options())

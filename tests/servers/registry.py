@@ -16,11 +16,13 @@ from werkzeug.serving import make_server
 @dataclass
 class Registry:
     """Schemas by id, and their ids by subject in the order of versions. `authorization`: the header
-    that every request must have; `asked`: the paths of all requests; `closed`: it answers 503."""
+    that every request must have, and what it `says` without; `asked`: the paths of all requests;
+    `closed`: it answers 503."""
 
     schemas: list[str] = field(default_factory=list)
     subjects: dict[str, list[int]] = field(default_factory=dict)
     authorization: str | None = None
+    says: str = "who are you?"
     asked: list[str] = field(default_factory=list)
     closed: bool = False
     url: str = ""
@@ -68,7 +70,7 @@ def _reads(app: Flask, registry: Registry) -> None:
             return _error(50301, "closed")
         wanted = registry.authorization
         if wanted is not None and request.headers.get("Authorization") != wanted:
-            return _error(40101, "who are you?")
+            return _error(40101, registry.says)
         return None
 
     @app.get("/subjects")

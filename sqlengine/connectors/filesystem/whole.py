@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -107,9 +107,12 @@ class WholeFileSource(FileShards):
         runs = self._runs(shard, offset, stop)
         if until is None and runs:
             start, behind = runs[0]
-            stop = min(behind, start + max_rows)
+            found = [reader.read(start, min(behind - start, max_rows))]
+            stop = start + found[0].num_rows
             runs = [(start, stop)]
-        columns = self._columns(shard, runs, [reader.read(a, b - a) for a, b in runs])
+        else:
+            found = [batch for a, b in runs for batch in _all(reader, a, b)]
+        columns = self._columns(shard, runs, found)
         rows = sum(b - a for a, b in runs)
         pruned = self._pruned(shard, offset, stop)
         return Chunk(shard, offset, stop, rows, columns=columns, pruned=pruned)
@@ -184,6 +187,13 @@ class WholeFileSource(FileShards):
     def close(self) -> None:
         for shard in list(self._readers):
             self._close(shard)
+
+
+def _all(reader: FileReader, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """Yields the rows between two numbers, as many at a time as the reader gives."""
+    while start < stop:
+        yield (found := reader.read(start, stop - start))
+        start += found.num_rows
 
 
 def _joined(rows: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from typing import Final
 
 from parser.errors import SqlError
 from parser.limits import present
+from sqlengine.connectors.keep_alive import keep_alive
 from sqlengine.connectors.pushed.metadata import Metadata, encode_metadata
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken, Unreachable
 from sqlengine.connectors.syslog.addresses import Address
@@ -159,6 +160,7 @@ class SyslogReceiver(Receiver):
                 accepted.close()
                 return
             accepted.setblocking(False)
+            keep_alive(accepted)
             if context is not None:
                 accepted = context.wrap_socket(
                     accepted, server_side=True, do_handshake_on_connect=False

@@ -15,12 +15,13 @@ from collections.abc import Callable
 from typing import Final
 
 from sqlengine.batch import Batch
-from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.health import Health
+from sqlengine.connectors.keep_alive import keep_alive
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.framing import counted, in_line
 from sqlengine.connectors.syslog.messages import Messages
+from sqlengine.system.back_off import BackOff
 from sqlengine.system.lanes import get_on
 from sqlengine.system.network_access import NetworkAccess
 
@@ -137,6 +138,7 @@ class SyslogSink(Sink):
             connected.connect(place)
         else:
             connected = socket.create_connection((host, port), self._timeout_s)
+            keep_alive(connected)
         try:
             self._network.check(host, str(connected.getpeername()[0]))
             if self._context is not None:

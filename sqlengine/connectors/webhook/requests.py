@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -69,6 +70,8 @@ class Requests:
         self._in_head = _named([self._url, *self._headers.values()])
         self._named = _named([self._url, *self._headers.values(), *([self._body] if body else [])])
         self._values = ColumnValues(table, self._named)
+        some = dict.fromkeys(self._url.columns, msgspec.Raw(b'"x"'))
+        self._dots = _dots(self._url.filled(some))
 
     def _template(self, table: Table, body: str) -> Template:
         if self._most_rows > 1:
@@ -118,6 +121,8 @@ class Requests:
                 reason = _unfit(values[name])
                 if reason is not None:
                     found[row] = f"column '{name}' {reason}"
+            if row not in found and _dots(self._url.filled(values)) > self._dots:
+                found[row] = "its values make '.' or '..' a part of the URL's path: another path"
         return found
 
     def of(self, records: Iterable[Record]) -> Iterator[Request]:
@@ -164,6 +169,11 @@ def _unfit(value: msgspec.Raw) -> str | None:
     if any(ord(c) < 32 or ord(c) == 127 for c in text):
         return "has a line break or another control character, and stands in the URL or a header"
     return None
+
+
+def _dots(url: str) -> int:
+    """Returns how many parts of the path name no place, but one relative to that before them."""
+    return sum(part in (".", "..") for part in urlsplit(url).path.split("/"))
 
 
 def _url(options: Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.avro.decoder import BadDatum, BinaryDecoder, plain_schema, read_datum
 from sqlengine.formats.avro.encoder import BinaryEncoder
-from sqlengine.formats.avro.schemas import BadSchema
+from sqlengine.formats.avro.schemas import BadSchema, parse_schema
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC: Final = 16
@@ -29,6 +29,10 @@ _BLOCK: Final = 64 << 10
 # No block of a file, and no schema, may take more memory.
 _MOST_BYTES: Final = 256 << 20
 _MOST_SCHEMA: Final = 16 << 20
+# Bytes, before compression, after which no more rows are read at once.
+_MOST_READ: Final = 8 << 20
+# Rows of a block that takes no bytes for any.
+_MOST_EMPTY: Final = 1 << 20
 _LEFT_OUT: Final = "take the file away, or leave such files out: 'source.unreadable-files' = 'skip'"
 
 
@@ -46,8 +50,17 @@ class _Block:
     size: int
 
 
+@dataclass
+class _Opened:
+    """A block that is read from row `row` of the file on."""
+
+    block: _Block
+    data: BytesIO
+    row: int
+
+
 class ContainerReader:
-    """Reads rows by their numbers. Knows where all blocks are, and keeps the rows of one."""
+    """Reads rows by their numbers. Knows where all blocks are, and keeps one open."""
 
     def __init__(self, path: Path, file: int, schema: Schema) -> None:
         """ExecutionError where the file is none, or a column has another type."""
@@ -60,7 +73,7 @@ class ContainerReader:
             self._file.close()
             raise self._error(error) from None
         self._firsts = [b.first for b in self._blocks]
-        self._held: tuple[_Block, pa.RecordBatch] | None = None
+        self._held: _Opened | None = None
 
     def _open(self) -> None:
         self._file.seek(0)
@@ -72,7 +85,7 @@ class ContainerReader:
         if self._codec not in _DECOMPRESS:
             raise _Damaged(f"its codec '{self._codec[:60]}' is not known")
         self._decoder = BinaryDecoder(self._schema, text)
-        self._plain = plain_schema(text)
+        self._plain, self._least = plain_schema(text), parse_schema(text).least
         self._sync = self._exactly(_SYNC)
         self._blocks = self._found_blocks()
 
@@ -131,37 +144,46 @@ class ContainerReader:
     def read(self, start: int, count: int) -> pa.RecordBatch:
         """See `FileReader`."""
         parts: list[pa.RecordBatch] = []
-        end = min(start + count, self.num_rows)
-        while start < end:
+        end, left = min(start + count, self.num_rows), _MOST_READ
+        while start < end and left > 0:
             block = self._blocks[bisect_right(self._firsts, start) - 1]
-            rows = self._rows(block)
-            part = rows.slice(start - block.first, end - start)
-            parts.append(part)
-            start += len(part)
+            try:
+                opened = self._at(block, start)
+                begin = opened.data.tell()
+                parts.append(self._rows(opened, min(end, block.first + block.rows), begin + left))
+            except (_Damaged, BadDatum) as error:
+                self._held = None
+                raise self._error(error) from None
+            start, left = opened.row, left - (opened.data.tell() - begin)
         if not parts:
             return pa.RecordBatch.from_pylist([], self._schema.arrow)
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
-    def _rows(self, block: _Block) -> pa.RecordBatch:
-        if self._held is not None and self._held[0] == block:
-            return self._held[1]
-        try:
-            columns = self._columns(block)
-        except (_Damaged, BadDatum) as error:
-            raise self._error(error) from None
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
-        self._held = (block, batch)
-        return batch
+    def _at(self, block: _Block, row: int) -> _Opened:
+        """Opens a block, and leaves out the rows before `row`."""
+        held = self._held
+        if held is None or held.block != block or held.row > row:
+            self._file.seek(block.at)
+            data = _decompressed(self._codec, self._exactly(block.size))
+            if block.rows > (len(data) // self._least if self._least else _MOST_EMPTY):
+                raise _Damaged(f"a block behind row {block.first} has more rows than it can hold")
+            held = self._held = _Opened(block, BytesIO(data), block.first)
+        while held.row < row:
+            read_datum(held.data, self._plain)
+            held.row += 1
+        return held
 
-    def _columns(self, block: _Block) -> list[pa.Array]:
-        self._file.seek(block.at)
-        stream = BytesIO(_decompressed(self._codec, self._exactly(block.size)))
-        values = [read_datum(stream, self._plain) for _ in range(block.rows)]
+    def _rows(self, opened: _Opened, end: int, most: int) -> pa.RecordBatch:
+        """Reads rows up to `end`, at least one and none that begins behind `most` bytes."""
+        first, values = opened.row, list[object]()
+        while opened.row < end and (not values or opened.data.tell() < most):
+            values.append(read_datum(opened.data, self._plain))
+            opened.row += 1
         columns, failures = self._decoder.columns_of(values)
         if failures.reasons:
             row, reason = min(failures.reasons.items())
-            raise _Damaged(f"row {block.first + row}: {reason}")
-        return columns
+            raise _Damaged(f"row {first + row}: {reason}")
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
 
     def _error(self, error: Exception) -> ExecutionError:
         return ExecutionError(

@@ -18,6 +18,7 @@ import msgspec
 
 from parser.errors import ExecutionError, OptionError
 from sqlengine.formats.base import OutOfReach
+from sqlengine.system.hidden import hidden
 
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S: Final = 10.0
@@ -118,7 +119,10 @@ class SchemaRegistry:
                 path = f"subjects/{quote(subject, safe='')}" + ("/versions" if register else "")
                 answer = self._ask("POST", path, {"schema": schema})
                 if answer is None or answer.id < 0:
-                    raise ExecutionError(f"subject '{subject}' has not the schema of the table")
+                    raise ExecutionError(
+                        f"subject '{subject}' has not the schema of the table",
+                        hint="register it, or let 'properties.auto.register.schemas' be 'true'",
+                    )
                 self._ids[subject, schema] = answer.id
             return self._ids[subject, schema]
 
@@ -164,7 +168,7 @@ def _refused(error: HTTPError) -> OutOfReach:
         if (error.code == _CONFLICT)
         else f"status {error.code}"
     )
-    return OutOfReach(f"the schema registry refuses: {what}", detail=said[:500])
+    return OutOfReach(f"the schema registry refuses: {what}", detail=hidden(said)[:500])
 
 
 def _words(error: Exception) -> str:
@@ -178,6 +182,8 @@ def urls_of(text: str) -> tuple[str, ...]:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected the address of a schema registry such as 'http://host:8081'")
+        if parts.username is not None:
+            raise ValueError("write who asks as 'basic-auth.user-info'")
     if not urls:
         raise ValueError("expected the address of a schema registry such as 'http://host:8081'")
     return urls

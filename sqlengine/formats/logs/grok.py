@@ -54,8 +54,9 @@ class GrokFormat(LogFormat):
 
 @dataclass
 class _Fields:
-    """The groups of lines: columns of texts by name."""
+    """The groups of so many lines: columns of texts by name."""
 
+    rows: int
     columns: dict[str, pa.Array]
     bad: dict[int, str] = field(default_factory=dict)
 
@@ -66,9 +67,9 @@ class _Fields:
     def rest(self, known: frozenset[str]) -> list[list[tuple[str, str]]]:
         """See `Parsed`."""
         names = [n for n in self.columns if n not in known]
-        rows = zip(*(self.columns[n].to_pylist() for n in names), strict=True)
         if not names:
-            return [[] for _ in range(len(next(iter(self.columns.values()))))]
+            return [[] for _ in range(self.rows)]
+        rows = zip(*(self.columns[n].to_pylist() for n in names), strict=True)
         return [[(n, v) for n, v in zip(names, r, strict=True) if v is not None] for r in rows]
 
 
@@ -106,7 +107,7 @@ class _Pattern:
             n: pa.concat_arrays([p.columns[n] for p in parts]).take(order) for n in self._names
         }
         bad = {int(r[i]): why for r, p in zip(rows, parts, strict=True) for i, why in p.bad.items()}
-        return _Fields(columns, bad)
+        return _Fields(len(texts), columns, bad)
 
     def _at_once(self, texts: pa.Array, pattern: str) -> _Fields:
         found = pc.extract_regex(texts, pattern)
@@ -117,7 +118,7 @@ class _Pattern:
             column = pc.if_else(filled, column, pa.scalar(None, pa.string()))
             columns[name] = pc.coalesce(columns[name], column) if name in columns else column
         missed = np.flatnonzero(np.asarray(found.is_null())).tolist()
-        return _Fields(columns, dict.fromkeys(missed, _NO_MATCH))
+        return _Fields(len(texts), columns, dict.fromkeys(missed, _NO_MATCH))
 
     def _one_by_one(self, texts: pa.Array) -> _Fields:
         rows: list[dict[str, str]] = []
@@ -133,4 +134,4 @@ class _Pattern:
                 bad[row] = _NO_MATCH
             rows.append({k: v for k, v in pairs or [] if v})
         columns = {n: pa.array([r.get(n) for r in rows], pa.string()) for n in self._names}
-        return _Fields(columns, bad)
+        return _Fields(len(texts), columns, bad)

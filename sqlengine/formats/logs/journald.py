@@ -28,9 +28,9 @@ def parse_json(record: bytes) -> dict[str, str]:
     lines; one that was too large is missing. BadLine for what is no entry."""
     try:
         found = _object.decode(record)
+        return {k: text for k, v in found.items() if (text := _text(v)) is not None}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(f"it is no JSON object: {error}") from None
-    return {k: text for k, v in found.items() if (text := _text(v)) is not None}
 
 
 def _text(value: object) -> str | None:

@@ -199,15 +199,15 @@ class _MessageDecoder:
 
     def decode(self, records: pa.Array) -> Decoded:
         """See `Decoder`."""
-        texts = records.to_pylist()
+        texts: list[bytes] = records.to_pylist()
         try:
             messages = [self._parse(text) for text in texts]
+            return Decoded(self._columns(messages), len(messages))
         except Exception:  # noqa: BLE001  DecodeError, whose class is imported late
             return self._with_bad(texts)
-        return self._columns(messages)
 
-    def _columns(self, messages: Sequence[Message]) -> Decoded:
-        return Decoded(tuple(read(messages) for read in self._readers), len(messages))
+    def _columns(self, messages: Sequence[Message]) -> tuple[pa.Array, ...]:
+        return tuple(read(messages) for read in self._readers)
 
     def _with_bad(self, texts: Sequence[bytes]) -> Decoded:
         from google.protobuf.message import DecodeError
@@ -217,12 +217,17 @@ class _MessageDecoder:
         bad: list[BadRecord] = []
         for row, text in enumerate(texts):
             try:
-                messages.append(self._parse(text))
-                rows.append(row)
+                message = self._parse(text)
+                self._columns([message])
             except DecodeError as error:
-                bad += [] if self._lenient else [BadRecord(row, f"it is no message: {error}")]
-        columns = self._columns(messages).columns
-        return Decoded(columns, len(messages), np.array(rows, np.int64), tuple(bad))
+                bad.append(BadRecord(row, f"it is no message: {error}"))
+            except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+                bad.append(BadRecord(row, f"it has a value that no column can hold: {error}"))
+            else:
+                messages.append(message)
+                rows.append(row)
+        told = () if self._lenient else tuple(bad)
+        return Decoded(self._columns(messages), len(messages), np.array(rows, np.int64), told)
 
 
 class _MessageEncoder:

@@ -211,6 +211,10 @@ def test_a_receiver_takes_what_comes_on_all_its_sockets() -> None:
             lengths.sendall(b"4 <1>d4 <1>e")
             broken.sendall(b"4x nonsense that is no length at all")
             assert sorted(taken(receiver, 4)) == [b"<1>a", b"<1>b", b"<1>d", b"<1>e"]
+            assert all(
+                one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                for one in receiver._connections
+            )
             lines.shutdown(socket.SHUT_WR)
             assert taken(receiver, 1) == [b"<1>c"]
             broken.settimeout(60)

@@ -18,12 +18,12 @@ from parser.errors import ExecutionError, OptionError, PlanError, SqlError
 from parser.types import BIGINT, DOUBLE, STRING, Schema, decimal, timestamp
 from parser.types import array as array_type
 from sqlengine.batch import Batch, from_pydict
-from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.registry import capabilities_of, open_sink, rejects, validate
 from sqlengine.connectors.retry_after import retry_after
 from sqlengine.connectors.webhook.connector import WebhookConnector
 from sqlengine.connectors.webhook.sink import WebhookSink
+from sqlengine.system.back_off import BackOff
 from sqlengine.system.network_access import NetworkAccess
 from tests.connectors.tables import SCHEMA, Clock, environment, table
 from tests.servers.webhook import Receiver, Told, receiving
@@ -165,6 +165,16 @@ def test_null_in_a_body_is_null_and_in_an_address_no_row(hook: Receiver) -> None
     }
     assert "NULL" in found[0]
     assert "line break" in found[2]
+
+
+@pytest.mark.parametrize("path", ["/{{name}}/in", "/rooms/{{name}}", "/a/.{{name}}?x={{name}}"])
+def test_values_lead_to_no_other_path(hook: Receiver, path: str) -> None:
+    """Clients and servers leave out '.' and what is before '..', however they are written."""
+    of = table(options(hook) | {"url": hook.url + path})
+    found = rejects(of, rows((1, "."), (2, "a.b"), (3, ".."), (4, "..."), (5, "%2e")))
+    expected = {0, 2} if "." not in path else {0}
+    assert found.keys() == expected
+    assert all("another path" in reason for reason in found.values())
 
 
 @pytest.mark.parametrize(
