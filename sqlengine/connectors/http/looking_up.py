@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from sqlengine.connectors.http.templates import (
     Values,
     as_text,
     json_template,
+    relative_parts,
     url_template,
 )
 from sqlengine.connectors.row_lookup import Found, RowLookup
@@ -34,13 +36,16 @@ class HttpLookup(RowLookup):
 
     `{{column}}` in the address or the body stands for the value of a column that is asked by; those
     that stand nowhere are parameters of the query. A host that answers 404 or 410 has no rows of a
-    key. PlanError for a template that names another column."""
+    key; nor has a key that makes the address one of another place: an empty text, '.' or '..'.
+    PlanError for a template that names another column."""
 
     def __init__(
         self, table: Table, columns: Sequence[str], asked: Asked, client: HttpClient, at_once: int
     ) -> None:
         self._asked, self._client = replace(asked, may_miss=True), client
         self._url = url_template(asked.url, columns, "url")
+        some = dict.fromkeys(self._url.columns, msgspec.Raw(b'"x"'))
+        self._relative = relative_parts(self._url.filled(some))
         self._body: Template | None = None
         if asked.body is not None:
             self._body = json_template(asked.body.decode(), columns, "body")
@@ -66,6 +71,10 @@ class HttpLookup(RowLookup):
         return found
 
     def _records(self, row: Values) -> list[bytes]:
+        if not all(as_text(row[name]) for name in self._url.columns):
+            return []
+        if relative_parts(self._url.filled(row)) > self._relative:
+            return []
         url = with_parameters(self._url.filled(row), {c: as_text(row[c]) for c in self._parameters})
         body = None if self._body is None else self._body.filled(row).encode()
         reader = Reader(replace(self._asked, url=url, body=body), self._client)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -42,6 +42,12 @@ def url_template(text: str, known: Sequence[str], option: str) -> Template:
     """Returns a template whose values are escaped as parts of a URL. PlanError for an unknown
     column, as the others raise it."""
     return _template(text, known, option, lambda _: _in_url)
+
+
+def relative_parts(url: str) -> int:
+    """Returns how many parts of a URL's path name no place, but one relative to that before
+    them."""
+    return sum(part in (".", "..") for part in urlsplit(url).path.split("/"))
 
 
 def text_template(text: str, known: Sequence[str], option: str) -> Template:

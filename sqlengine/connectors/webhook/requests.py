@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,6 +18,7 @@ from sqlengine.connectors.http.templates import (
     Values,
     as_text,
     json_template,
+    relative_parts,
     text_template,
     url_template,
 )
@@ -71,7 +71,7 @@ class Requests:
         self._named = _named([self._url, *self._headers.values(), *([self._body] if body else [])])
         self._values = ColumnValues(table, self._named)
         some = dict.fromkeys(self._url.columns, msgspec.Raw(b'"x"'))
-        self._dots = _dots(self._url.filled(some))
+        self._dots = relative_parts(self._url.filled(some))
 
     def _template(self, table: Table, body: str) -> Template:
         if self._most_rows > 1:
@@ -121,7 +121,7 @@ class Requests:
                 reason = _unfit(values[name])
                 if reason is not None:
                     found[row] = f"column '{name}' {reason}"
-            if row not in found and _dots(self._url.filled(values)) > self._dots:
+            if row not in found and relative_parts(self._url.filled(values)) > self._dots:
                 found[row] = "its values make '.' or '..' a part of the URL's path: another path"
         return found
 
@@ -169,11 +169,6 @@ def _unfit(value: msgspec.Raw) -> str | None:
     if any(ord(c) < 32 or ord(c) == 127 for c in text):
         return "has a line break or another control character, and stands in the URL or a header"
     return None
-
-
-def _dots(url: str) -> int:
-    """Returns how many parts of the path name no place, but one relative to that before them."""
-    return sum(part in (".", "..") for part in urlsplit(url).path.split("/"))
 
 
 def _url(options: Mapping[str, object]) -> str:

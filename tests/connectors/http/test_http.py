@@ -275,6 +275,20 @@ def test_a_host_is_asked_for_each_key(host: Receiver, tmp_path: Path, cache: str
     assert len(paths) == (5 if cache == "PARTIAL" else 7)
 
 
+def test_no_key_leads_to_another_place(host: Receiver, tmp_path: Path) -> None:
+    host.reply = lambda got: told([{"name": got.path}])
+    keys = ["..", ".", "", "a/../b", "%2e%2e", "ok"]
+    lines = [json.dumps({"id": 1, "kind": k}) + "\n" for k in keys]
+    (tmp_path / "asks.json").write_text("".join(lines))
+    text = ASKED.format(folder=tmp_path, url=host.url, cache="NONE").replace("{{id}}", "{{kind}}")
+    collected = Collected(text)
+    with open_runner(tmp_path / "data") as runner:
+        assert Session(runner, collected).run(text), collected.messages
+    assert sorted(g.path for g in host.got) == [
+        f"/people/{k}?v=1&id=1" for k in ("%252e%252e", "a%2F..%2Fb", "ok")
+    ]
+
+
 def test_a_host_that_answers_badly_fails_the_look_up(host: Receiver, tmp_path: Path) -> None:
     host.reply = person
     (tmp_path / "asks.json").write_text('{"id": 13, "kind": "c"}\n')
