@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 
+from benchmarks.connectors import flink
 from benchmarks.page import Section
 from benchmarks.page import Table as Figures
 from parser.types import BIGINT, DOUBLE, STRING, Schema, timestamp
@@ -28,6 +29,17 @@ from tests.servers.postgresql import PostgresServer
 ROWS = 200_000
 SCHEMA = Schema.of(id=BIGINT, name=STRING, v=DOUBLE, ts=timestamp(3))
 COLUMNS = "(id bigint PRIMARY KEY, name text, v float8, ts timestamp)"
+# What Flink does beside: rows of its generator, updated by their keys, and a table that is read.
+_PEER = """
+CREATE TABLE t (id BIGINT, name STRING, v DOUBLE, ts TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'password' = '-', 'table-name' = 't');
+CREATE TABLE made (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'datagen',
+  'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{rows}');
+CREATE TABLE nothing (id BIGINT, name STRING, v DOUBLE, ts TIMESTAMP(3)) WITH ('connector' = 'blackhole');
+"""
+_WRITES = """INSERT INTO t SELECT id, 'name ' || CAST(id AS STRING), id / 7.0, TIMESTAMP '2024-01-01 00:00:00'
+FROM made;"""
+_READS = "INSERT INTO nothing SELECT * FROM t;"
 
 
 def run() -> Section:
@@ -41,12 +53,18 @@ def run() -> Section:
         "connectors_databases",
         "Tables of PostgreSQL, and their changes",
         f"{ROWS:,} rows of 4 columns from and to PostgreSQL on the same machine. Bare client: psycopg with"
-        " binary COPY, `unnest` … ON CONFLICT, fetchall.",
-        [Figures("rows per CPU second of the client", ("", "connector", "bare client"), texts)],
+        " binary COPY, `unnest` … ON CONFLICT, fetchall. Flink: the whole JVM, in its second run.",
+        [
+            Figures(
+                "rows per CPU second of the client",
+                ("", "connector", "bare client", "Flink"),
+                texts,
+            )
+        ],
     )
 
 
-def _measured(server: PostgresServer) -> list[tuple[str, int, int | None]]:
+def _measured(server: PostgresServer) -> list[tuple[str, int, int | None, int | None]]:
     ids = list(range(ROWS))
     names = [f"name {i}" for i in ids]
     values = [i / 7 for i in ids]
@@ -76,11 +94,19 @@ def _measured(server: PostgresServer) -> list[tuple[str, int, int | None]]:
         bare_read = _rate(lambda: bare.execute("SELECT * FROM t ORDER BY id").fetchall())
         changes = _changes(server, bare)
     bares = (bare_insert, None, bare_update)
+    peers = (None, None, _flink(server, _WRITES))
     return [
-        *((what, rate, other) for (what, rate), other in zip(found, bares, strict=True)),
-        ("read", read, bare_read),
-        ("changes (update, REPLICA IDENTITY FULL)", changes, None),
+        *(
+            (what, *rates)
+            for (what, *rates) in zip(*zip(*found, strict=True), bares, peers, strict=True)
+        ),
+        ("read", read, bare_read, _flink(server, _READS)),
+        ("changes (update, REPLICA IDENTITY FULL)", changes, None, None),
     ]
+
+
+def _flink(server: PostgresServer, script: str) -> int | None:
+    return flink.rate(_PEER.format(url=server.url, rows=ROWS) + script, ROWS)
 
 
 def _written(sink: Sink, batch: Batch) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.connectors import flink
 from benchmarks.measure import in_a_process
 from benchmarks.page import Section, Table
 from sqlengine.config import Config
@@ -137,14 +138,14 @@ def run() -> Section:
             rows = _measured(server.address)
     about = (
         f"{COUNT:,} records of 200 bytes of JSON in one partition, on a broker of the same machine."
-        " A job decodes them, filters, and encodes what it writes; the bare client does neither."
+        " A job decodes them, filters, and encodes what it writes; the bare client does neither. Flink: the whole JVM, in its second run."
     )
     columns = ["what", "by", "records per CPU second"]
     return Section(NAME, "Kafka", about, [Table("Kafka", columns, rows)])
 
 
 def _measured(server: str) -> list[list[str]]:
-    _create(server, "events", "bare", "once", "all", "few", "found")
+    _create(server, "events", "bare", "once", "all", "few", "found", "flink")
     rows = [_row("produced", "the bare client", in_a_process(_MODULE, "produce", server, "events"))]
     rows.append(_row("consumed", "the bare client", in_a_process(_MODULE, "consume", server)))
     runs = (
@@ -156,7 +157,21 @@ def _measured(server: str) -> list[list[str]]:
     )
     for what, *given in runs:
         rows.append(_row(what, "a job", in_a_process(_MODULE, "job", server, *given)))
+    for what, topic in (("read, one filter", ""), ("read, all written, at least once", "flink")):
+        found = flink.rate(_flinks(server, topic), COUNT)
+        rows.append([what, "Flink", "not there" if found is None else f"{found:,}"])
     return rows
+
+
+def _flinks(server: str, topic: str) -> str:
+    """Returns a script that does for Flink what `job` does."""
+    read = _READ.replace(
+        "'earliest-offset'", "'earliest-offset', 'scan.bounded.mode' = 'latest-offset'"
+    )
+    write = _WRITTEN.replace("'{topic}');", "'{topic}', 'properties.compression.type' = 'lz4');")
+    return (read + (write if topic else _NOTHING) + _INTO).format(
+        columns=_COLUMNS, server=server, topic=topic, guarantee="at-least-once", one_in=1
+    )
 
 
 def _row(what: str, who: str, seconds: object) -> list[str]:
