@@ -34,7 +34,7 @@ from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.registry import options_of
-from sqlengine.connectors.tls_files import TLS_OPTIONS, client_context
+from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice, duration
@@ -173,7 +173,7 @@ def _reader(table: Table, options: Mapping[str, object], environment: Environmen
     timeout_ms = options["request.timeout"]
     assert isinstance(timeout_ms, int)
     timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
-    context = client_context(options, environment.files)
+    context = pem_files(table, options, environment.files).client_context()
     return Reader(_asked(table, options), HttpClient(context, environment.network, timeout_s))
 
 

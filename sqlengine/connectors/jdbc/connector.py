@@ -38,7 +38,6 @@ from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least
-from sqlengine.system.file_access import PathRefused
 
 _SQLITE: Final = "jdbc:sqlite:"
 
@@ -131,10 +130,7 @@ def _check_file(table: Table, environment: Environment) -> None:
     """PlanError for a database in a file that SQL may not use."""
     url = table.options["url"]
     if url.startswith(_SQLITE):
-        try:
-            environment.files.check_file(Path(url.removeprefix(_SQLITE)))
-        except PathRefused as error:
-            raise error.of_table(table.display) from None
+        environment.files.check_file(Path(url.removeprefix(_SQLITE)), table=table.display)
 
 
 def _account(table: Table) -> Account:

@@ -44,7 +44,6 @@ from sqlengine.connectors.secret_names import is_secret
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice, delay
 from sqlengine.formats.registry import format_of
-from sqlengine.system.file_access import PathRefused
 
 GUARANTEE: Final = "sink.delivery-guarantee"
 PREFIX: Final = "sink.transactional-id-prefix"
@@ -225,7 +224,4 @@ def _prepare(table: Table, environment: Environment) -> None:
     require_library()
     for option in FILES:
         if option in table.options:
-            try:
-                environment.files.check_file(Path(table.options[option]))
-            except PathRefused as error:
-                raise error.of_table(table.display) from None
+            environment.files.check_file(Path(table.options[option]), table=table.display)

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Final
 
 from sqlengine.batch import Batch
-from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.framing import counted, in_line
 from sqlengine.connectors.syslog.messages import Messages
+from sqlengine.system.back_off import BackOff
 from sqlengine.system.lanes import get_on
 from sqlengine.system.network_access import NetworkAccess
 

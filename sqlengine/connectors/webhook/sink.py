@@ -17,7 +17,6 @@ from xxhash import xxh3_128_hexdigest
 
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.environment import writer_of
 from sqlengine.connectors.health import Health
@@ -27,6 +26,7 @@ from sqlengine.connectors.retry_after import retry_after
 from sqlengine.connectors.webhook.answers import Meaning, meaning
 from sqlengine.connectors.webhook.requests import Record, Request, Requests
 from sqlengine.connectors.webhook.signing import Signer
+from sqlengine.system.back_off import BackOff
 from sqlengine.system.lanes import get_on
 
 # Bytes of an answer that are looked at.

@@ -18,12 +18,12 @@ from parser.errors import ExecutionError, OptionError, PlanError, SqlError
 from parser.types import BIGINT, DOUBLE, STRING, Schema, decimal, timestamp
 from parser.types import array as array_type
 from sqlengine.batch import Batch, from_pydict
-from sqlengine.system.back_off import BackOff
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.registry import capabilities_of, open_sink, rejects, validate
 from sqlengine.connectors.retry_after import retry_after
 from sqlengine.connectors.webhook.connector import WebhookConnector
 from sqlengine.connectors.webhook.sink import WebhookSink
+from sqlengine.system.back_off import BackOff
 from sqlengine.system.network_access import NetworkAccess
 from tests.connectors.tables import SCHEMA, Clock, environment, table
 from tests.servers.webhook import Receiver, Told, receiving
