@@ -25,8 +25,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.machine import THIS
 from sqlengine.state.stores import RocksStores
 from sqlengine.system.memory import give_back, keep_for_reuse
-from sqlengine.system.parent import die_with_parent
-from sqlengine.system.process import begin_log, raise_file_limit
+from sqlengine.system.process import begin_log, die_with_parent, raise_file_limit
 from sqlengine.system.spawning import Work
 
 log = logging.getLogger("sqlengine")

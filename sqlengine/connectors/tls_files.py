@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from parser.errors import ExecutionError, PlanError
+from planner.catalog import Table
 from sqlengine.formats.base import Option
 from sqlengine.system.file_access import FileAccess
 
@@ -20,36 +22,51 @@ TLS_OPTIONS: Final[Mapping[str, Option]] = {
 }
 
 
-def client_context(options: Mapping[str, object], files: FileAccess) -> ssl.SSLContext:
-    """Returns what a client of TLS trusts and shows.
+@dataclass(frozen=True)
+class PemFiles:
+    """Files in PEM: `authorities` that are trusted, in the place of those of the system, and the
+    `certificate` with its `key` that is shown."""
 
-    PlanError for a file that SQL may not use, ExecutionError for one that cannot be used."""
-    paths = {name: _path(options, name, files) for name in TLS_OPTIONS}
-    certificate, key = paths[CERTIFICATE], paths[KEY]
-    if certificate is None and key is not None:
-        raise PlanError(f"'{KEY}' is the key of '{CERTIFICATE}', which is missing")
-    try:
-        context = ssl.create_default_context(cafile=paths[CA])
-        if certificate is not None:
-            context.load_cert_chain(certificate, key, password=_no_password)
-    except (OSError, ValueError) as error:
-        raise _unusable(error) from None
-    return context
+    authorities: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def client_context(self) -> ssl.SSLContext:
+        """Reads them for a client. ExecutionError for one that cannot be used."""
+        try:
+            context = ssl.create_default_context(cafile=self.authorities)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise _unusable(error) from None
+        return context
+
+    def server_context(self) -> ssl.SSLContext:
+        """Reads them for a server; where there are authorities, clients must show a certificate of
+        theirs. Raises as `client_context`."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(str(self.certificate), self.key, password=_no_password)
+            if self.authorities is not None:
+                context.load_verify_locations(cafile=self.authorities)
+                context.verify_mode = ssl.CERT_REQUIRED
+        except (OSError, ValueError) as error:
+            raise _unusable(error) from None
+        return context
 
 
-def server_context(options: Mapping[str, object], files: FileAccess) -> ssl.SSLContext:
-    """Returns what a server of TLS shows; with 'tls.ca' clients must show a certificate of these
-    authorities. Raises as `client_context`."""
-    paths = {name: _path(options, name, files) for name in TLS_OPTIONS}
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(str(paths[CERTIFICATE]), paths[KEY], password=_no_password)
-        if paths[CA] is not None:
-            context.load_verify_locations(cafile=paths[CA])
-            context.verify_mode = ssl.CERT_REQUIRED
-    except (OSError, ValueError) as error:
-        raise _unusable(error) from None
-    return context
+def pem_files(table: Table, options: Mapping[str, object], files: FileAccess) -> PemFiles:
+    """Returns the files that a table with `TLS_OPTIONS` names.
+
+    PlanError for one that SQL may not use, and for a key alone."""
+    paths = [None if options[name] is None else Path(str(options[name])) for name in TLS_OPTIONS]
+    for path in paths:
+        if path is not None:
+            files.check_file(path, table=table.display)
+    found = PemFiles(*paths)
+    if found.key is not None and found.certificate is None:
+        raise PlanError(f"table '{table.display}' has '{KEY}', and no '{CERTIFICATE}'")
+    return found
 
 
 def _unusable(error: Exception) -> ExecutionError:
@@ -59,15 +76,6 @@ def _unusable(error: Exception) -> ExecutionError:
         detail=reason,
         hint="they are in PEM, the key without a password",
     )
-
-
-def _path(options: Mapping[str, object], name: str, files: FileAccess) -> Path | None:
-    text = options.get(name)
-    if text is None:
-        return None
-    path = Path(str(text))
-    files.check(path)
-    return path
 
 
 def _no_password() -> str:

@@ -24,7 +24,7 @@ from sqlengine.functions.hints import BadSignature, describe
 from sqlengine.functions.protocol import Closed, Header, encode, receive
 from sqlengine.functions.reasons import reason_of, set_root
 from sqlengine.system.memory import forget_pandas
-from sqlengine.system.parent import die_with_parent
+from sqlengine.system.process import die_with_parent
 
 PROGRESS = 4  # numbers in shared memory: first row at work, the one behind the last, two spare
 

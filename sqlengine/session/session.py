@@ -51,8 +51,8 @@ from sqlengine.catalog.changes import after, check_new, refreshed, with_containe
 from sqlengine.catalog.describe import describe, one_column, show, show_create
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
+from sqlengine.connectors.base import Busy, Unanswered
 from sqlengine.connectors.base import Sink as OutputSink
-from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.python_ import with_function
@@ -80,6 +80,7 @@ from udf.user import UserFunction
 SCRIPT = "script"
 # Seconds that a script waits for rows of topics, where no source has any.
 IDLE_S: Final = 0.005
+_BUSY: Final = "the statement has ended, and what it had not written is not kept; run it again then"
 log = logging.getLogger("sqlengine")
 
 
@@ -171,6 +172,9 @@ class EmbeddedRunner:
             raise failure.out_of_reach from None
         except KeyboardInterrupt:
             raise Interrupted(runner.progress.rows_in) from None
+        except Busy as error:
+            error.hint = _BUSY  # who raised it means jobs, which try again
+            raise
         finally:
             runner.close()
 

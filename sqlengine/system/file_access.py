@@ -67,13 +67,17 @@ class FileAccess:
     data: Path | None = None
     command: str = "sql serve"
 
-    def check(self, path: Path) -> None:
-        """Raises PlanError for a path that SQL may not use. Nothing needs to be there yet."""
-        self._check(path, os.path.realpath(path))
+    def check(self, path: Path, *, table: str | None = None) -> None:
+        """Raises PlanError for a path that SQL may not use; `table`: the one that it names. Nothing
+        needs to be there yet."""
+        try:
+            self._check(path, os.path.realpath(path))
+        except PathRefused as error:
+            raise (error if table is None else error.of_table(table)) from None
 
-    def check_file(self, path: Path) -> None:
+    def check_file(self, path: Path, *, table: str | None = None) -> None:
         """Raises as `check`, and ExecutionError for what is there and is no regular file."""
-        self.check(path)
+        self.check(path, table=table)
         if os.path.exists(path) and (kind := kind_of(os.stat(path).st_mode)) is not None:
             raise not_regular(path, kind)
 

@@ -1,13 +1,20 @@
-"""Sets up a long-lived process before it does anything else: its log and its limits."""
+"""Sets up a long-lived process before it does anything else: its log, its limits and its end."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import os
 import resource
+import signal
+import sys
 from contextlib import suppress
+from typing import Final
 
 from sqlengine.system.hidden import hidden
 from sqlengine.system.terminal import visible
+
+_PR_SET_PDEATHSIG: Final = 1  # of Linux
 
 
 class _VisibleFormatter(logging.Formatter):
@@ -32,3 +39,11 @@ def raise_file_limit() -> None:
     if soft != hard:
         with suppress(OSError, ValueError):  # it goes on with fewer
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def die_with_parent(parent: int) -> None:
+    """Lets the kernel kill this process when the thread that started it ends, even if this process
+    hangs in C or is stopped. Exits at once if `parent` is gone already."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(0)

@@ -55,6 +55,17 @@ def test_json_for_programs(sql: Sql, script: Path) -> None:
     ]
 
 
+def test_a_table_that_is_away_ends_a_statement_and_its_rows(sql: Sql, script: Path) -> None:
+    away = "'connector' = 'mqtt', 'server' = 'tcp://127.0.0.1:1', 'topic' = 'x', 'format' = 'json'"
+    table = f"CREATE TABLE away (id INT) WITH ({away});\nINSERT INTO away SELECT id FROM t;"
+    script.write_text(TABLE.format(path=script.parent / "t.json") + table)
+    done = sql("run", script)
+    assert done.exit_code == 1
+    assert "table 'away' cannot be written now" in done.stderr
+    assert "what it had not written is not kept" in done.stderr
+    assert "its rows are kept" not in done.stderr
+
+
 @pytest.mark.parametrize("size", [1, 2, 4096])
 def test_events_with_the_number_of_the_statement(sql: Sql, script: Path, size: int) -> None:
     done = sql(

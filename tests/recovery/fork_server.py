@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NoReturn
 
-from sqlengine.system.parent import die_with_parent
+from sqlengine.system.process import die_with_parent
 from sqlengine.system.spawning import Work
 
 _MOST = 1 << 20

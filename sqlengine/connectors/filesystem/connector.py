@@ -60,7 +60,7 @@ from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration
 from sqlengine.formats.registry import bulk_format_of, format_of
 from sqlengine.system.disk import Disk
-from sqlengine.system.file_access import FileAccess, PathRefused
+from sqlengine.system.file_access import FileAccess
 from sqlengine.system.sizes import size
 
 _ROLLING: Final = "sink.rolling-policy."
@@ -383,10 +383,7 @@ def _check_format(table: Table) -> None:
 def _path(table: Table, files: FileAccess) -> Path:
     """Returns where the files are. PlanError where SQL may not use that."""
     path = _named(table.options["path"])
-    try:
-        files.check(path)
-    except PathRefused as error:
-        raise error.of_table(table.display) from None
+    files.check(path, table=table.display)
     return path
 
 

@@ -38,7 +38,7 @@ from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSourc
 from sqlengine.connectors.record_places import record_options
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
-from sqlengine.connectors.tls_files import TLS_OPTIONS, client_context
+from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice, duration
@@ -146,7 +146,7 @@ class HttpConnector(Connector):
         options = options_of(table)
         at_once = options[_AT_ONCE]
         assert isinstance(at_once, int)
-        client = _client(options, environment, at_once)
+        client = _client(table, options, environment, at_once)
         return HttpLookup(table, columns, _asked(table, options), client, at_once)
 
     def linked(self, table: Table, at: bytes) -> Chunk:
@@ -159,12 +159,12 @@ class HttpConnector(Connector):
 
 
 def _client(
-    options: Mapping[str, object], environment: Environment, connections: int = 1
+    table: Table, options: Mapping[str, object], environment: Environment, connections: int = 1
 ) -> HttpClient:
     timeout_ms = options["request.timeout"]
     assert isinstance(timeout_ms, int)
     timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
-    context = client_context(options, environment.files)
+    context = pem_files(table, options, environment.files).client_context()
     return HttpClient(context, environment.network, timeout_s, connections)
 
 
@@ -214,7 +214,7 @@ def _polls(options: Mapping[str, object]) -> Polls:
 
 
 def _reader(table: Table, options: Mapping[str, object], environment: Environment) -> Reader:
-    return Reader(_asked(table, options), _client(options, environment))
+    return Reader(_asked(table, options), _client(table, options, environment))
 
 
 def _asked(table: Table, options: Mapping[str, object]) -> Asked:

@@ -40,7 +40,6 @@ from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice
-from sqlengine.system.file_access import PathRefused
 
 _SQLITE: Final = "jdbc:sqlite:"
 
@@ -148,10 +147,7 @@ def _check_file(table: Table, environment: Environment) -> None:
     """PlanError for a database in a file that SQL may not use."""
     url = table.options["url"]
     if url.startswith(_SQLITE):
-        try:
-            environment.files.check_file(Path(url.removeprefix(_SQLITE)))
-        except PathRefused as error:
-            raise error.of_table(table.display) from None
+        environment.files.check_file(Path(url.removeprefix(_SQLITE)), table=table.display)
 
 
 def _account(table: Table) -> Account:

@@ -43,7 +43,6 @@ from sqlengine.connectors.secret_names import is_secret
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice, delay
 from sqlengine.formats.registry import format_of
-from sqlengine.system.file_access import PathRefused
 
 GUARANTEE: Final = "sink.delivery-guarantee"
 PREFIX: Final = "sink.transactional-id-prefix"
@@ -223,7 +222,4 @@ def _prepare(table: Table, environment: Environment) -> None:
     """PlanError for a file that SQL may not use; ServiceError where the client is not installed."""
     require_library()
     for path in files_of(table):
-        try:
-            environment.files.check_file(path)
-        except PathRefused as error:
-            raise error.of_table(table.display) from None
+        environment.files.check_file(path, table=table.display)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from parser.errors import ExecutionError
 from sqlengine.connectors.mqtt.packets import V5, Version, Will
+from sqlengine.connectors.tls_files import PemFiles
 
 _SCHEMES: Final = {"tcp": 1883, "mqtt": 1883, "ssl": 8883, "mqtts": 8883, "tls": 8883}
 
@@ -39,40 +38,12 @@ def address_of(text: str) -> Address:
 
 
 @dataclass(frozen=True)
-class Files:
-    """Files in PEM. `authorities`: who is trusted, in the place of those of the system;
-    `certificate` and `key`: what a server is shown."""
-
-    authorities: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-    check_host: bool = True
-
-    def context(self) -> ssl.SSLContext:
-        """Reads the files. ExecutionError for one that cannot be used."""
-        authorities = None if self.authorities is None else str(self.authorities)
-        try:
-            context = ssl.create_default_context(cafile=authorities)
-            context.check_hostname = self.check_host
-            if self.certificate is not None:
-                context.load_cert_chain(self.certificate, self.key)
-        except (OSError, ValueError) as error:
-            named = self.authorities if self.certificate is None else self.certificate
-            raise ExecutionError(
-                f"the certificate file '{named}' cannot be used",
-                detail=getattr(error, "reason", None) or getattr(error, "strerror", None),
-                hint="'tls.ca', 'tls.cert' and 'tls.key' name files in PEM",
-            ) from None
-        return context
-
-
-@dataclass(frozen=True)
 class Account:
     """The account of a client, and its wishes for its session at the server.
 
     `client`: its id, '' for one that the server chooses; `expiry_s`: how long the server keeps the
     session of a client that is gone; `in_flight`: how many messages may come before one of them is
-    acknowledged. Times in s."""
+    acknowledged; `check_host`: a certificate must name the host. Times in s."""
 
     address: Address
     client: str
@@ -84,5 +55,12 @@ class Account:
     keep_alive_s: int = 60
     in_flight: int = 4096
     will: Will | None = None
-    files: Files = Files()
+    files: PemFiles = field(default_factory=PemFiles)
+    check_host: bool = True
     timeout_s: float = 10.0
+
+    def context(self) -> ssl.SSLContext:
+        """Reads the files. ExecutionError for one that cannot be used."""
+        context = self.files.client_context()
+        context.check_hostname = self.check_host
+        return context

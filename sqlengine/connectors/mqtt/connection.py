@@ -68,7 +68,7 @@ class Connection:
 
     def _opened(self) -> socket.socket:
         account, address = self._account, self._account.address
-        context = account.files.context() if address.tls else None
+        context = account.context() if address.tls else None
         try:
             opened = socket.create_connection((address.host, address.port), account.timeout_s)
         except OSError as error:

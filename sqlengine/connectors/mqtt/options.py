@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 from parser.errors import PlanError
 from planner.catalog import Table
-from sqlengine.connectors.mqtt.account import Account, Address, Files, address_of
+from sqlengine.connectors.mqtt.account import Account, Address, address_of
 from sqlengine.connectors.mqtt.deduplication import key_text
 from sqlengine.connectors.mqtt.packets import V5, V311, Version, Will
 from sqlengine.connectors.mqtt.topics import filters_of, name_error
 from sqlengine.connectors.receivers.base import Stream
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, stream_of
+from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration, integer
-from sqlengine.system.file_access import FileAccess, PathRefused
+from sqlengine.system.file_access import FileAccess
 
 _QOS: Final = choice("0", "1", "2")
 # What a server takes for a session that never ends.
@@ -58,9 +58,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     ),
     "keep-alive": Option(delay, default="60 s", doc="the server is asked so often if it is there"),
     "connect-timeout": Option(duration, default="10 s", doc="how long an answer may take"),
-    "tls.ca": Option(doc="a file in PEM: who is trusted, in the place of the system's"),
-    "tls.cert": Option(doc="a file in PEM: the certificate of the client"),
-    "tls.key": Option(doc="a file in PEM: its key"),
+    **TLS_OPTIONS,
     "tls.verify-hostname": Option(
         boolean, default="true", doc="the certificate must name the host"
     ),
@@ -91,8 +89,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
 # Those that say how one connection is made: all tables that share it agree on them.
 _OF_CONNECTION: Final = (
     "version", "username", "clean-start", "session-expiry", "keep-alive", "connect-timeout",
-    "tls.ca", "tls.cert", "tls.key", "tls.verify-hostname", "will.topic", "will.payload",
-    "will.qos", "will.retain", "receive-maximum",
+    *TLS_OPTIONS, "tls.verify-hostname", "will.topic", "will.payload", "will.qos", "will.retain",
+    "receive-maximum",
 )  # fmt: skip
 
 
@@ -160,7 +158,8 @@ def account_of(
         keep_alive_s=min(-(-alive // 1000), 65_535),
         in_flight=in_flight,
         will=_will_of(table, options),
-        files=_files_of(table, options, files),
+        files=pem_files(table, options, files),
+        check_host=bool(options["tls.verify-hostname"]),
         timeout_s=timeout / 1000,
     )
 
@@ -177,22 +176,3 @@ def _will_of(table: Table, options: Mapping[str, object]) -> Will | None:
         raise PlanError(f"option 'will.topic' of table '{table.display}' is wrong", detail=wrong)
     payload, qos = str(options["will.payload"]).encode(), int(str(options["will.qos"]))
     return Will(str(topic), payload, qos, bool(options["will.retain"]))
-
-
-def _files_of(table: Table, options: Mapping[str, object], files: FileAccess) -> Files:
-    def path(name: str) -> Path | None:
-        text = options[name]
-        if text is None:
-            return None
-        try:
-            files.check_file(Path(str(text)))
-        except PathRefused as error:
-            raise error.of_table(table.display) from None
-        return Path(str(text))
-
-    found = Files(
-        path("tls.ca"), path("tls.cert"), path("tls.key"), bool(options["tls.verify-hostname"])
-    )
-    if found.key is not None and found.certificate is None:
-        raise PlanError(f"table '{table.display}' has 'tls.key', and no 'tls.cert'")
-    return found

@@ -1,4 +1,4 @@
-"""What streams ask for on one connection: a subscription for each filter, which they share."""
+"""Subscriptions of one connection: one for each filter, which all streams share that ask for it."""
 
 from __future__ import annotations
 

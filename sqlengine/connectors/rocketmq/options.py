@@ -17,7 +17,7 @@ from sqlengine.broker.rocketmq.wire import Account
 from sqlengine.connectors.topic.upserts import UPSERT_OPTION
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration
-from sqlengine.system.file_access import FileAccess, PathRefused
+from sqlengine.system.file_access import FileAccess
 
 _GROUP: Final = "sqlengine"
 _FILES: Final = tuple(f"tls.client.{k}Path" for k in ("trustCert", "cert", "key"))
@@ -157,10 +157,7 @@ def check_files(table: Table, options: Mapping[str, object], files: FileAccess) 
     """PlanError for a certificate or key in a file that SQL may not use."""
     for option in _FILES:
         if path := text_of(options, option):
-            try:
-                files.check_file(Path(path))
-            except PathRefused as error:
-                raise error.of_table(table.display) from None
+            files.check_file(Path(path), table=table.display)
 
 
 def _account(table: Table, options: Mapping[str, object]) -> Account:

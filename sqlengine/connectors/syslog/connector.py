@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import ClassVar
 
 from parser.errors import OptionError, UnsupportedError
@@ -40,8 +39,7 @@ from sqlengine.connectors.syslog.sink import MOST_UDP, SyslogSink
 from sqlengine.connectors.tls_files import (
     CERTIFICATE,
     TLS_OPTIONS,
-    client_context,
-    server_context,
+    pem_files,
 )
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration
@@ -141,7 +139,7 @@ class SyslogConnector(Connector):
         shared = {name: str(options[name] or "") for name in TLS_OPTIONS}
         context: Callable[[], ssl.SSLContext] | None = None
         if any(a.transport == "tls" for a in addresses):
-            context = partial(server_context, options, environment.files)
+            context = pem_files(table, options, environment.files).server_context
             context()  # what is wrong with its files is told at once
         wanted = Wanted(
             table.display,
@@ -167,7 +165,7 @@ class SyslogConnector(Connector):
             "octet-counting" if address.transport == "tls" else str(options["framing"]),
             environment.network,
             min(timeout_ms / 1000, environment.openings.timeout_s / 2),
-            _context(address, options, environment.files),
+            _context(address, table, environment.files),
         )
 
     def linked(self, table: Table, at: bytes) -> Chunk:
@@ -192,7 +190,7 @@ def _server(options: Mapping[str, object]) -> Address:
     return found
 
 
-def _context(
-    address: Address, options: Mapping[str, object], files: FileAccess
-) -> ssl.SSLContext | None:
-    return client_context(options, files) if address.transport == "tls" else None
+def _context(address: Address, table: Table, files: FileAccess) -> ssl.SSLContext | None:
+    if address.transport != "tls":
+        return None
+    return pem_files(table, options_of(table), files).client_context()
