@@ -150,7 +150,7 @@ def test_long_values_that_are_not_told_are_asked_for_by_key(life: Life) -> None:
     engine = life.open()
     life.submit(", 'changelog-mode' = 'upsert'", key="`i%d`")
     life.same()
-    connections, scans = life.database_rows(_ASKED)[0]
+    connections, scans = asked(life)
     life.run("UPDATE cdc.source SET price = 7")
     eventually(
         lambda: life.database_rows("SELECT COUNT(*) FROM cdc.copy WHERE price = 7") == [(1000,)]
@@ -158,13 +158,16 @@ def test_long_values_that_are_not_told_are_asked_for_by_key(life: Life) -> None:
     life.same()
     engine.close()  # the server counts what a connection has done as it ends
     life.engine = None
-    eventually(lambda: life.database_rows(_ASKED)[0][1] >= scans + 1000)
-    assert life.database_rows(_ASKED)[0][0] < connections + 100
+    eventually(lambda: asked(life)[1] >= scans + 1000)
+    assert asked(life)[0] < connections + 100
 
 
-# Connections, and scans of the index.
-_ASKED = """SELECT sessions, idx_scan FROM pg_stat_database, pg_stat_user_tables
-WHERE datname = current_database() AND schemaname = 'cdc' AND relname = 'source'"""
+def asked(life: Life) -> tuple[int, int]:
+    """Returns how many connections there were so far, and scans of the index."""
+    query = """SELECT sessions, idx_scan FROM pg_stat_database, pg_stat_user_tables
+    WHERE datname = current_database() AND schemaname = 'cdc' AND relname = 'source'"""
+    ((sessions, scans),) = life.database_rows(query)
+    return int(str(sessions)), int(str(scans))
 
 
 @pytest.mark.slow
