@@ -126,3 +126,5 @@ def test_decimals_and_instants_leave_rows_out(database: Database) -> None:
     ):
         source = open_scan(Scan(table, where), environment())
         assert source.end(source.shards()[0]) == count
+        assert source.health is not None
+        assert source.health.conditions == 1

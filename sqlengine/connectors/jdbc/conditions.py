@@ -47,18 +47,15 @@ _BEGINNING: Final = datetime(1970, 1, 1)
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000}
 
 
-def asked(where: Scalar | None, types: Mapping[str, str], dialect: Dialect) -> Query | None:
-    """Returns the part of a condition that the database can judge; None where there is none.
+def asked(where: Scalar | None, types: Mapping[str, str], dialect: Dialect) -> list[Query]:
+    """Returns the conditions in a condition that the database can judge, all of which hold then.
     `types`: those of the columns in the database, where they are known."""
-    if where is None:
-        return None
-    parts = [_condition(part, types, dialect) for part in conjuncts(where)]
-    return _joined([p for p in parts if p is not None], " AND ")
+    parts = [] if where is None else conjuncts(where)
+    found = [_condition(part, types, dialect) for part in parts]
+    return [query for query in found if query is not None]
 
 
-def _joined(parts: list[Query], word: str) -> Query | None:
-    if not parts:
-        return None
+def _joined(parts: list[Query], word: str) -> Query:
     text = word.join(p.text for p in parts)
     return Query(f"({text})", tuple(v for p in parts for v in p.values))
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from parser.errors import ExecutionError
 from planner.catalog import Table
 from planner.scalar import Scalar
+from sqlengine.connectors.health import Health
 from sqlengine.connectors.jdbc.conditions import asked
 from sqlengine.connectors.jdbc.dialect import Query, Shape, words
 from sqlengine.connectors.jdbc.dialects import dialect_of
@@ -29,6 +30,7 @@ class TableReader:
         self._dialect = dialect_of(self._url)
         self._where: Scalar | None = None
         self._limit = 0
+        self.health: Health = Health()
 
     def ask(self, where: Scalar | None, limit: int) -> None:
         """Lets the database leave out rows: see `Source.apply_query`."""
@@ -62,13 +64,13 @@ class TableReader:
     def _query(
         self, text: str, shape: Shape, partition: Partition | None, behind: str = ""
     ) -> Query:
-        parts = [asked(self._where, shape.types, self._dialect)]
+        parts = asked(self._where, shape.types, self._dialect)
+        self.health.conditions = len(parts)
         if partition is not None:
             ends = (partition.start, partition.stop)
             parts.append(Query(partition.condition(self._dialect), ends))
-        known = [p for p in parts if p is not None]
-        where = " WHERE " + " AND ".join(p.text for p in known) if known else ""
-        return Query(f"{text}{where}{behind}", tuple(v for p in known for v in p.values))
+        where = " WHERE " + " AND ".join(p.text for p in parts) if parts else ""
+        return Query(f"{text}{where}{behind}", tuple(v for p in parts for v in p.values))
 
     @contextmanager
     def _cursor(self) -> Iterator[Cursor]:
