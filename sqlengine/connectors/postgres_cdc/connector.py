@@ -82,7 +82,7 @@ class PostgresCdcConnector(Connector):
         driver()
         options = options_of(table)
         upsert = options["changelog-mode"] == _UPSERT
-        check_types(table, table.physical, arrays=False)
+        check_types(table, table.physical, arrays=True)
         receivers = environment.receivers
         lasting = receivers is None or receivers.lasting
         host, slot = f"{options['hostname']}:{options['port']}", str(options["slot.name"])
