@@ -45,7 +45,7 @@ class Gtid(NamedTuple):
         return self.origin >> 32
 
     def __str__(self) -> str:
-        """As the server is asked to go on behind it."""
+        """Returns what asks the server to go on behind it."""
         return self.text if self.number else ""
 
 
