@@ -129,7 +129,7 @@ def _changes(server: PostgresServer, bare: psycopg.Connection) -> int:
     }  # fmt: skip
     stream = Stream("bench", what, 1 << 30, 0, 0, 0)
     place = Place(Account("127.0.0.1", server.port, "postgres", None, 10), "postgres")
-    receiver = PostgresReceiver(place, "bench", "bench", temporary=True)
+    receiver = PostgresReceiver(place, "bench", "bench", temporary=True, skips=False)
     receiver.connect([stream], [], lambda topic, count: Taken())
     receiver.take(1)
     bare.execute("UPDATE t SET v = v + 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parser.types import Schema
+from parser.types import Root, Schema
 from planner.logical import Filter, LogicalPlan, LookupJoin, Names, Project, Rank, Scan
 from planner.rewrite import conjunction, conjuncts
 from planner.scalar import COMPARISONS, Call, ColumnRef, Literal, Scalar, columns_of
@@ -93,5 +93,5 @@ def is_simple(part: Scalar) -> bool:
 def _alike(column: ColumnRef, constant: Scalar) -> bool:
     """True if a database compares the two as we do: numbers without a fraction, or of one type."""
     left, right = column.type, constant.type
-    both_whole = left.is_integer and right.is_integer
+    both_whole = (left.is_integer or left.root is Root.DECIMAL) and right.is_integer
     return left.root is right.root or both_whole or (left.is_string and right.is_string)

@@ -12,12 +12,14 @@ class Health:
 
     `trouble`: why no rows come or go now, for people; None while they do. The others count since
     the table was opened: `errors` that the other side or its client told, `retries` of what had
-    failed, and `reconnects`: rows went on after an error."""
+    failed, `reconnects`: rows went on after an error, and `conditions` by which the other side left
+    rows out."""
 
     trouble: str | None = None
     errors: int = 0
     retries: int = 0
     reconnects: int = 0
+    conditions: int = 0
 
     def failed(self, what: str) -> None:
         """Notes an error that may pass."""

@@ -18,6 +18,7 @@ _OF_CONNECTIONS: Final = {
     "errors": "Errors that a system, or its client, told",
     "retries": "Attempts after one that failed",
     "reconnects": "Times that rows went on after an error",
+    "conditions": "Conditions by which a system left out rows, as it was asked to",
 }
 # What receivers count, with their help texts.
 _OF_RECEIVERS: Final = {

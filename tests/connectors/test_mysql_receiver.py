@@ -39,11 +39,12 @@ class Follower:
     account: Account
     logs: dict[str, Taken] = field(default_factory=dict)
     receiver: MariaDbReceiver | None = None
+    skips: bool = False
 
     def connect(self) -> None:
         """Connects with what the logs tell, as after a restart."""
         self.close()
-        self.receiver = MariaDbReceiver(Place(self.account), 77)
+        self.receiver = MariaDbReceiver(Place(self.account), 77, skips=self.skips)
         self.receiver.connect([stream(t) for t in _TABLES], [], self.tail)
 
     def tail(self, topic: str, count: int) -> Taken:
@@ -166,6 +167,21 @@ def test_a_connection_that_is_ended_repeats_nothing(follower: Follower) -> None:
     follower.connect()
     follower.take_until(lambda: follower.ids("numbers")[-1:] == [2])
     assert follower.ids("numbers") == [1, 2]
+
+
+@pytest.mark.parametrize("statement", ["TRUNCATE numbers", "truncate table `app`.`numbers`"])
+def test_a_table_that_is_truncated_is_told(follower: Follower, statement: str) -> None:
+    follower.database.execute(
+        "INSERT INTO numbers VALUES (1)", statement, "INSERT INTO numbers VALUES (2)"
+    )
+    for _ in range(2):
+        with pytest.raises(ServiceError, match=r"table 'app.numbers' was truncated"):
+            follower.take_until(lambda: False)
+        assert follower.ids("numbers") == [1]
+        follower.connect()
+    follower.skips = True
+    follower.connect()
+    follower.take_until(lambda: follower.ids("numbers") == [1, 2])
 
 
 def test_a_server_that_says_nothing_is_gone(

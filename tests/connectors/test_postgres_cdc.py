@@ -140,6 +140,30 @@ def test_a_snapshot_and_then_the_changes(life: Life, mode: str) -> None:
     assert len(life.database_rows("TABLE cdc.copy")) == 1000 - 101 + 2 - 1
 
 
+def test_a_table_that_is_truncated_is_told(life: Life) -> None:
+    engine = life.open()
+    life.submit()
+    life.same()
+    life.run("UPDATE cdc.source SET price = 3 WHERE id = 1", "TRUNCATE cdc.source")
+    life.run("INSERT INTO cdc.source VALUES (1, 'new')")
+    eventually(
+        lambda: any(
+            "'cdc.source' was truncated" in str(v.trouble) for v in engine.receivers.views()
+        ),
+        lambda: engine.receivers.views(),
+    )
+    eventually(lambda: life.database_rows("SELECT id FROM cdc.copy WHERE price = 3") != [])
+    assert len(life.database_rows("TABLE cdc.copy")) == 1000
+
+
+def test_rows_of_a_table_that_is_truncated_may_stay(life: Life) -> None:
+    life.open()
+    life.submit(", 'scan.on-truncate' = 'skip'")
+    life.same()
+    life.run("TRUNCATE cdc.source", "INSERT INTO cdc.source VALUES (5000, 'new')")
+    eventually(lambda: len(life.database_rows("TABLE cdc.copy")) == 1001)
+
+
 def test_long_values_that_are_not_told_are_asked_for_by_key(life: Life) -> None:
     life.run(
         "ALTER TABLE cdc.source REPLICA IDENTITY DEFAULT",
@@ -150,7 +174,7 @@ def test_long_values_that_are_not_told_are_asked_for_by_key(life: Life) -> None:
     engine = life.open()
     life.submit(", 'changelog-mode' = 'upsert'", key="`i%d`")
     life.same()
-    connections, scans = life.database_rows(_ASKED)[0]
+    connections, scans = asked(life)
     life.run("UPDATE cdc.source SET price = 7")
     eventually(
         lambda: life.database_rows("SELECT COUNT(*) FROM cdc.copy WHERE price = 7") == [(1000,)]
@@ -158,13 +182,16 @@ def test_long_values_that_are_not_told_are_asked_for_by_key(life: Life) -> None:
     life.same()
     engine.close()  # the server counts what a connection has done as it ends
     life.engine = None
-    eventually(lambda: life.database_rows(_ASKED)[0][1] >= scans + 1000)
-    assert life.database_rows(_ASKED)[0][0] < connections + 100
+    eventually(lambda: asked(life)[1] >= scans + 1000)
+    assert asked(life)[0] < connections + 100
 
 
-# Connections, and scans of the index.
-_ASKED = """SELECT sessions, idx_scan FROM pg_stat_database, pg_stat_user_tables
-WHERE datname = current_database() AND schemaname = 'cdc' AND relname = 'source'"""
+def asked(life: Life) -> tuple[int, int]:
+    """Returns how many connections there were so far, and scans of the index."""
+    query = """SELECT sessions, idx_scan FROM pg_stat_database, pg_stat_user_tables
+    WHERE datname = current_database() AND schemaname = 'cdc' AND relname = 'source'"""
+    ((sessions, scans),) = life.database_rows(query)
+    return int(str(sessions)), int(str(scans))
 
 
 @pytest.mark.slow

@@ -21,6 +21,11 @@ CHANGE_OPTIONS: Final[Mapping[str, Option]] = {
         default="initial",
         doc="a snapshot and then changes, or changes alone",
     ),
+    "scan.on-truncate": Option(
+        choice("fail", "skip"),
+        default="fail",
+        doc="what becomes of TRUNCATE, which names no rows: nothing is read any more, or they stay",
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from planner.catalog import Table
 from sqlengine.broker.base import Records
 from sqlengine.connectors.changes.positions import COMPLETE, marks_of
 from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.jdbc.array_literals import elements_of
 from sqlengine.connectors.jdbc.copy_out import columns_of_csv
 from sqlengine.connectors.topic.rows import TopicRows
 
@@ -52,7 +53,7 @@ class ChangeRows(TopicRows):
         mine = (marks.snapshots == self.snapshot) & (marks.kinds != COMPLETE)
         values = records.values if mine.all() else records.values.filter(pa.array(mine))
         count = len(values)
-        found = columns_of_csv(b"\n".join([*values.to_pylist(), b""]), self._table)
+        found = columns_of_csv(b"\n".join([*values.to_pylist(), b""]), self._table, elements_of)
         for declared in self._declared.metadata:
             made = self._metadata(declared.key, marks.times[mine])
             found[declared.column.name] = made.cast(declared.column.type.arrow, safe=False)

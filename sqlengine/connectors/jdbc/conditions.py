@@ -3,13 +3,15 @@ fulfils ours, by the types of its columns.
 
 A database may find more texts equal (collations that know no case, blanks at the end), but never
 fewer: texts are compared for equality alone, where its columns are texts. A time that has more
-digits than its column here is cut when it is read."""
+digits than its column here is cut when it is read, a DECIMAL is rounded: it is asked for with half
+a digit to both sides."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from decimal import Context, Decimal
 from typing import Final
 
 from parser.types import DataType, Root, unit
@@ -20,6 +22,9 @@ from sqlengine.connectors.jdbc.driver import Value
 
 _OF_NULL: Final = ("IS NULL", "IS NOT NULL")
 _WHOLE, _REAL, _TEXT, _DATE, _MOMENT = "whole", "real", "text", "date", "moment"
+_EXACT = "exact"
+_MOST_SCALE: Final = 29  # of those that all databases compare exactly
+_EXACTLY: Final = Context(prec=100)
 # What the types of columns in databases are like.
 _LIKE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "integer", "bigint"), _WHOLE),
@@ -27,24 +32,30 @@ _LIKE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text", "character varying", "character", "varchar", "char"), _TEXT),
     **dict.fromkeys(("tinytext", "mediumtext", "longtext"), _TEXT),
     "date": _DATE,
-    **dict.fromkeys(("timestamp without time zone", "datetime"), _MOMENT),
+    # All in the zone of the connection, which is UTC.
+    **dict.fromkeys(("timestamp without time zone", "timestamp with time zone"), _MOMENT),
+    **dict.fromkeys(("datetime", "timestamp"), _MOMENT),
+    **dict.fromkeys(("numeric", "decimal"), _EXACT),
+}
+_OF_ROOT: Final[Mapping[Root, str]] = {
+    Root.DOUBLE: _REAL,
+    Root.DATE: _DATE,
+    Root.TIMESTAMP: _MOMENT,
+    Root.TIMESTAMP_LTZ: _MOMENT,
 }
 _BEGINNING: Final = datetime(1970, 1, 1)
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000}
 
 
-def asked(where: Scalar | None, types: Mapping[str, str], dialect: Dialect) -> Query | None:
-    """Returns the part of a condition that the database can judge; None where there is none.
+def asked(where: Scalar | None, types: Mapping[str, str], dialect: Dialect) -> list[Query]:
+    """Returns the conditions in a condition that the database can judge, all of which hold then.
     `types`: those of the columns in the database, where they are known."""
-    if where is None:
-        return None
-    parts = [_condition(part, types, dialect) for part in conjuncts(where)]
-    return _joined([p for p in parts if p is not None], " AND ")
+    parts = [] if where is None else conjuncts(where)
+    found = [_condition(part, types, dialect) for part in parts]
+    return [query for query in found if query is not None]
 
 
-def _joined(parts: list[Query], word: str) -> Query | None:
-    if not parts:
-        return None
+def _joined(parts: list[Query], word: str) -> Query:
     text = word.join(p.text for p in parts)
     return Query(f"({text})", tuple(v for p in parts for v in p.values))
 
@@ -66,12 +77,35 @@ def _condition(part: Scalar, types: Mapping[str, str], dialect: Dialect) -> Quer
     values = list(_values(part.function, column, constants, types))
     if len(values) != len(constants):
         return None
+    if column.type.root is Root.DECIMAL:
+        return _rounded(name, part.function, values, column.type.scale)
     marks = [MARK] * len(values)
     if part.function == "IN":
         return Query(f"{name} IN ({', '.join(marks)})", tuple(values))
     if part.function == "BETWEEN":
         return Query(f"{name} BETWEEN {marks[0]} AND {marks[1]}", tuple(values))
     return Query(f"{name} {part.function} {marks[0]}", tuple(values))
+
+
+def _rounded(name: str, function: str, values: Sequence[Value], scale: int) -> Query | None:
+    """Compares a number that is rounded to so many digits when it is read."""
+    half = Decimal(5).scaleb(-scale - 1)
+    exact = [Decimal(str(value)) for value in values]
+    low = [_EXACTLY.subtract(value, half) for value in exact]
+    high = [_EXACTLY.add(value, half) for value in exact]
+    between = f"{name} BETWEEN {MARK} AND {MARK}"
+    match function:
+        case "=" | "IN":
+            pairs = zip(low, high, strict=True)
+            return _joined([Query(between, pair) for pair in pairs], " OR ")
+        case "BETWEEN":
+            return Query(between, (low[0], high[1]))
+        case ">" | ">=":
+            return Query(f"{name} >= {MARK}", (low[0],))
+        case "<" | "<=":
+            return Query(f"{name} <= {MARK}", (high[0],))
+        case _:
+            return None
 
 
 def _values(
@@ -99,7 +133,9 @@ def _like(kind: DataType) -> str | None:
         return _WHOLE
     if kind.is_string:
         return _TEXT
-    return {Root.DOUBLE: _REAL, Root.DATE: _DATE, Root.TIMESTAMP: _MOMENT}.get(kind.root)
+    if kind.root is Root.DECIMAL:
+        return _EXACT if kind.scale <= _MOST_SCALE else None
+    return _OF_ROOT.get(kind.root)
 
 
 def _whole(value: object, kind: DataType) -> Value:
@@ -108,6 +144,10 @@ def _whole(value: object, kind: DataType) -> Value:
 
 def _real(value: object, kind: DataType) -> Value:
     return value if isinstance(value, float) and math.isfinite(value) else None
+
+
+def _exact(value: object, kind: DataType) -> Value:
+    return value if isinstance(value, Decimal | int) and not isinstance(value, bool) else None
 
 
 def _text(value: object, kind: DataType) -> Value:
@@ -135,4 +175,5 @@ _MADE: Final[Mapping[str, Callable[[object, DataType], Value]]] = {
     _TEXT: _text,
     _DATE: _date,
     _MOMENT: _moment,
+    _EXACT: _exact,
 }

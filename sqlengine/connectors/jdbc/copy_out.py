@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from decimal import Decimal
 from typing import Final, Protocol, cast
@@ -35,6 +35,15 @@ class _CopyCursor(Protocol):
     def copy(self, statement: str, /) -> AbstractContextManager[_Copy]: ...
 
 
+def _of_json(text: str) -> object:
+    return json.loads(text, parse_float=Decimal, parse_int=_whole)
+
+
+def _whole(text: str) -> int | float:
+    """A number of JSON without a fraction, which may be a zero below zero of a real one."""
+    return -0.0 if text == "-0" else int(text)
+
+
 def load_copy(cursor: Cursor, text: str, table: Table) -> Loaded:
     """Returns the rows that a SELECT gives. ExecutionError for a value that its column cannot
     hold."""
@@ -62,9 +71,11 @@ def _pieces(cursor: _CopyCursor, text: str) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-def columns_of_csv(piece: bytes, table: Table) -> dict[str, pa.Array]:
-    """Returns the columns of rows in CSV, in which NULL alone is without quotes. ExecutionError for
-    a value that its column cannot hold."""
+def columns_of_csv(
+    piece: bytes, table: Table, arrays: Callable[[str], object] = _of_json
+) -> dict[str, pa.Array]:
+    """Returns the columns of rows in CSV, in which NULL alone is without quotes, and whose `arrays`
+    are read so. ExecutionError for a value that its column cannot hold."""
     if not piece:
         return joined([], table)
     names = [c.name for c in table.physical]
@@ -87,7 +98,7 @@ def columns_of_csv(piece: bytes, table: Table) -> dict[str, pa.Array]:
     except pa.ArrowInvalid as error:
         raise _unfitting(str(error), table) from None
     return {
-        c.name: _converted(a.combine_chunks(), c, name)
+        c.name: _converted(a.combine_chunks(), c, name, arrays)
         for a, c in zip(found.columns, table.physical, strict=True)
     }
 
@@ -106,12 +117,9 @@ def _unfitting(words: str, table: Table) -> ExecutionError:
     return cannot_hold(column, table.options["table-name"], found[2])
 
 
-def _whole(text: str) -> int | float:
-    """A number of JSON without a fraction, which may be a zero below zero of a real one."""
-    return -0.0 if text == "-0" else int(text)
-
-
-def _converted(array: pa.Array, column: Column, table: str) -> pa.Array:
+def _converted(
+    array: pa.Array, column: Column, table: str, arrays: Callable[[str], object]
+) -> pa.Array:
     """Returns a column of its type from what CSV gave."""
     kind = column.type
     if array.type == kind.arrow:
@@ -123,8 +131,5 @@ def _converted(array: pa.Array, column: Column, table: str) -> pa.Array:
     if kind.is_binary:
         values = [None if v is None else bytes.fromhex(v[2:]) for v in values]
     elif kind.root is Root.ARRAY:
-        values = [
-            None if v is None else json.loads(v, parse_float=Decimal, parse_int=_whole)
-            for v in values
-        ]
+        values = [None if v is None else arrays(v) for v in values]
     return read(values, column, table)

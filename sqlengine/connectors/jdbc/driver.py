@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
 
-Value = str | int | float | bytes | None
+Value = str | int | float | Decimal | bytes | None
 CONNECT_S = 5  # how long to wait for a connection
 SILENCE_S = 600  # how long a statement may take before its connection is taken for lost
 

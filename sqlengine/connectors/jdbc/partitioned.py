@@ -30,6 +30,7 @@ class PartitionedSource(Source):
 
     def __init__(self, reader: TableReader, partitions: Sequence[Partition]) -> None:
         self._reader = reader
+        self.health = reader.health
         self._partitions = partitions
         self._names: list[str] = []
         self._loaded = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from importlib import import_module
 from typing import ClassVar, Final, Protocol, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -173,6 +174,8 @@ def _literal(value: object) -> str:
     """Writes a value into a statement: COPY takes no parameters."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return repr(value) if isinstance(value, int | float) else "NULL"
 
 

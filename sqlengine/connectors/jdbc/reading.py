@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from parser.errors import ExecutionError
 from planner.catalog import Table
+from planner.rewrite import conjuncts
 from planner.scalar import Scalar
+from sqlengine.connectors.health import Health
 from sqlengine.connectors.jdbc.conditions import asked
 from sqlengine.connectors.jdbc.dialect import Query, Shape, words
 from sqlengine.connectors.jdbc.dialects import dialect_of
@@ -31,6 +33,7 @@ class TableReader:
         self._dialect = dialect_of(self._url)
         self._where: Scalar | None = None
         self._limit = 0
+        self.health: Health = Health()
         self._keeps = keeps
         self._connection: Connection | None = None
         self._shape: Shape | None = None
@@ -67,13 +70,13 @@ class TableReader:
     def _query(
         self, text: str, shape: Shape, partition: Partition | None, behind: str = ""
     ) -> Query:
-        parts = [asked(self._where, shape.types, self._dialect)]
+        parts = asked(self._where, shape.types, self._dialect)
+        self.health.conditions = len(parts)
         if partition is not None:
             ends = (partition.start, partition.stop)
             parts.append(Query(partition.condition(self._dialect), ends))
-        known = [p for p in parts if p is not None]
-        where = " WHERE " + " AND ".join(p.text for p in known) if known else ""
-        return Query(f"{text}{where}{behind}", tuple(v for p in known for v in p.values))
+        where = " WHERE " + " AND ".join(p.text for p in parts) if parts else ""
+        return Query(f"{text}{where}{behind}", tuple(v for p in parts for v in p.values))
 
     def probe(self) -> None:
         """Raises where the table is not there, or has other columns."""
@@ -85,7 +88,8 @@ class TableReader:
     def judges(self, where: Scalar) -> bool:
         """Returns True if the database can judge the whole condition."""
         with self._cursor() as cursor:
-            return asked(where, self._shaped(cursor).types, self._dialect) is not None
+            found = asked(where, self._shaped(cursor).types, self._dialect)
+            return len(found) == len(conjuncts(where))
 
     def _shaped(self, cursor: Cursor) -> Shape:
         if self._shape is None or not self._keeps:

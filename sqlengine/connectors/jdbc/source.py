@@ -24,6 +24,7 @@ class JdbcSource(Source):
 
     def __init__(self, reader: TableReader, *, queried: bool = False) -> None:
         self._reader = reader
+        self.health = reader.health
         if not queried:
             self.apply_query(None, 0)
 

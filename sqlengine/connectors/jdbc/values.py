@@ -115,14 +115,27 @@ def _timestamps(values: Sequence[object], kind: DataType) -> pa.Array:
 
 
 def _arrays(values: Sequence[object], kind: DataType) -> pa.Array:
-    """Arrays from lists of Python, element by element."""
+    """Arrays from lists of Python, element by element. Elements may be texts."""
     lists = [v if isinstance(v, list) else None for v in values]
-    elements = _read([e for found in lists if found is not None for e in found], kind.children[0])
+    all_ = [e for found in lists if found is not None for e in found]
+    elements = _read([_element(e, kind.children[0]) for e in all_], kind.children[0])
     ends, offsets = 0, []
     for found in lists:
         offsets.append(None if found is None else ends)
         ends += 0 if found is None else len(found)
     return pa.ListArray.from_arrays(pa.array([*offsets, ends], pa.int32()), elements, kind.arrow)
+
+
+def _element(value: object, kind: DataType) -> object:
+    if not isinstance(value, str):
+        return value
+    if kind.is_integer:
+        return int(value)
+    if kind.is_binary:
+        return bytes.fromhex(value[2:])
+    if kind.is_timestamp:  # in UTC, which the connection has asked for
+        return value.removesuffix("+00")
+    return {"t": True, "f": False}.get(value, value) if kind.root is Root.BOOLEAN else value
 
 
 def _fitting(value: object, kind: DataType) -> Decimal:

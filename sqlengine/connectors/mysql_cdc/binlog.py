@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Final, Protocol, cast
@@ -15,6 +16,13 @@ from sqlengine.connectors.receivers.base import Unreachable
 
 _HEARTBEAT_S: Final = 0.2  # after which the server says that there is nothing
 _SILENCE_S: Final = 30  # without a word, after which the server is taken for gone
+
+
+_NAME: Final = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
+_TRUNCATE: Final = re.compile(
+    rf"(?:\s|/\*.*?\*/)*TRUNCATE\s+(?:TABLE\s+)?(?:{_NAME}\s*\.\s*)?{_NAME}",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Event(Protocol):
@@ -57,6 +65,20 @@ def open_reader(place: Place, number: int, at: str, tables: Sequence[Followed]) 
         enable_logging=False,
         pymysql_wrapper=_Connecting(),
     )
+
+
+def truncated_by(event: Event) -> tuple[str, str] | None:
+    """Returns the table, with its schema, that a statement of the log has emptied."""
+    found = _TRUNCATE.match(event.query)
+    if found is None:
+        return None
+    schema, plain_schema, name, plain = found.groups()
+    of = (schema or plain_schema or _text(event.schema), name or plain)
+    return of[0].replace("``", "`"), of[1].replace("``", "`")
+
+
+def _text(name: object) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 class _Connecting:

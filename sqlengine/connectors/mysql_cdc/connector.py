@@ -35,7 +35,7 @@ from sqlengine.formats.options import at_least
 
 # Longer than anything: the log of a table says where to go on.
 _FOR_EVER_MS: Final = 100 * 365 * 86_400_000
-_OF_PLACE: Final = ("username", "connect.timeout")
+_OF_PLACE: Final = ("username", "connect.timeout", "scan.on-truncate")
 _LEAST_NUMBER: Final = 1 << 30  # of those that are made up
 
 
@@ -86,7 +86,9 @@ class MySqlCdcConnector(Connector):
             assert receivers is not None
             made = _LEAST_NUMBER + crc32(f"{receivers.identity()} {place}".encode()) % _LEAST_NUMBER
             return MariaDbReceiver(
-                Place(account_of(options)), number if isinstance(number, int) else made
+                Place(account_of(options)),
+                number if isinstance(number, int) else made,
+                skips=options["scan.on-truncate"] == "skip",
             )
 
         shared = {name: str(options[name]) for name in _OF_PLACE}

@@ -12,7 +12,14 @@ from typing import Final
 from parser.errors import ServiceError
 from sqlengine.connectors.changes.change import Values
 from sqlengine.connectors.changes.followed import Followed
-from sqlengine.connectors.mysql_cdc.binlog import Event, Reader, changes_of, open_reader
+from sqlengine.connectors.changes.truncation import truncated
+from sqlengine.connectors.mysql_cdc.binlog import (
+    Event,
+    Reader,
+    changes_of,
+    open_reader,
+    truncated_by,
+)
 from sqlengine.connectors.mysql_cdc.database import (
     Gtid,
     Place,
@@ -41,12 +48,15 @@ _ENDS: Final = ("COMMIT", "ROLLBACK")
 
 
 class MariaDbReceiver(Receiver):
-    """Follows tables of one server. `number` is that of a replica, which no other one has. The
-    server notes nothing of who reads: where to go on stands in the logs."""
+    """Follows tables of one server. `number` is that of a replica, which no other one has; `skips`:
+    a TRUNCATE is passed over. The server notes nothing of who reads: where to go on stands in the
+    logs."""
 
-    def __init__(self, place: Place, number: int) -> None:
+    def __init__(self, place: Place, number: int, *, skips: bool) -> None:
         self._place = place
         self._number = number
+        self._skips = skips
+        self._refusal: ServiceError | None = None
         self._lock = threading.Lock()
         self._tables: list[Followed] = []
         self._snapshot: Snapshot | None = None
@@ -61,7 +71,7 @@ class MariaDbReceiver(Receiver):
         """See `Receiver`."""
         assert isinstance(other, MariaDbReceiver)
         with self._lock:
-            self._place = other._place
+            self._place, self._skips = other._place, other._skips
 
     # ---- connecting ------------------------------------------------------------------------------
 
@@ -102,7 +112,9 @@ class MariaDbReceiver(Receiver):
     # ---- taking ----------------------------------------------------------------------------------
 
     def take(self, wait_s: float) -> Batch:
-        """See `Receiver`."""
+        """See `Receiver`. ServiceError behind a TRUNCATE."""
+        if self._refusal is not None:
+            raise self._refusal
         if self._snapshot is not None:
             found = self._snapshot.take()
             if found is not None:
@@ -117,7 +129,11 @@ class MariaDbReceiver(Receiver):
     def _changes(self, reader: Reader, until: float) -> Batch:
         found = {table.topic: Taken() for table in self._tables}
         count = 0
-        while count < _ROWS and time.monotonic() < until + self._within * _WHOLE_S:
+        while (
+            count < _ROWS
+            and self._refusal is None
+            and time.monotonic() < until + self._within * _WHOLE_S
+        ):
             event = reader.fetchone()
             kind = type(event).__name__
             if kind == "HeartbeatLogEvent":
@@ -126,7 +142,8 @@ class MariaDbReceiver(Receiver):
             count += self._handle(kind, event, found)
         for table in self._tables if self._within else ():
             table.breaks_off(found[table.topic], self._before.text.encode())
-        self._note(found)
+        if self._refusal is None:
+            self._note(found)
         return {topic: taken for topic, taken in found.items() if taken.values}
 
     def _handle(self, kind: str, event: Event, found: Batch) -> int:
@@ -138,6 +155,10 @@ class MariaDbReceiver(Receiver):
         elif kind == "QueryEvent":
             # Savepoints are statements, too.
             self._within = self._within and event.query.strip().upper() not in _ENDS
+            name = truncated_by(event)
+            tables = [table for table in self._tables if table.name == name]
+            host = self._place.account.host
+            self._refusal = truncated(tables, host, skips=self._skips, anew="server-id")
         else:
             return self._rows(event, found)
         return 0
@@ -198,6 +219,7 @@ class MariaDbReceiver(Receiver):
         """See `Receiver`."""
         snapshot, reader = self._snapshot, self._reader
         self._snapshot, self._reader, self._within = None, None, False
+        self._refusal = None
         for one in (snapshot, reader):
             if one is not None:
                 try:

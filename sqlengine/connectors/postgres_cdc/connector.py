@@ -35,7 +35,7 @@ from sqlengine.formats.options import at_least, choice
 _UPSERT: Final = "upsert"
 # Longer than anything: a slot keeps what nobody takes, and the log what nobody has read.
 _FOR_EVER_MS: Final = 100 * 365 * 86_400_000
-_OF_PLACE: Final = ("username", "publication.name", "connect.timeout")
+_OF_PLACE: Final = ("username", "publication.name", "connect.timeout", "scan.on-truncate")
 
 
 class PostgresCdcConnector(Connector):
@@ -82,7 +82,7 @@ class PostgresCdcConnector(Connector):
         driver()
         options = options_of(table)
         upsert = options["changelog-mode"] == _UPSERT
-        check_types(table, table.physical, arrays=False)
+        check_types(table, table.physical, arrays=True)
         receivers = environment.receivers
         lasting = receivers is None or receivers.lasting
         host, slot = f"{options['hostname']}:{options['port']}", str(options["slot.name"])
@@ -100,6 +100,7 @@ class PostgresCdcConnector(Connector):
                 slot,
                 publication,
                 temporary=not lasting,
+                skips=options["scan.on-truncate"] == "skip",
             )
 
         shared = {name: str(options[name]) for name in _OF_PLACE}

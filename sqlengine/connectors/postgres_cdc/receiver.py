@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from parser.errors import ServiceError
 from sqlengine.connectors.changes.change import Change
 from sqlengine.connectors.changes.followed import Followed
+from sqlengine.connectors.changes.truncation import truncated
 from sqlengine.connectors.postgres_cdc.current import CurrentRows
 from sqlengine.connectors.postgres_cdc.database import (
     Place,
@@ -41,13 +42,17 @@ _BYTES: Final = 4 << 20  # of messages that are taken at once
 class PostgresReceiver(Receiver):
     """Follows the tables of one slot. A change is known by the place of its commit in the log of
     the database: what the logs have already is left out when the server sends it again.
-    `temporary`: the slot goes with its connection."""
+    `temporary`: the slot goes with its connection; `skips`: a TRUNCATE is passed over."""
 
-    def __init__(self, place: Place, slot: str, publication: str, *, temporary: bool) -> None:
+    def __init__(
+        self, place: Place, slot: str, publication: str, *, temporary: bool, skips: bool
+    ) -> None:
         self._place = place
         self._slot = slot
         self._publication = Publication(publication)
         self._temporary = temporary
+        self._skips = skips
+        self._refusal: ServiceError | None = None
         self._lock = threading.Lock()
         self._tables: list[Followed] = []
         self._relations: dict[int, list[Followed]] = {}
@@ -64,7 +69,7 @@ class PostgresReceiver(Receiver):
         """See `Receiver`."""
         assert isinstance(other, PostgresReceiver)
         with self._lock:
-            self._place = other._place
+            self._place, self._skips = other._place, other._skips
 
     # ---- connecting ------------------------------------------------------------------------------
 
@@ -115,7 +120,9 @@ class PostgresReceiver(Receiver):
     # ---- taking ----------------------------------------------------------------------------------
 
     def take(self, wait_s: float) -> Batch:
-        """See `Receiver`."""
+        """See `Receiver`. ServiceError behind a TRUNCATE."""
+        if self._refusal is not None:
+            raise self._refusal
         if self._snapshot is not None:
             found = self._snapshot.take()
             if found is not None:
@@ -133,7 +140,7 @@ class PostgresReceiver(Receiver):
         for message, length in stream.messages(wait_s):
             self._handle(message, found)
             size += length
-            if size >= _BYTES or (message is None and stream.idle_at):
+            if size >= _BYTES or (message is None and stream.idle_at) or self._refusal is not None:
                 break
         batch = {topic: taken for topic, taken in found.items() if taken.values}
         self._owes = bool(batch)
@@ -158,7 +165,9 @@ class PostgresReceiver(Receiver):
             case Relation():
                 self._relate(message)
             case Truncate():
-                self._warn_of(message)
+                tables = [t for i in message.relations for t in self._relations.get(i, ())]
+                host = self._place.account.host
+                self._refusal = truncated(tables, host, skips=self._skips, anew="slot.name")
 
     def _relate(self, relation: Relation) -> None:
         name = relation.schema, relation.name
@@ -170,14 +179,6 @@ class PostgresReceiver(Receiver):
                 ".".join(name),
                 self._place.account.host,
                 ", ".join(lacking),
-            )
-
-    def _warn_of(self, message: Truncate) -> None:
-        for table in (t for i in message.relations for t in self._relations.get(i, ())):
-            log.warning(
-                "table %s of %s was truncated: its rows are not told, and stay where they are read",
-                ".".join(table.name),
-                self._place.account.host,
             )
 
     # ---- what is safe ----------------------------------------------------------------------------
@@ -203,7 +204,7 @@ class PostgresReceiver(Receiver):
     def close(self) -> None:
         """See `Receiver`."""
         snapshot, self._snapshot, self._stream = self._snapshot, None, None
-        link, self._link, self._begun = self._link, None, None
+        link, self._link, self._begun, self._refusal = self._link, None, None, None
         self._current.close()
         if snapshot is not None:
             snapshot.close()
