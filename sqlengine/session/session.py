@@ -52,7 +52,7 @@ from sqlengine.catalog.describe import describe, one_column, show, show_create
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
 from sqlengine.connectors.base import Sink as OutputSink
-from sqlengine.connectors.base import Unanswered
+from sqlengine.connectors.base import Busy, Unanswered
 from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.python_ import with_function
@@ -79,6 +79,8 @@ from udf.user import UserFunction
 SCRIPT = "script"
 # Seconds that a script waits for rows of topics, where no source has any.
 IDLE_S: Final = 0.005
+_ENDS: Final = "the statement ends here, and rows of it are missing: run it again once that is over"
+
 log = logging.getLogger("sqlengine")
 
 
@@ -210,12 +212,16 @@ def _prepared(runner: GraphRunner, graph: Graph, patience_s: float) -> GraphChan
 
 
 def _answered(step: Callable[[], bool]) -> bool:
-    """Runs a step until every table has answered, or has had the time that it may take."""
+    """Runs a step until every table has answered, or has had the time that it may take. A script
+    waits for no table that takes rows later: what that has not taken is not written."""
     while True:
         try:
             return step()
         except Unanswered:
             continue
+        except Busy as error:
+            error.hint = _ENDS
+            raise
 
 
 @dataclass
