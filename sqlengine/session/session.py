@@ -51,8 +51,8 @@ from sqlengine.catalog.changes import after, check_new, refreshed, with_containe
 from sqlengine.catalog.describe import describe, one_column, show, show_create
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
-from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.base import Busy, Unanswered
+from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.python_ import with_function
