@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import pytest
 
 from parser.errors import SqlError
 from parser.limits import Limits, using
+from parser.types import BIGINT
 from sqlengine.batch import Batch
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.executors.spark.task_rules import TaskRules
@@ -285,11 +285,10 @@ def test_a_record_for_which_a_format_raises(house: House, monkeypatch: pytest.Mo
     """The file has it, and the others have all rows."""
 
     def decoder(self: CsvFormat, *given: Any) -> Decoder:
-        return guarded(Brittle(real(self, *given)))
+        return GuardedDecoder("csv", Brittle(real(self, *given)), [BIGINT])
 
     real = CsvFormat.decoder
     monkeypatch.setattr(CsvFormat, "decoder", decoder)
-    guarded = partial(GuardedDecoder, "csv")
     options = SOURCES["filesystem"].format(folder=house.folder)
     (house.folder / "other" / "b.csv").write_text("1000007\n1000008\n")
     table = f"CREATE TABLE bad (id BIGINT) WITH ({options}); CREATE TABLE kept (id BIGINT) WITH ("
