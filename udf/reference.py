@@ -29,6 +29,7 @@ TITLES = {
     "text.hashing": "Hash functions",
     "text.network": "Network addresses",
     "text.log_parsing": "Lines of logs",
+    "text.security_events": "Lines of logs",
     "text": "Strings",
     "time": "Dates and times",
     "logic.conditional": "Conditions",

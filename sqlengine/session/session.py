@@ -80,7 +80,7 @@ from udf.user import UserFunction
 SCRIPT = "script"
 # Seconds that a script waits for rows of topics, where no source has any.
 IDLE_S: Final = 0.005
-_BUSY: Final = "the statement has ended, and what it had not written is not kept; run it again then"
+_ENDS: Final = "the statement ends here, and rows of it are missing: run it again once that is over"
 log = logging.getLogger("sqlengine")
 
 
@@ -173,7 +173,7 @@ class EmbeddedRunner:
         except KeyboardInterrupt:
             raise Interrupted(runner.progress.rows_in) from None
         except Busy as error:
-            error.hint = _BUSY  # who raised it means jobs, which try again
+            error.hint = _ENDS  # who raised it means jobs, which try again
             raise
         finally:
             runner.close()

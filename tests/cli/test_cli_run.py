@@ -62,7 +62,7 @@ def test_a_table_that_is_away_ends_a_statement_and_its_rows(sql: Sql, script: Pa
     done = sql("run", script)
     assert done.exit_code == 1
     assert "table 'away' cannot be written now" in done.stderr
-    assert "what it had not written is not kept" in done.stderr
+    assert "rows of it are missing" in done.stderr
     assert "its rows are kept" not in done.stderr
 
 

@@ -26,9 +26,9 @@ from parser.types import (
     timestamp,
     timestamp_ltz,
 )
-from sqlengine.formats.logs.extended import parse_cef, parse_leef
 from sqlengine.formats.logs.journald import ExportFraming, parse_export
 from sqlengine.formats.registry import get_format
+from udf.text.security_events import parse_cef, parse_leef
 
 TEXTS = map_of(STRING, STRING)
 LTZ = timestamp_ltz(6)

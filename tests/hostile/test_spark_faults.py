@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -286,11 +285,10 @@ def test_a_record_for_which_a_format_raises(house: House, monkeypatch: pytest.Mo
     """The file has it, and the others have all rows."""
 
     def decoder(self: CsvFormat, *given: Any) -> Decoder:
-        return guarded(Brittle(real(self, *given)))
+        return GuardedDecoder("csv", Brittle(real(self, *given)), [BIGINT])
 
     real = CsvFormat.decoder
     monkeypatch.setattr(CsvFormat, "decoder", decoder)
-    guarded = partial(GuardedDecoder, "csv", types=[BIGINT])
     options = SOURCES["filesystem"].format(folder=house.folder)
     (house.folder / "other" / "b.csv").write_text("1000007\n1000008\n")
     table = f"CREATE TABLE bad (id BIGINT) WITH ({options}); CREATE TABLE kept (id BIGINT) WITH ("

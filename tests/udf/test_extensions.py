@@ -105,6 +105,24 @@ CASES: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
         (("",), {}),
         ((None,), None),
     ],
+    "PARSE_CEF": [
+        ((r"CEF:0|V|W\|all|1|100|denied|10|src=10.0.0.1 msg=a\=b c",),
+         {"version": "0", "device_vendor": "V", "device_product": "W|all", "device_version": "1", "signature_id": "100",
+          "name": "denied", "severity": "10", "src": "10.0.0.1", "msg": "a=b c"}),
+        (("<13>Sep 19 08:26:10 h CEF:0|a|b|c|d|e|f|",),
+         {"version": "0", "device_vendor": "a", "device_product": "b", "device_version": "c", "signature_id": "d",
+          "name": "e", "severity": "f"}),
+        (("CEF:0|a|b",), None),
+        (("nothing",), None),
+        ((None,), None),
+    ],
+    "PARSE_LEEF": [
+        (("x LEEF:2.0|V|W|1|e|^|src=10.0.0.1^usr=ann",),
+         {"version": "2.0", "vendor": "V", "product": "W", "product_version": "1", "event_id": "e", "src": "10.0.0.1", "usr": "ann"}),
+        (("LEEF:1.0|a",), None),
+        (("",), None),
+        ((None,), None),
+    ],
 }  # fmt: skip
 TYPES: dict[type, DataType] = {str: STRING, int: INT}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
@@ -11,90 +10,10 @@ import pyarrow as pa
 from sqlengine.formats.base import Option
 from sqlengine.formats.logs.base import BadLine, Dicts, LogFormat, Parse, Parsed
 from sqlengine.formats.logs.syslog import OPTIONS, OldTimes, parse_syslog
+from udf.text.security_events import NoEvent, parse_cef, parse_leef
 
-_CEF_KEY: Final = re.compile(r"(?:^|\s)([A-Za-z0-9_.\[\]-]+)=")
-_CEF_HEAD: Final = (
-    "version",
-    "device_vendor",
-    "device_product",
-    "device_version",
-    "signature_id",
-    "name",
-    "severity",
-)
-_LEEF_HEAD: Final = ("version", "vendor", "product", "product_version", "event_id")
-_BAR: Final = re.compile(r"\\.|\|", re.DOTALL)
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-_BREAKS: Final = {"n": "\n", "r": "\r"}
 _OF_SYSLOG: Final = ("timestamp", "host", "facility", "severity", "app")
 _BEFORE: Final = "syslog_"
-
-
-def parse_cef(text: str) -> dict[str, str]:
-    """Returns the fields of an event that begins with 'CEF:'. BadLine where it is none."""
-    parts = _head(text.removeprefix("CEF:"), len(_CEF_HEAD))
-    if len(parts) <= len(_CEF_HEAD):
-        raise BadLine(f"CEF has seven fields before its extension, and this one {len(parts)}")
-    fields = dict(zip(_CEF_HEAD, parts, strict=False))
-    extension = parts[-1].strip(" \r\n")
-    keys = list(_CEF_KEY.finditer(extension))
-    ends = [*(k.start() for k in keys[1:]), len(extension)][: len(keys)]
-    pairs = {
-        key[1]: _plain(extension[key.end() : end].rstrip(" "))
-        for key, end in zip(keys, ends, strict=True)
-    }
-    return {**pairs, **fields}
-
-
-def parse_leef(text: str) -> dict[str, str]:
-    """Returns the fields of an event that begins with 'LEEF:'. BadLine where it is none."""
-    parts = text.removeprefix("LEEF:").split("|", len(_LEEF_HEAD))
-    if len(parts) <= len(_LEEF_HEAD):
-        raise BadLine(f"LEEF has five fields before its attributes, and this one {len(parts)}")
-    fields = dict(zip(_LEEF_HEAD, parts, strict=False))
-    attributes, delimiter = parts[-1], "\t"
-    if fields["version"] == "2.0":
-        told, bar, behind = attributes.partition("|")
-        if bar and "=" not in told:
-            attributes, delimiter = behind, _delimiter(told)
-    pairs: dict[str, str] = {}
-    for pair in attributes.strip("\r\n").split(delimiter):
-        key, equal, value = pair.partition("=")
-        if equal:
-            pairs[key.strip()] = value
-    return {**pairs, **fields}
-
-
-def _delimiter(told: str) -> str:
-    """Returns the sign between attributes: itself, or its code (x09, 0x09)."""
-    code = re.fullmatch(r"(?:0?[xX])([0-9A-Fa-f]{2,4})", told)
-    if code:
-        return chr(int(code[1], 16))
-    if len(told) > 1:
-        raise BadLine(f"'{told[:20]}' is no sign between the attributes of LEEF")
-    return told or "\t"
-
-
-def _head(text: str, count: int) -> list[str]:
-    """Splits at the first so many bars that are not escaped."""
-    parts = text.split("|", count)
-    if "\\" not in "".join(parts[:count]):
-        return parts
-    parts = []
-    start = 0
-    for bar in _BAR.finditer(text):
-        if bar[0] == "|":
-            parts.append(_plain(text[start : bar.start()]))
-            start = bar.end()
-            if len(parts) == count:
-                break
-    return [*parts, text[start:]]
-
-
-def _plain(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return _ESCAPED.sub(lambda m: _BREAKS.get(m[1], m[1]), text)
 
 
 class _EventFormat(LogFormat):
@@ -126,7 +45,7 @@ def _parsed(
             if at < 0:
                 raise BadLine(f"there is no '{mark}' in it")
             found.fields.append({**around.get(row, {}), **event((line or "")[at:])})
-        except BadLine as error:
+        except (BadLine, NoEvent) as error:
             found.fields.append({})
             found.bad[row] = str(error)
     return found

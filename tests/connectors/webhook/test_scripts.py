@@ -51,3 +51,16 @@ def test_a_script_writes_each_row_once(tmp_path: Path, opened: Opened) -> None:
         got = sorted((g.json["id"], g.json["total"], g.path) for g in receiver.got)
     assert aside.rows == 1
     assert got == [(i, i, f"/{i}") for i in range(10) if i != 3], collected.messages
+
+
+def test_a_script_says_that_rows_are_missing(tmp_path: Path) -> None:
+    """Unlike a server it keeps none for later."""
+    (tmp_path / "in.json").write_text('{"id":1,"name":"x"}\n')
+    with receiving() as receiver, open_runner(tmp_path / "data") as runner:
+        receiver.reply = lambda got: Told(503)
+        text = SCRIPT.format(path=tmp_path / "in.json", url=receiver.url)
+        collected = Collected(text)
+        assert not Session(runner, collected).run(text)
+    said = " ".join(collected.messages)
+    assert "rows of it are missing" in said
+    assert "rows are kept" not in said
