@@ -19,6 +19,9 @@ TIMEOUT_S: Final = 30.0
 SERVE: Final = "sql serve"
 # Seconds that the thread of changes waits for a table to open.
 _PATIENCE_S: Final = 1.0
+# Seconds for which a failure that took long is told again: a change that fails asks for its tables
+# once more, one job after the other, and would find them still opening.
+_TOLD_S: Final = 5.0
 # Seconds for which what was opened is kept for the one who asked for it.
 _KEPT_S: Final = 60.0
 # The longest time (s) until a host that did not answer is asked again.
@@ -88,6 +91,8 @@ class Openings:
         self._lock = threading.Lock()
         self._running: dict[Hashable, tuple[Opening, Call[object]]] = {}
         self._silent: dict[str, _Silence] = {}
+        # Failures that took long, and until when (monotonic s) they are told again.
+        self._failed: dict[Hashable, tuple[Exception, float]] = {}
 
     def open(self, opening: Opening, *, patient: bool = False) -> object:
         """Opens a table in a lane and returns what was opened.
@@ -104,7 +109,16 @@ class Openings:
                 if mine:
                     del self._running[opening.key]
             if mine:
-                return call.result()
+                return self._result(opening, call)
+
+    def _result(self, opening: Opening, call: Call[object]) -> object:
+        try:
+            return call.result()
+        except Exception as error:
+            if time.monotonic() - call.began > _PATIENCE_S:
+                with self._lock:
+                    self._failed[opening.key] = error, time.monotonic() + _TOLD_S
+            raise
 
     def _begun(self, opening: Opening) -> Call[object]:
         """Returns the running call that opens the table, or begins it."""
@@ -113,6 +127,8 @@ class Openings:
             self._sweep()
             if opening.key in self._running:
                 return self._running[opening.key][1]
+            if opening.key in self._failed:
+                raise self._failed[opening.key][0]
             self._require_answers(opening)
             call = self.lanes.begin(opening.work)
             self._running[opening.key] = opening, call
@@ -145,7 +161,9 @@ class Openings:
         return opening.silent()
 
     def _sweep(self) -> None:
-        """Closes what was opened and nobody has asked for since."""
+        """Closes what was opened and nobody has asked for since, and forgets old failures."""
+        now = time.monotonic()
+        self._failed = {k: told for k, told in self._failed.items() if told[1] > now}
         for key, (opening, call) in list(self._running.items()):
             if self.lanes is not None and call.done and call.silent_s > _KEPT_S + self.timeout_s:
                 del self._running[key]

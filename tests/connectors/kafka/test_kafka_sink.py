@@ -3,6 +3,7 @@ of rows, headers and times; a server that is away keeps rows waiting, and loses 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -224,7 +225,11 @@ def test_headers_are_of_a_record_s_size(kafka: Kafka) -> None:
     )
 
     def with_header(size: int) -> Batch:
-        columns = {"id": [0, 1], "name": ["a", "b"], "m_headers": [None, [("h", b"x" * size)]]}
+        columns: dict[str, Sequence[object]] = {
+            "id": [0, 1],
+            "name": ["a", "b"],
+            "m_headers": [None, [("h", b"x" * size)]],
+        }
         return from_pydict(made.schema, columns)
 
     with closing(open_sink(made, environment())) as sink:
