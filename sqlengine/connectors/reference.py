@@ -37,6 +37,13 @@ I, UB, UA and D are rows +I, -U, +U and -D. Tables say what a connector can do a
 and `sql validate` say what a statement's tables do with their options."""
 _NOT = "–"
 _Rates: TypeAlias = dict[str, dict[str, str]]
+# Pages that are not of one connector alone.
+_SHARED_PAGES = {
+    "filesystem": "sql/files.md",
+    "jdbc": "sql/databases.md",
+    "topic": "broker.md",
+    "upsert-kafka": "connectors/kafka.md",
+}
 _LOOKUPS = {
     Lookup.SCANNED: "rows read so far",
     Lookup.RELOADED: "rows read so far, or the whole table in a file",
@@ -102,11 +109,11 @@ def page(folder: Path) -> str:
 def _overview(connector: Connector, folder: Path) -> Mapping[str, str]:
     """Returns what people choose a connector by."""
     name, can = connector.name, connector.capabilities
-    own = folder / "connectors" / f"{name}.md"
+    own = _SHARED_PAGES.get(name, f"connectors/{name}.md")
     rates = _rates(folder).get(name, {})
     source, sink = can.source, can.sink
     return {
-        "connector": f"[`{name}`](connectors/{name}.md)" if own.exists() else f"`{name}`",
+        "connector": f"[`{name}`]({own})" if (folder / own).exists() else f"`{name}`",
         "reads": _NOT if source is None else source.boundedness.value,
         "look-up": _NOT if source is None else _LOOKUPS[source.lookup],
         "writes": _NOT if sink is None else _changes(sink),
