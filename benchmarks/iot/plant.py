@@ -101,7 +101,7 @@ class Plant:
 def plant(folder: Path, cores: Sequence[int]) -> Iterator[Plant]:
     """Starts all servers, with tables, topics and rules."""
     with ExitStack() as stack:
-        mqtt = stack.enter_context(Mosquitto(folder / "mqtt", lasting=True))
+        mqtt = stack.enter_context(Mosquitto(folder / "mqtt", lasting=True, at_once=False))
         kafka = stack.enter_context(KafkaServer(folder / "kafka"))
         postgresql = stack.enter_context(PostgresServer(folder / "postgresql"))
         web = stack.enter_context(WebhookServer(folder / "web"))

@@ -19,12 +19,17 @@ message_size_limit 0
 listener {port} 127.0.0.1
 allow_anonymous true
 """
-# Each message is on disk before the next one is taken, about.
 _LASTING = """
 persistence true
 persistence_location {folder}/
+"""
+# Each message is on disk before the next one is taken, about. All that is known is written then.
+_AT_ONCE = """
 autosave_interval 1
 autosave_on_changes true
+"""
+_AT_ITS_END = """
+autosave_interval 0
 """
 _PRIVATE = """
 listener {port} 127.0.0.1
@@ -42,7 +47,7 @@ _PASSWORD = (
 
 class Mosquitto(ServerProcess):
     """A server that anybody may use at `address`. One that is `lasting` remembers sessions and
-    messages when it was killed. With the files `certificate` and `key` it asks for the user
+    messages when it was killed, or without `at_once`, which is slow, when it was stopped. With the files `certificate` and `key` it asks for the user
     'sensor' with the password 'hush' at `private_address`, by TLS."""
 
     name = "mosquitto"
@@ -55,9 +60,10 @@ class Mosquitto(ServerProcess):
         key: Path | None = None,
         *,
         lasting: bool = False,
+        at_once: bool = True,
     ) -> None:
         super().__init__(folder)
-        self._lasting = lasting
+        self._lasting, self._at_once = lasting, at_once
         self._certificate, self._key = certificate, key
 
     @property
@@ -73,7 +79,10 @@ class Mosquitto(ServerProcess):
 
     def prepare(self) -> None:
         MOSQUITTO.path()
-        text = _LASTING.format(folder=self.folder) if self._lasting else ""
+        text = ""
+        if self._lasting:
+            text = _LASTING.format(folder=self.folder)
+            text += _AT_ONCE if self._at_once else _AT_ITS_END
         text += _SETTINGS.format(port=self.port)
         if self._certificate is not None:
             (self.folder / "passwords").write_text(_PASSWORD)
