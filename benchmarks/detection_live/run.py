@@ -55,7 +55,9 @@ class Judged:
 
     @property
     def faults(self) -> int:
-        return sum(map(sum, (c.values() for c in (self.lost, self.doubled, self.wrong)))) + self.keys
+        return (
+            sum(map(sum, (c.values() for c in (self.lost, self.doubled, self.wrong)))) + self.keys
+        )
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 def _judge(servers: Site, due: Found) -> Judged:
     told = Counter(
-        (row["rule_id"], row["event_id"]) for row, _ in topics.committed(servers.kafka.address, "alerts")
+        (row["rule_id"], row["event_id"])
+        for row, _ in topics.committed(servers.kafka.address, "alerts")
     )
     pushed, got = _pushed(servers), servers.web.got()
     bodies: dict[str, set[bytes]] = {}

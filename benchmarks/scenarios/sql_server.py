@@ -37,7 +37,7 @@ class Share:
     @property
     def state_limit(self) -> list[str]:
         """The option of the server."""
-        return [] if self.memory is None else ["--memory-limit", f"{self.memory * 8 // 10}B"]
+        return [] if self.memory is None else ["--memory-limit", f"{self.memory * 8 // 10}b"]
 
     def exceeded(self, peak_mb: float) -> bool:
         return self.memory is not None and peak_mb * 2**20 > self.memory
