@@ -65,9 +65,11 @@ class Result:
 
 
 def run(wanted: Wanted, folder: Path | None = None) -> Result:
-    with tempfile.TemporaryDirectory(prefix="plant-") as name:
-        with plant(folder or Path(name), wanted.share) as servers:
-            return _run(wanted, servers)
+    with (
+        tempfile.TemporaryDirectory(prefix="plant-") as name,
+        plant(folder or Path(name), wanted.share) as servers,
+    ):
+        return _run(wanted, servers)
 
 
 def _run(wanted: Wanted, servers: Plant) -> Result:
