@@ -170,7 +170,7 @@ def section(result: Result) -> Section:
         ["never due: Kafka / webhook", _two(judged.wrong)],
         ["webhook: requests again with the key of the first", f"{judged.repeated:,}"],
         ["webhook: keys with two contents", f"{judged.keys:,}"],
-        ["syslog: events sent again, as they did not arrive", f"{result.again:,}"],
+        ["syslog: events sent again, not confirmed after 10 s", f"{result.again:,}"],
         *([f"CPU seconds: {name}", f"{s:,.0f}"] for name, s in result.cpu_s.items()),
         *([f"peak MB: {name}", f"{mb:,.0f}"] for name, mb in result.peak_mb.items()),
     ]  # fmt: skip
