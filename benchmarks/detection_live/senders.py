@@ -77,6 +77,7 @@ class Senders:
         self.again = 0
         self._servers, self._events, self._pace, self._seen = servers, events, pace, seen
         self._waiting: dict[int, float] = {}  # numbers, and when they were sent
+        self._connection: socket.socket | None = None
         self._abandoned = threading.Event()
         self._threads = [threading.Thread(target=self._log), threading.Thread(target=self._produce)]
 
@@ -89,6 +90,7 @@ class Senders:
         self._abandoned.set()
         for thread in self._threads:
             thread.join()
+        self._hang_up()
 
     def finish(self, patience_s: float) -> None:
         """Waits until all has been sent and has arrived, but not longer than that."""
@@ -98,7 +100,7 @@ class Senders:
 
     def _log(self) -> None:
         """Sends events with even numbers to rsyslogd."""
-        sent, connection = 0, None
+        sent = 0
         while not self._abandoned.is_set():
             new = range(sent + sent % 2, self._pace.until_now(), 2)
             late = self._unseen()
@@ -109,10 +111,9 @@ class Senders:
                 continue
             numbers = [*new, *late]
             try:
-                connection = connection or self._connect()
-                connection.sendall(b"".join(map(self._frame, numbers)))
+                self._send(b"".join(map(self._frame, numbers)))
             except OSError:  # rsyslogd is away: what was under way is sent again, too
-                connection = None
+                self._hang_up()
                 time.sleep(0.2)
                 continue
             self._waiting |= dict.fromkeys(numbers, time.monotonic())
@@ -126,8 +127,17 @@ class Senders:
         before = time.monotonic() - _AGAIN_S
         return [n for n, at in self._waiting.items() if at < before][:1000]
 
-    def _connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self._servers.rsyslog.port), 5)
+    def _send(self, frames: bytes) -> None:
+        if self._connection is None:
+            self._connection = socket.create_connection(
+                ("127.0.0.1", self._servers.rsyslog.port), 5
+            )
+        self._connection.sendall(frames)
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
     def _frame(self, number: int) -> bytes:
         message = b"<13>1 - host app - - - " + self._events.record(number)

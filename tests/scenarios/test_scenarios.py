@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 
 from benchmarks.detection_live import run as detection
+from benchmarks.detection_live.events import Events
 from benchmarks.iot import run as iot
 from benchmarks.scenarios.sql_server import Share
 from tests.servers.process import Missing
@@ -19,17 +20,26 @@ T = TypeVar("T")
 MEMORY = 2**30
 
 
-def test_events_find_their_way_through_rules() -> None:
-    """Without kills, and with few rules."""
-    result = detect(detection.Wanted(minutes=0.05, kills=0, rules=20, copies=1))
-    assert result.good, result.judged
-    assert result.judged.due > 0
+def test_events_come_again_under_new_ids() -> None:
+    copies = (
+        [b'{"_id":7,"a":1}', b'{"_id": 8}'],
+        [b'{"_id": 10000007,"a":2}', b'{"_id":10000008}'],
+    )
+    events = Events(copies, {7: ["r"], 10_000_008: ["s"]})
+    assert [events.record(n) for n in (0, 2, 4)] == [
+        b'{"_id":7,"a":1}',
+        b'{"_id":10000007,"a":2}',
+        b'{"_id":20000007,"a":1}',
+    ]
+    assert [events.due(n) for n in range(6)] == [["r"], (), (), ["s"], ["r"], ()]
+    assert [events.id(n) for n in (1, 5)] == [8, 20_000_008]
 
 
 @pytest.mark.slow
 def test_a_detection_loses_nothing_over_kills() -> None:
     result = detect(detection.Wanted(minutes=1, kills=2, rate=100, copies=1))
     assert result.good, result.judged
+    assert result.judged.due > 0
     assert [o.name for o in result.outages] == ["sql", "kafka"]
 
 
