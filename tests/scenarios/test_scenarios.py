@@ -35,6 +35,19 @@ def test_events_come_again_under_new_ids() -> None:
     assert [events.id(n) for n in (1, 5)] == [8, 20_000_008]
 
 
+@pytest.mark.parametrize(
+    ("lost", "doubled", "peak_mb", "good"),
+    [(0, 0, 900, True), (1, 0, 900, False), (0, 1, 900, False), (0, 0, 1100, False)],
+)
+def test_what_is_lost_or_twice_or_too_much_is_not_good(
+    lost: int, doubled: int, peak_mb: float, good: bool
+) -> None:
+    judged = detection.Judged(5, {"kafka": lost}, {"webhook": doubled}, {}, repeated=3, keys=0)
+    wanted = detection.Wanted(share=Share(1, MEMORY))
+    found = detection.Result(wanted, 1, 0, judged, {"sql": 1}, {"sql": peak_mb}, 1, 1, [])
+    assert found.good == good
+
+
 @pytest.mark.slow
 def test_a_detection_loses_nothing_over_kills() -> None:
     result = detect(detection.Wanted(minutes=1, kills=2, rate=100, copies=1))
