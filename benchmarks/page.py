@@ -32,13 +32,14 @@ class Table:
 @dataclass(frozen=True)
 class Section:
     """What one benchmark found. `about`: what was measured, and how; `notes`: what to read out of
-    the tables."""
+    the tables; `command`: what measures it, unless it is one of `python -m benchmarks`."""
 
     name: str
     title: str
     about: str
     tables: Sequence[Table]
     notes: Sequence[str] = field(default=())
+    command: str = ""
 
 
 def show(section: Section) -> None:
@@ -72,7 +73,7 @@ def _markdown(section: Section) -> str:
     parts = [
         f"## {section.title}",
         section.about,
-        f"`python -m benchmarks {section.name}` on {machine()}.",
+        f"`{section.command or f'python -m benchmarks {section.name}'}` on {machine()}.",
     ]
     for table in section.tables:
         lines = [

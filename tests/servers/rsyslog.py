@@ -17,8 +17,10 @@ input(type="imudp" address="127.0.0.1" port="{port}")
 input(type="imtcp" address="127.0.0.1" port="{port}")
 template(name="fields" type="string"
   string="%pri%|%hostname%|%app-name%|%msgid%|%structured-data%|%msg%\\n")
-action(type="omfile" file="{folder}/messages" template="fields")
 {more}
+"""
+_KEEP = """
+action(type="omfile" file="{folder}/messages" template="fields")
 """
 _FORWARD = """
 action(type="omfwd" target="127.0.0.1" port="{port}" protocol="{protocol}" TCP_Framing="{framing}"
@@ -29,17 +31,18 @@ action(type="omfwd" target="127.0.0.1" port="{port}" protocol="{protocol}" TCP_F
 
 class Rsyslog(ServerProcess):
     """A server of syslog. `to`: where it sends what it gets, as port, 'udp' or 'tcp', and framing
-    ('octet-counted' or 'traditional')."""
+    ('octet-counted' or 'traditional'). Without `keeps` it has no file of what it got."""
 
     name = "rsyslogd"
 
-    def __init__(self, folder: Path, *to: tuple[int, str, str]) -> None:
+    def __init__(self, folder: Path, *to: tuple[int, str, str], keeps: bool = True) -> None:
         super().__init__(folder)
-        self._to = to
+        self._to, self._keeps = to, keeps
 
     def prepare(self) -> None:
         RSYSLOG.path()
-        more = "".join(
+        more = _KEEP.format(folder=self.folder) if self._keeps else ""
+        more += "".join(
             _FORWARD.format(port=port, protocol=protocol, framing=framing)
             for port, protocol, framing in self._to
         )

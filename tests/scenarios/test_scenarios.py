@@ -1,0 +1,78 @@
+"""The two programs that run the engine among real servers, and kill these: nothing is lost, nothing
+comes twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from benchmarks.detection_live import run as detection
+from benchmarks.detection_live.events import Events
+from benchmarks.iot import run as iot
+from benchmarks.scenarios.sql_server import Share
+from tests.servers.process import Missing
+from tests.support import shared_folder
+
+T = TypeVar("T")
+MEMORY = 2**30
+
+
+def test_events_come_again_under_new_ids() -> None:
+    copies = (
+        [b'{"_id":7,"a":1}', b'{"_id": 8}'],
+        [b'{"_id": 10000007,"a":2}', b'{"_id":10000008}'],
+    )
+    events = Events(copies, {7: ["r"], 10_000_008: ["s"]})
+    assert [events.record(n) for n in (0, 2, 4)] == [
+        b'{"_id":7,"a":1}',
+        b'{"_id":10000007,"a":2}',
+        b'{"_id":20000007,"a":1}',
+    ]
+    assert [events.due(n) for n in range(6)] == [["r"], (), (), ["s"], ["r"], ()]
+    assert [events.id(n) for n in (1, 5)] == [8, 20_000_008]
+
+
+@pytest.mark.parametrize(
+    ("lost", "doubled", "peak_mb", "good"),
+    [(0, 0, 900, True), (1, 0, 900, False), (0, 1, 900, False), (0, 0, 1100, False)],
+)
+def test_what_is_lost_or_twice_or_too_much_is_not_good(
+    lost: int, doubled: int, peak_mb: float, good: bool
+) -> None:
+    judged = detection.Judged(5, {"kafka": lost}, {"webhook": doubled}, {}, repeated=3, keys=0)
+    wanted = detection.Wanted(share=Share(1, MEMORY))
+    found = detection.Result(wanted, 1, 0, judged, {"sql": 1}, {"sql": peak_mb}, 1, 1, [])
+    assert found.good == good
+
+
+@pytest.mark.slow
+def test_a_detection_loses_nothing_over_kills() -> None:
+    result = detect(detection.Wanted(minutes=1, kills=2, rate=100, copies=1))
+    assert result.good, result.judged
+    assert result.judged.due > 0
+    assert [o.name for o in result.outages] == ["sql", "kafka"]
+
+
+@pytest.mark.slow
+def test_a_plant_loses_nothing_over_kills_on_one_core(tmp_path: Path) -> None:
+    wanted = iot.Wanted(minutes=1, kills=2, share=Share(1, MEMORY))
+    result = unless_missing(lambda: iot.run(wanted, tmp_path / "plant"))
+    assert result.good, result
+    assert min(result.found.values()) > 0
+
+
+def detect(wanted: detection.Wanted) -> detection.Result:
+    if shared_folder() is None:
+        pytest.skip("the folder ../shared, which has the rules and events, is not there")
+    return unless_missing(lambda: detection.run(wanted))
+
+
+def unless_missing(run: Callable[[], T]) -> T:
+    """Runs it, or skips the test where a server cannot run."""
+    try:
+        return run()
+    except Missing as error:
+        pytest.skip(str(error))
