@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.connectors import flink
+from benchmarks.nexmark.run import Quiet
 from benchmarks.page import Section
 from benchmarks.page import Table as Figures
 from parser.types import BIGINT, DOUBLE, STRING, Schema, timestamp
@@ -24,6 +25,8 @@ from sqlengine.connectors.jdbc.connector import JdbcConnector
 from sqlengine.connectors.postgres_cdc.database import Place
 from sqlengine.connectors.postgres_cdc.receiver import PostgresReceiver
 from sqlengine.connectors.receivers.base import Stream, Taken
+from sqlengine.session.environment import open_runner
+from sqlengine.session.session import Session
 from tests.servers.postgresql import PostgresServer
 
 ROWS = 200_000
@@ -40,6 +43,16 @@ CREATE TABLE nothing (id BIGINT, name STRING, v DOUBLE, ts TIMESTAMP(3)) WITH ('
 _WRITES = """INSERT INTO t SELECT id, 'name ' || CAST(id AS STRING), id / 7.0, TIMESTAMP '2024-01-01 00:00:00'
 FROM made;"""
 _READS = "INSERT INTO nothing SELECT * FROM t;"
+# 50,000 keys, each asked for several times: by us in batches, by Flink one by one.
+_LOOKUPS = """
+CREATE TABLE asks (id BIGINT, now AS PROCTIME()) WITH ('connector' = 'datagen',
+  'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{rows}');
+CREATE TABLE dim (id BIGINT, name STRING, v DOUBLE, ts TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'password' = '-', 'table-name' = 't',
+  'lookup.cache' = 'PARTIAL', 'lookup.partial-cache.max-rows' = '{kept}');
+INSERT INTO nothing SELECT d.id, d.name, d.v, d.ts FROM asks AS a
+JOIN dim FOR SYSTEM_TIME AS OF a.now AS d ON MOD(a.id * 7919, 50000) = d.id;
+"""
 
 
 def run() -> Section:
@@ -92,6 +105,7 @@ def _measured(server: PostgresServer) -> list[tuple[str, int, int | None, int | 
         bare_insert = _rate(lambda: _copy(bare, list(zip(ids, names, values, stamps, strict=True))))
         read = _rate(lambda: JdbcConnector().source(_table(server, ("id",)), _environment("r")))
         bare_read = _rate(lambda: bare.execute("SELECT * FROM t ORDER BY id").fetchall())
+        asked = [_looked_up(server, kept) for kept in (1_000_000, 1)]
         changes = _changes(server, bare)
     bares = (bare_insert, None, bare_update)
     peers = (None, None, _flink(server, _WRITES))
@@ -101,8 +115,25 @@ def _measured(server: PostgresServer) -> list[tuple[str, int, int | None, int | 
             for (what, *rates) in zip(*zip(*found, strict=True), bares, peers, strict=True)
         ),
         ("read", read, bare_read, _flink(server, _READS)),
+        (
+            "looked up by key, answers kept",
+            asked[0],
+            None,
+            _flink(server, _lookups(server, 1_000_000)),
+        ),
+        ("looked up by key, none kept", asked[1], None, _flink(server, _lookups(server, 1))),
         ("changes (update, REPLICA IDENTITY FULL)", changes, None, None),
     ]
+
+
+def _lookups(server: PostgresServer, kept: int) -> str:
+    return _LOOKUPS.format(url=server.url, rows=ROWS, kept=kept)
+
+
+def _looked_up(server: PostgresServer, kept: int) -> int:
+    text = _PEER.format(url=server.url, rows=ROWS) + _lookups(server, kept)
+    with tempfile.TemporaryDirectory() as folder, open_runner(Path(folder)) as runner:
+        return _rate(lambda: Session(runner, Quiet()).run(text))
 
 
 def _flink(server: PostgresServer, script: str) -> int | None:
