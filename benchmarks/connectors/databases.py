@@ -36,7 +36,7 @@ COLUMNS = "(id bigint PRIMARY KEY, name text, v float8, ts timestamp)"
 _PEER = """
 CREATE TABLE t (id BIGINT, name STRING, v DOUBLE, ts TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED)
 WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'password' = '-', 'table-name' = 't');
-CREATE TABLE made (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'datagen',
+CREATE TABLE made (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'datagen', 'rows-per-second' = '10000000',
   'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{rows}');
 CREATE TABLE nothing (id BIGINT, name STRING, v DOUBLE, ts TIMESTAMP(3)) WITH ('connector' = 'blackhole');
 """
@@ -45,7 +45,7 @@ FROM made;"""
 _READS = "INSERT INTO nothing SELECT * FROM t;"
 # 50,000 keys, each asked for several times: by us in batches, by Flink one by one.
 _LOOKUPS = """
-CREATE TABLE asks (id BIGINT, now AS PROCTIME()) WITH ('connector' = 'datagen',
+CREATE TABLE asks (id BIGINT, now AS PROCTIME()) WITH ('connector' = 'datagen', 'rows-per-second' = '10000000',
   'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{rows}');
 CREATE TABLE dim (id BIGINT, name STRING, v DOUBLE, ts TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED)
 WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'password' = '-', 'table-name' = 't',
