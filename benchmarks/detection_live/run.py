@@ -178,7 +178,7 @@ def section(result: Result) -> Section:
     return Section(
         "detection_live",
         "A detection: syslog and Kafka → 1,414 rules → Kafka and a webhook",
-        f"{wanted.rate:,.0f} real events a second while servers are killed and started again. Due is what the same"
+        f"{wanted.rate:,.0f} events a second (real ones, and copies with changed tokens) while servers are killed and started again. Due is what the same"
         " rules find in the same events undisturbed, without connectors. Latency: from when an event happened until its"
         " alert could be read from Kafka (`read_committed`), over all kills. Syslog has no acknowledgements: its sender"
         " sends again what is not in a topic of arrived ids after 10 s, and the rules see the first of an id.",

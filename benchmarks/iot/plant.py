@@ -121,8 +121,12 @@ class Devices:
                 client = client or MqttClient(self._mqtt.address)
                 self._publish(client)
             except (ConnectionLost, OSError):
+                if client is not None:
+                    client.__exit__()
                 client = None
                 time.sleep(0.2)
+        if client is not None:
+            client.__exit__()
 
     def _publish(self, client: MqttClient) -> None:
         at = time.time()
