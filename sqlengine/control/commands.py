@@ -15,7 +15,7 @@ import msgspec
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.access.audit.log import NO_AUDIT, Audit, Event
 from sqlengine.broker.base import Broker
-from sqlengine.broker.topic_access import COMMANDS
+from sqlengine.broker.topic_access import COMMANDS, RESULTS
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.control.sealed_commands import command_texts
 from sqlengine.engine import Engine
@@ -24,7 +24,6 @@ from sqlengine.jobs.job import Origin
 from sqlengine.jobs.targets import target_of
 from sqlengine.system.threads import Background
 
-RESULTS = "_command_results"
 GROUP = "_commands"
 RETRY_S = 0.5
 # Commands and answers older than this go; the history of jobs is in the job log, and stays.

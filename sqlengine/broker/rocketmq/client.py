@@ -78,6 +78,10 @@ class _StateData(msgspec.Struct):
     table: dict[str, str]
 
 
+class _NamesData(msgspec.Struct, rename="camel"):
+    topic_list: list[str]
+
+
 class _ClusterData(msgspec.Struct, rename="camel"):
     broker_addr_table: dict[str, _BrokerData]
 
@@ -159,6 +163,17 @@ class RocketClient:
         found = _decoded(answer.body, _ClusterData).broker_addr_table
         self._note(found.values())
         return sorted(found)
+
+    def topics(self) -> list[str]:
+        """Returns the names of all topics, those of the servers among them."""
+        answer = self._named(codes.TOPIC_NAMES, {}, "the list of topics")
+        return sorted(_decoded(answer.body, _NamesData).topic_list)
+
+    def drop_route(self, topic: str) -> None:
+        """Makes the name servers forget a topic. RocketAway where one of them does not answer."""
+        for address in list(self._names):
+            what = f"to delete topic '{topic}'"
+            self._answer(self._connection(address), codes.DELETE_ROUTE, {"topic": topic}, what)
 
     def _note(self, brokers: Iterable[_BrokerData]) -> None:
         with self._lock:
