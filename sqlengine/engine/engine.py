@@ -26,13 +26,13 @@ from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
-from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.receivers.service import Receivers
+from sqlengine.engine.brokers import open_broker
 from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
@@ -112,14 +112,7 @@ class Engine:
         self.access = access
         self._callables = callables
         self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
-        self.broker = EmbeddedBroker(
-            config.data,
-            fsync=config.fsync,
-            clock=machine.clock,
-            segment_bytes=config.segment_bytes,
-            disk=machine.disk,
-            threads=machine.threads,
-        )
+        self.broker = open_broker(config, machine)
         self.receivers = Receivers(self.broker, machine.clock)
         try:
             name_writers(self.broker, used=has_epochs(self.broker))

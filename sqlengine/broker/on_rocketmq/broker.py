@@ -16,6 +16,7 @@ from sqlengine.broker.base import (
     TopicInfo,
     TopicOptions,
     check_stamps,
+    is_system,
 )
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.broker.errors import BrokerError, TopicExists
@@ -116,7 +117,8 @@ class RocketBroker(EmbeddedBroker):
                 f"topic {name!r} would be in RocketMQ, and cannot be compacted",
                 hint="use a table with 'connector' = 'rocketmq' and 'upsert' = 'true'",
             )
-        if any(value is not None for key, value in options.items() if key != "compression"):
+        limits = any(value is not None for key, value in options.items() if key != "compression")
+        if limits and not is_system(name):  # nobody has asked for those of commands
             _refuse_options(name)
         self.cluster.create(name, shards)
         return self.cluster.info(name)
