@@ -249,6 +249,9 @@ class RocketClient:
                 f"broker '{broker}' of RocketMQ does not answer",
                 detail=f"no answer for {self.timeout_s:g} s",
             ) from None
+        except RocketAway as error:
+            # All that waited for a lost connection have the same one, and add to its traceback.
+            raise error.with_traceback(None) from None
 
     def settle(self, broker: str) -> None:
         """Waits until a broker has put into its queues what it had stored when it was asked: it

@@ -59,6 +59,7 @@ class TopicSource(Source):
         self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
         ends = self.bounded and not is_rehearsal()
         self._ends = [broker.end_offset(self._topic, s) for s in shards] if ends else []
+        self._known_ends: dict[str, int] = {}
         self._times, self._size = 1, _BYTES_PER_READ
         self._width = 0.0  # bytes of a record, of those that were read last
         self._links: tuple[Path, int] | None = None
@@ -73,11 +74,14 @@ class TopicSource(Source):
         return self._start(int(shard))
 
     def end(self, shard: str) -> int | None:
-        return (
-            self._ends[int(shard)]
-            if self.bounded
-            else self._broker.end_offset(self._topic, int(shard))
-        )
+        """See `Source`. While the servers behind our broker are away it is what was known last."""
+        if self.bounded:
+            return self._ends[int(shard)]
+        try:
+            self._known_ends[shard] = self._broker.end_offset(self._topic, int(shard))
+        except BrokerAway:
+            return self._known_ends.get(shard)
+        return self._known_ends[shard]
 
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
