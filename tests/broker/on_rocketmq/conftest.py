@@ -14,6 +14,7 @@ from sqlengine.broker.on_rocketmq.address import cluster_address
 from sqlengine.broker.on_rocketmq.broker import RocketBroker
 from sqlengine.broker.remote.client import RemoteBroker
 from sqlengine.broker.remote.request_handler import handle_request
+from sqlengine.broker.rocketmq.admin import delete_topic
 from tests.broker.conftest import Clock
 from tests.connectors.rocketmq.cluster import Cluster, running
 from tests.servers.rocketmq import RocketServer
@@ -38,10 +39,9 @@ def opens(cluster: Cluster, clock: Clock) -> Iterator[Opens]:
         return made[-1]
 
     yield open_folder
+    for topic in {name for broker in made for name in broker.cluster.names()}:
+        delete_topic(cluster.client, topic)
     for broker in made:
-        for topic in broker.cluster.names():
-            with suppress(BrokerError):
-                broker.delete_topic(topic)
         with suppress(BrokerError):
             broker.close()
 

@@ -65,6 +65,10 @@ class Servers:
             return []
         return [json.loads(m.body)["id"] for m in found if m.body]
 
+    def wait_for(self, topic: str, rows: int) -> None:
+        """Waits until a topic has so many rows."""
+        eventually(lambda: len(self.rows(topic)) >= rows, f"{rows} rows of {topic}", 90)
+
     def command(self, server: str, identity: str, **command: object) -> dict[str, object]:
         """Sends a command as a message; returns the result that a message brings."""
         body = json.dumps({"id": identity, **command}).encode()

@@ -13,7 +13,6 @@ import pytest
 from tests.broker.on_rocketmq.servers import Servers, end
 from tests.connectors.rocketmq.cluster import Cluster, running
 from tests.servers.rocketmq import RocketServer
-from tests.support import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +25,7 @@ def dying(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_a_server_that_is_killed(cluster: Cluster, tmp_path: Path) -> None:
-    servers, rows, life = Servers(cluster, tmp_path), 0, 0
+    servers, rows = Servers(cluster, tmp_path), 0
     for life in range(6):
         with servers.serve("killed") as server:
             if life == 0:
@@ -34,10 +33,10 @@ def test_a_server_that_is_killed(cluster: Cluster, tmp_path: Path) -> None:
             for _ in range(20):
                 servers.send("killed_in", range(rows, rows + 100))
                 rows += 100
-            eventually(lambda: len(servers.rows("killed_out")) > rows - 2000, patience_s=60)
+            servers.wait_for("killed_out", rows - 1900)
             end(server, signal.SIGKILL)
     with servers.serve("killed") as server:
-        eventually(lambda: len(servers.rows("killed_out")) >= rows, patience_s=90)
+        servers.wait_for("killed_out", rows)
         time.sleep(1)
         assert end(server) == 0
     counts = Counter(servers.rows("killed_out"))
@@ -53,11 +52,11 @@ def test_a_broker_that_is_killed(dying: Cluster, tmp_path: Path) -> None:
             for _ in range(20):
                 servers.send("stays_in", range(rows, rows + 100))
                 rows += 100
-            eventually(lambda: len(servers.rows("stays_out")) > rows - 2000, patience_s=60)
+            servers.wait_for("stays_out", rows - 1900)
             dying.server.brokers[0].kill()
             time.sleep(1)
             dying.server.brokers[0].start()
-        eventually(lambda: len(servers.rows("stays_out")) >= rows, patience_s=90)
+        servers.wait_for("stays_out", rows)
         time.sleep(1)
         answer = servers.command("stays", "list", op="list")
         assert [j["state"] for j in answer["jobs"]] == ["running"] * 2  # type: ignore[attr-defined]
