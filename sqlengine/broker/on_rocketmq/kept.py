@@ -1,4 +1,4 @@
-"""What a data folder knows of topics in a cluster: a compacted topic, with its last values in
+"""Knows, for a data folder, its topics in a cluster: a compacted topic, with the last values in
 memory."""
 
 from __future__ import annotations

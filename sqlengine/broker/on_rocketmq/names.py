@@ -1,4 +1,4 @@
-"""Which topics are in the cluster, and what they are called there."""
+"""Tells which topics are in the cluster, and what they are called there."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Tail:
 
     @property
     def end(self) -> int | None:
-        """Where the queue ends; None while it is not followed."""
+        """The offset at which the queue ends; None while it is not followed."""
         return self._next
 
     def follow(self, offset: int) -> None:

@@ -1,4 +1,4 @@
-"""Which epochs of which writers are in a queue: each is written once, whatever answers are lost.
+"""Writes each epoch of a writer to a queue once, whatever answers are lost.
 
 What was sent and not confirmed is looked for before anything is sent again. Where to look is on the
 disk before the first message of a writer is sent, and kept up from then on."""
