@@ -6,7 +6,8 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +32,9 @@ class Servers:
     cluster: Cluster
     folder: Path
 
-    def serve(self, name: str, *options: str) -> subprocess.Popen[bytes]:
-        """Starts a server, and waits until it is ready."""
+    @contextmanager
+    def serve(self, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Runs a server, which is ready."""
         address = f"rocketmq://{self.cluster.server.address}?commands={name}"
         command = [
             *(sys.executable, "-m", "sqlengine.cli", "serve", "--data", str(self.folder / name)),
@@ -42,8 +44,12 @@ class Servers:
         before = log.read_text().count("ready on") if log.exists() else 0
         with log.open("ab") as out:
             process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
-        eventually(lambda: self._is_ready(process, log, before), f"the server {name}")
-        return process
+        try:
+            eventually(lambda: self._is_ready(process, log, before), f"the server {name}")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
     def _is_ready(self, process: subprocess.Popen[bytes], log: Path, before: int) -> bool:
         assert process.poll() is None, log.read_text()[-3000:]
