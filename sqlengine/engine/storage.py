@@ -1,5 +1,5 @@
-"""Where an engine keeps what it has: its broker, with topics in the data folder or those of users
-in RocketMQ, and the stores of checkpoints, a RocksDB folder for each graph or a topic."""
+"""Opens what an engine keeps things in: its broker, with topics in the data folder or those of
+users in RocketMQ, and the stores of checkpoints, a RocksDB folder for each graph or a topic."""
 
 from __future__ import annotations
 
