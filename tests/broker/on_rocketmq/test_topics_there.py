@@ -13,6 +13,7 @@ from sqlengine.broker.errors import BrokerAway, BrokerError, TopicNotFound
 from sqlengine.broker.on_rocketmq.address import cluster_address
 from sqlengine.broker.on_rocketmq.broker import RocketBroker
 from sqlengine.broker.on_rocketmq.names import is_in_cluster, name_in_cluster
+from sqlengine.broker.rocketmq.admin import delete_topic
 from sqlengine.broker.rocketmq.topic import RocketTopic
 from sqlengine.config import Config
 from sqlengine.engine import Engine
@@ -108,3 +109,27 @@ def test_queues_that_came_later_are_told(cluster: Cluster, opens: Opens, folder:
     broker = opens(folder)
     with pytest.raises(BrokerError, match="queues that are none of its shards: broker-a:2"):
         broker.read("t", 0, 0)
+
+
+@pytest.mark.slow
+def test_a_topic_that_was_deleted_there_is_deleted_here(
+    cluster: Cluster, opens: Opens, folder: Path
+) -> None:
+    broker = opens(folder)
+    broker.create_topic("t")
+    broker.append("t", 0, [b"v"], timestamp_ms=0, writer="w", epoch=7)
+    broker.close()
+    delete_topic(cluster.client, "t")
+    broker = opens(folder)
+    with pytest.raises(BrokerAway, match="no broker of topic 't' is there") as away:
+        broker.read("t", 0, 0)
+    assert away.value.hint is not None
+    assert "delete it here, too" in away.value.hint
+    broker.delete_topic("t")
+    with pytest.raises(TopicNotFound):
+        broker.read("t", 0, 0)
+    broker.create_topic("t")
+    assert not broker.append("t", 0, [b"new"], timestamp_ms=0, writer="w", epoch=7).duplicate
+    records = broker.read("t", 0, 0)
+    assert records is not None
+    assert records.values.to_pylist() == [b"new"]
