@@ -73,7 +73,8 @@ class Config:
         of each epoch. `checkpoints`: in RocksDB or in a compacted topic. `checkpoint_rows`,
         `checkpoint_ms`: a checkpoint begins after so many changed rows, or so long.
         `segment_bytes`: size at which a topic begins a new file. `auto_create`: the defaults of
-        topics that tables name and that are missing.
+        topics that tables name and that are missing. `broker`: where topics of users and of
+        commands are, as rocketmq://HOST:PORT (None: in `data`).
     Limits:
         `function_limits`: of each module of users. `uploads`: requests may bring modules with a
         job's text. `client_rate`: bytes a second that a client may append to topics (None: any).
@@ -113,6 +114,7 @@ class Config:
     delivery: Delivery = "exactly-once"
     segment_bytes: int = 64 << 20
     auto_create: AutoCreate = field(default_factory=AutoCreate)
+    broker: str | None = None
     instances: int = 0
     parts: int | None = None
     instances_on: InstancesOn = "processes"
@@ -165,6 +167,8 @@ class Config:
         for name in ("volumes", "savepoints"):
             folders = tuple(Path(folder).absolute() for folder in getattr(self, name))
             object.__setattr__(self, name, folders)
+        if self.broker is not None:
+            object.__setattr__(self, "auto_create", replace(self.auto_create, elsewhere=True))
         if self.files is not None:
             object.__setattr__(self, "files", tuple(Path(f).absolute() for f in self.files))
 

@@ -13,19 +13,22 @@ class AutoCreate:
     """The defaults for topics that tables name and that are missing.
 
     They are created for tables that are read (`sources`), that are written (`sinks`), with so many
-    shards; `retention_ms`: None keeps records for ever. A table's own options come first.
+    shards; `retention_ms`: None keeps records for ever, `elsewhere` as long as the cluster does
+    that has the topics. A table's own options come first.
     """
 
     sources: bool = False
     sinks: bool = True
     shards: int = 1
     retention_ms: int | None = None
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic that a table needs and that is missing. `similar` is the topic that was perhaps
-    meant by the table that reads it; `written`: a table that is written needs it."""
+    meant by the table that reads it; `written`: a table that is written needs it; `elsewhere`: it
+    is in a cluster."""
 
     name: str
     shards: int
@@ -33,9 +36,12 @@ class NewTopic:
     compacted: bool = False
     similar: str | None = None
     written: bool = False
+    elsewhere: bool = False
 
     def __str__(self) -> str:
         kept = "compacted" if self.compacted else f"kept {duration_in_words(self.retention_ms)}"
+        if self.elsewhere and self.retention_ms is None:
+            kept = "kept as RocketMQ is set"
         shards = "1 shard" if self.shards == 1 else f"{self.shards} shards"
         return f"topic '{self.name}' with {shards}, {kept}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Unpack
 
@@ -112,8 +112,9 @@ class EmbeddedBroker(OpenTopics):
             self.append(OFFSETS, 0, values, keys=keys, timestamp_ms=self._clock())
 
         offsets = GroupOffsets(self._log(OFFSETS, 0), append, lambda: self.compact(OFFSETS))
-        for topic in offsets.topics() - self.topic_names():
-            offsets.remove_topic(topic)
+        for topic in offsets.topics() - self._topics.keys() - self._damaged.keys():
+            if self._is_kept_here(topic):
+                offsets.remove_topic(topic)
         offsets.cut_back(
             lambda topic, shard: self._log(topic, shard).end if topic in self._topics else None
         )
@@ -137,7 +138,18 @@ class EmbeddedBroker(OpenTopics):
         def up_ms() -> int:
             return int(self._threads.now() * 1000)
 
-        return Coordinator(known, save, lambda topic: self._topic(topic).definition.shards, up_ms)
+        return Coordinator(known, save, lambda topic: self._shards_of(topic), up_ms)
+
+    def _is_kept_here(self, topic: str) -> bool:
+        """True if the data folder is where the topic is, or would be."""
+        return True
+
+    def _shards_of(self, topic: str) -> int:
+        return self._topic(topic).definition.shards
+
+    def _require_shard(self, topic: str, shard: int) -> None:
+        """Raises as every method does for a topic or a shard that is not there."""
+        self._log(topic, shard)
 
     @property
     def _parent(self) -> Path:
@@ -272,7 +284,7 @@ class EmbeddedBroker(OpenTopics):
         ):
             raise topic_full(topic, known.size, most)
         segments = len(log.segments)
-        with _UNFENCED if fence is None else self._coordinator.guarded(fence):
+        with self._fenced(fence):
             appended = log.append(
                 payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch
             )
@@ -283,6 +295,10 @@ class EmbeddedBroker(OpenTopics):
             with suppress(BrokerError, OSError):
                 self._retain(known, log)
         return appended
+
+    def _fenced(self, fence: Fence | None) -> AbstractContextManager[object]:
+        """Keeps the claims of a fence within. Raises Fenced where they are not held any more."""
+        return _UNFENCED if fence is None else self._coordinator.guarded(fence)
 
     def compact(self, topic: str) -> None:
         for log in self._compacted(topic).logs:
@@ -304,7 +320,7 @@ class EmbeddedBroker(OpenTopics):
         check_name("group", group)
         with self._definitions:  # a deletion of the topic meanwhile would leave the offsets behind
             for shard, offset in offsets.items():
-                self._log(topic, shard)
+                self._require_shard(topic, shard)
                 if not 0 <= offset < 2**63:
                     raise BrokerError(f"{offset} is not an offset", detail="offsets count from 0")
             places = [(topic, shard) for shard in offsets]
@@ -317,7 +333,7 @@ class EmbeddedBroker(OpenTopics):
                 self._offsets.commit(group, topic, offsets)
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        self._topic(topic)
+        self._shards_of(topic)
         return self._offsets.committed(group, topic)
 
     def join(

@@ -17,6 +17,8 @@ ServiceError
     ├── CorruptSegment     a file is damaged in the middle; nothing is dropped silently
     ├── UnknownFormat      a file was written by another version
     ├── DataFolderLocked   another server uses the folder
+    ├── BrokerAway         the servers behind the broker do not answer: nobody knows whether it was
+    │                      done; the same works once they are back
     └── BrokerUnreachable  a server's broker did not answer (`Unreachable`)
 """
 
@@ -118,6 +120,10 @@ class UnknownFormat(BrokerError):
 
 
 class DataFolderLocked(BrokerError):
+    pass
+
+
+class BrokerAway(BrokerError):
     pass
 
 

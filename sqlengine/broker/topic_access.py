@@ -19,6 +19,7 @@ from sqlengine.system.words import listed
 Json = dict[str, object]
 
 COMMANDS = "_commands"
+RESULTS = "_command_results"
 MAX_RECORDS = 10_000
 MAX_WAIT_S = 1.0
 _LIMITS = ("retention_ms", "retention_bytes", "delete_retention_ms", "max_bytes")

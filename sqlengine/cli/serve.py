@@ -195,6 +195,12 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="Folder in which savepoints may be, besides DATA/savepoints; may be repeated.",
 )
 @click.option(
+    "--broker",
+    metavar="rocketmq://HOST:PORT",
+    help="Name servers of RocketMQ 5, separated by ;. Topics of users and of commands are there"
+    " (default: in the data folder).",
+)
+@click.option(
     "--topic-auto-create/--no-topic-auto-create",
     default=True,
     show_default=True,
@@ -315,6 +321,7 @@ def serve(
     secrets: Path | None,
     secrets_command: str | None,
     savepoints: tuple[Path, ...],
+    broker: str | None,
     topic_auto_create: bool,
     topic_shards: int,
     topic_retention: int | None,
@@ -332,7 +339,7 @@ def serve(
     families: bool,
     isolation: bool,
 ) -> None:
-    """Run the server: REST, watched folder, command topic, embedded broker."""
+    """Run the server: REST, watched folder, command topic, broker."""
     if instances_on == "spark" and not processes:
         raise click.UsageError("--instances-on spark says where: --instances says how many")
     if target == "spark" and processes and instances_on != "spark":
@@ -356,7 +363,8 @@ def serve(
         fsync=fsync,
         delivery=delivery,
         settings=_settings(settings),
-        auto_create=AutoCreate(topic_auto_create, topic_auto_create, topic_shards, topic_retention),
+        broker=broker,
+        auto_create=_auto_create(topic_auto_create, topic_shards, topic_retention, broker),
         checkpoints=checkpoints,
         instances=processes,
         parts=parts,
@@ -394,6 +402,22 @@ def serve(
         ),
     )
     run_server(config)
+
+
+def _auto_create(
+    wanted: bool, shards: int, retention: int | None, broker: str | None
+) -> AutoCreate:
+    """Returns the defaults of new topics. UsageError for a retention that was asked for where they
+    are in RocketMQ."""
+    if broker is None:
+        return AutoCreate(wanted, wanted, shards, retention)
+    source = click.get_current_context().get_parameter_source("topic_retention")
+    if source is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError(
+            "--topic-retention is for topics in the data folder: RocketMQ keeps messages as"
+            " 'fileReservedTime' of its brokers says"
+        )
+    return AutoCreate(wanted, wanted, shards, None)
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, str]:

@@ -15,7 +15,8 @@ import msgspec
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.access.audit.log import NO_AUDIT, Audit, Event
 from sqlengine.broker.base import Broker
-from sqlengine.broker.topic_access import COMMANDS
+from sqlengine.broker.errors import BrokerAway
+from sqlengine.broker.topic_access import COMMANDS, RESULTS
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.control.sealed_commands import command_texts
 from sqlengine.engine import Engine
@@ -24,9 +25,9 @@ from sqlengine.jobs.job import Origin
 from sqlengine.jobs.targets import target_of
 from sqlengine.system.threads import Background
 
-RESULTS = "_command_results"
 GROUP = "_commands"
 RETRY_S = 0.5
+AWAY_S = 2.0
 # Commands and answers older than this go; the history of jobs is in the job log, and stays.
 RETENTION_MS = 7 * 24 * 3600 * 1000
 log = logging.getLogger("sqlengine.commands")
@@ -87,6 +88,9 @@ class CommandIntake(Background):
         while not self._stopping.is_set():
             try:
                 self._execute_all()
+            except BrokerAway as error:
+                log.warning("commands wait: %s", error)
+                self._stopping.wait(AWAY_S)
             except Exception:
                 log.exception("commands cannot be read, it will be tried again")
                 self._stopping.wait(RETRY_S)

@@ -26,14 +26,12 @@ from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
-from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.receivers.service import Receivers
-from sqlengine.engine.checkpoint_stores import open_stores
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
@@ -46,6 +44,7 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
+from sqlengine.engine.storage import open_broker, open_stores
 from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.views.family_views import FamilyView, families_of
 from sqlengine.engine.views.module_hints import module_hints
@@ -112,14 +111,7 @@ class Engine:
         self.access = access
         self._callables = callables
         self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
-        self.broker = EmbeddedBroker(
-            config.data,
-            fsync=config.fsync,
-            clock=machine.clock,
-            segment_bytes=config.segment_bytes,
-            disk=machine.disk,
-            threads=machine.threads,
-        )
+        self.broker = open_broker(config, machine)
         self.receivers = Receivers(self.broker, machine.clock)
         try:
             name_writers(self.broker, used=has_epochs(self.broker))

@@ -1,4 +1,4 @@
-"""Makes topics and groups, as an operator of the cluster does."""
+"""Makes and deletes topics, and makes groups, as an operator of the cluster does."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ def create_topic(
             "attributes": ",".join(f"+{key}={value}" for key, value in given.items()),
         }
         client.call(broker, codes.CREATE_TOPIC, fields, f"to make topic '{name}'")
+
+
+def delete_topic(client: RocketClient, name: str) -> None:
+    """Deletes a topic with its messages, on all brokers. Raises as `RocketClient.call`."""
+    for broker in client.brokers():
+        client.call(broker, codes.DELETE_TOPIC, {"topic": name}, f"to delete topic '{name}'")
+    client.drop_route(name)
 
 
 def create_group(client: RocketClient, name: str) -> None:

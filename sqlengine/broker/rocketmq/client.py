@@ -75,6 +75,10 @@ class _StateData(msgspec.Struct):
     table: dict[str, str]
 
 
+class _NamesData(msgspec.Struct, rename="camel"):
+    topic_list: list[str]
+
+
 class _ClusterData(msgspec.Struct, rename="camel"):
     broker_addr_table: dict[str, _BrokerData]
 
@@ -157,6 +161,17 @@ class RocketClient:
         self._note(found.values())
         return sorted(found)
 
+    def topics(self) -> list[str]:
+        """Returns the names of all topics, those of the servers among them."""
+        answer = self._named(codes.TOPIC_NAMES, {}, "the list of topics")
+        return sorted(_decoded(answer.body, _NamesData).topic_list)
+
+    def drop_route(self, topic: str) -> None:
+        """Makes the name servers forget a topic. RocketAway where one of them does not answer."""
+        for address in list(self._names):
+            what = f"to delete topic '{topic}'"
+            self._answer(self._connection(address), codes.DELETE_ROUTE, {"topic": topic}, what)
+
     def _note(self, brokers: Iterable[_BrokerData]) -> None:
         with self._lock:
             for data in brokers:
@@ -231,6 +246,9 @@ class RocketClient:
                 f"broker '{broker}' of RocketMQ does not answer",
                 detail=f"no answer for {self.timeout_s:g} s",
             ) from None
+        except RocketAway as error:
+            # All that waited for a lost connection have the same one, and add to its traceback.
+            raise error.with_traceback(None) from None
 
     def settle(self, broker: str) -> None:
         """Waits until a broker has put into its queues what it had stored when it was asked: it

@@ -16,6 +16,9 @@ MIN_OFFSET: Final = 31
 CHECK_FILTER: Final = 46
 ROUTE: Final = 105
 CLUSTER: Final = 106
+TOPIC_NAMES: Final = 206
+DELETE_TOPIC: Final = 215
+DELETE_ROUTE: Final = 216
 SEND: Final = 310
 SEND_BATCH: Final = 320
 

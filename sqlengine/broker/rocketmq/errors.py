@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlengine.broker.errors import BrokerError
+from sqlengine.broker.errors import BrokerAway, BrokerError
 
 _MOST: Final = 300  # characters of what a server says
 
@@ -18,7 +18,7 @@ class RocketError(BrokerError):
         return self.message if self.detail is None else f"{self.message}: {self.detail}"
 
 
-class RocketAway(RocketError):
+class RocketAway(RocketError, BrokerAway):
     """A server cannot be reached, or does not answer: the same may work later."""
 
 

@@ -142,9 +142,12 @@ class RocketTopic:
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def send(self, queue: Queue, messages: Sequence[Outgoing]) -> Future[Answer]:
+    def send(
+        self, queue: Queue, messages: Sequence[Outgoing], born_ms: int | None = None
+    ) -> Future[Answer]:
         """Sends messages to a queue, all of them or none: one, or several that may go together.
-        The codes of `STORED` say that they are there."""
+        The codes of `STORED` say that they are there. `born_ms`: their time of birth, if not
+        now."""
         first = messages[0]
         # A request needs a body, a message in it does not.
         together = len(messages) > 1 or not first.body
@@ -155,7 +158,7 @@ class RocketTopic:
             "d": "4",
             "e": str(queue.number),
             "f": str(0 if together else first.flags),
-            "g": str(int(time.time() * 1000)),
+            "g": str(int(time.time() * 1000) if born_ms is None else born_ms),
             "h": "0",
             "i": "" if together else first.properties,
             "j": "0",

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.errors import Refused, RocketError
+from sqlengine.broker.rocketmq.fetching import pulled
 from sqlengine.broker.rocketmq.messages import Outgoing, stored
+from sqlengine.broker.rocketmq.repeats import Origin, origin_of, origin_prefix
 from sqlengine.broker.rocketmq.topic import STORED, Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
-from sqlengine.connectors.rocketmq.fetching import pulled
-from sqlengine.connectors.rocketmq.repeats import Origin, origin_of, origin_prefix
 from sqlengine.system.lanes import get_on
 
 # Messages that go together, and their bytes; brokers take 4 MB.

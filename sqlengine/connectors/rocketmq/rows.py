@@ -22,9 +22,9 @@ from sqlengine.broker.rocketmq.messages import (
     plain_body,
     properties_of,
 )
+from sqlengine.broker.rocketmq.repeats import PROPERTY
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.rocketmq.packing import ROWS, rows_in, unpacked
-from sqlengine.connectors.rocketmq.repeats import PROPERTY
 from sqlengine.connectors.topic.upserts import is_upsert
 from sqlengine.formats.registry import value_metadata
 

@@ -16,17 +16,17 @@ from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue, queue_of
 from sqlengine.broker.rocketmq.errors import Refused, RocketError
+from sqlengine.broker.rocketmq.fetching import Pulled, QueueFetcher, pulled
 from sqlengine.broker.rocketmq.messages import TAGS, Message, properties_of, stored
+from sqlengine.broker.rocketmq.repeats import Repeats, origin_of
 from sqlengine.broker.rocketmq.topic import Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import is_rehearsal
 from sqlengine.connectors.health import Health
-from sqlengine.connectors.rocketmq.fetching import Pulled, QueueFetcher, pulled
 from sqlengine.connectors.rocketmq.options import filter_of, integer_of, text_of
 from sqlengine.connectors.rocketmq.packing import rows_in
-from sqlengine.connectors.rocketmq.repeats import Repeats, origin_of
 from sqlengine.connectors.rocketmq.rows import MessageRows
 from sqlengine.connectors.rocketmq.starts import ends_at, start_at
 from sqlengine.connectors.rocketmq.troubles import PATIENCE_S, QueueTroubles, may_pass

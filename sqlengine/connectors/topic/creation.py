@@ -63,6 +63,7 @@ def missing_topic(
         is_upsert(table),
         None if writes else similar_topic(broker, name),
         writes,
+        defaults.elsewhere,
     )
 
 

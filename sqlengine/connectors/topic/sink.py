@@ -14,8 +14,9 @@ from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch, IntArray
 from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import BrokerAway
 from sqlengine.broker.storage.compression import Compression
-from sqlengine.connectors.base import Sink
+from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.topic.upserts import Upserts, is_upsert
 from sqlengine.formats.base import Encoder
@@ -82,6 +83,7 @@ class TopicSink(Sink):
         self._records = TopicRecords(table)
         self._pending: list[tuple[pa.Array, ...]] = []
         self._time = 0
+        self._written = 0  # rows of a commit that goes on in the next call
 
     def last_epoch(self) -> int | None:
         return (
@@ -95,16 +97,28 @@ class TopicSink(Sink):
         self._time = max(self._time, batch.proctime)
 
     def commit(self, epoch: int) -> int:
+        """See `Sink`. Busy while the servers behind our broker are away: the next call finds out
+        what they have got."""
         if not self._pending:
             return 0
         values, *keyed = (pa.concat_arrays(c) for c in zip(*self._pending, strict=True))
         keys, hashes = keyed or (None, None)
-        written = 0
-        for shard, rows in reversed(list(enumerate(self._split(epoch, hashes, len(values))))):
-            if len(rows) or shard == 0:
-                written += self._append(shard, epoch, values, keys, rows)
+        try:
+            for shard, rows in reversed(list(enumerate(self._split(epoch, hashes, len(values))))):
+                if len(rows) or shard == 0:
+                    self._written += self._append(shard, epoch, values, keys, rows)
+        except BrokerAway as error:
+            raise self._busy(error) from None
+        written, self._written = self._written, 0
         self._pending, self._time = [], 0
         return written
+
+    def _busy(self, error: BrokerAway) -> Busy:
+        return Busy(
+            f"topic '{self._topic}' cannot be written now",
+            detail=f"{error.message}: {error.detail}",
+            hint="its rows are kept, and written when its broker is there again",
+        )
 
     def _split(self, epoch: int, hashes: pa.Array | None, count: int) -> list[IntArray]:
         """Returns the rows of each shard."""

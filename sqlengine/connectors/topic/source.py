@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -11,12 +12,15 @@ import msgspec
 from parser.errors import PlanError
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
-from sqlengine.broker.base import Broker
+from sqlengine.broker.base import Broker, Records
+from sqlengine.broker.errors import BrokerAway
+from sqlengine.broker.on_rocketmq.broker import RocketBroker
 from sqlengine.broker.open_topics import OpenTopics
 from sqlengine.broker.storage.reading import ReadBounds
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk, Place
 from sqlengine.connectors.environment import is_rehearsal
+from sqlengine.connectors.health import Health
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.connectors.topic.upserts import is_upsert
 
@@ -24,6 +28,9 @@ from sqlengine.connectors.topic.upserts import is_upsert
 _BYTES_PER_READ: Final = 8 << 20
 # So many records tell how long those behind them are.
 _SAMPLE: Final = 256
+# Seconds that servers behind our broker have to come back while an epoch is read again.
+_PATIENCE_S: Final = 30.0
+_RETRY_S: Final = 0.25
 # Batches have so many rows on average, or they are read where the broker is.
 _LEAST_ROWS: Final = 16
 
@@ -52,9 +59,13 @@ class TopicSource(Source):
         self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
         ends = self.bounded and not is_rehearsal()
         self._ends = [broker.end_offset(self._topic, s) for s in shards] if ends else []
+        self._known_ends: dict[str, int] = {}
         self._times, self._size = 1, _BYTES_PER_READ
         self._width = 0.0  # bytes of a record, of those that were read last
         self._links: tuple[Path, int] | None = None
+        # The servers behind our broker may be away; ours is not.
+        self._behind = Health()
+        self.health = self._behind if isinstance(broker, RocketBroker) else None
 
     def shards(self) -> list[str]:
         return self._shards
@@ -63,11 +74,14 @@ class TopicSource(Source):
         return self._start(int(shard))
 
     def end(self, shard: str) -> int | None:
-        return (
-            self._ends[int(shard)]
-            if self.bounded
-            else self._broker.end_offset(self._topic, int(shard))
-        )
+        """See `Source`. While the servers behind our broker are away it is what was known last."""
+        if self.bounded:
+            return self._ends[int(shard)]
+        try:
+            self._known_ends[shard] = self._broker.end_offset(self._topic, int(shard))
+        except BrokerAway:
+            return self._known_ends.get(shard)
+        return self._known_ends[shard]
 
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
@@ -81,13 +95,34 @@ class TopicSource(Source):
         size = max(self._size, _BYTES_PER_READ)
         if (chunk := self._linked(shard, offset, max_rows, size, until)) is not None:
             return chunk
-        records = self._broker.read(
-            self._topic, number, offset, max_records=max_rows, max_bytes=size, until=until
-        )
+        records = self._records(number, offset, max_rows, size, until)
         if records is None:
             return None
         self._width = records.values.nbytes / max(records.num_rows, 1)
         return self._rows.chunk(shard, offset, records)
+
+    def _records(
+        self, shard: int, offset: int, max_rows: int, size: int, until: int | None
+    ) -> Records | None:
+        """Reads records; None also while the servers behind our broker are away, unless an epoch
+        is read again: that is waited for."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                records = self._broker.read(
+                    self._topic, shard, offset, max_records=max_rows, max_bytes=size, until=until
+                )
+            except BrokerAway as error:
+                if self._behind.trouble is None:
+                    self._behind.failed(error.message)
+                if until is None:
+                    return None
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_S)
+            else:
+                self._behind.works()
+                return records
 
     def _linked(
         self, shard: str, offset: int, max_rows: int, size: int, until: int | None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from planner.catalog import Table
 from sqlengine.broker.base import Broker
-from sqlengine.broker.errors import TopicNotFound
+from sqlengine.broker.errors import BrokerAway, TopicNotFound
 from sqlengine.connectors.topic.creation import similar_topic
 from sqlengine.graphs.managed import ManagedGraph
 
@@ -51,5 +51,5 @@ def _topic_of(table: Table | None) -> str | None:
 def _is_empty(broker: Broker, topic: str) -> bool:
     try:
         return not any(broker.topic(topic).end)
-    except TopicNotFound:
+    except (TopicNotFound, BrokerAway):
         return False

@@ -12,12 +12,11 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine.batch import from_pydict
-from sqlengine.broker.rocketmq import client
+from sqlengine.broker.rocketmq import client, fetching
 from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account
 from sqlengine.connectors.base import Busy, Sink, Source
 from sqlengine.connectors.registry import open_sink, open_source
-from sqlengine.connectors.rocketmq import fetching
 from sqlengine.connectors.rocketmq.connector import RocketConnector
 from sqlengine.connectors.rocketmq.source import RocketSource
 from tests.connectors.rocketmq.cluster import Cluster, ids, messages, running, send_ids

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlengine.broker.rocketmq.messages import property_text
-from sqlengine.connectors.rocketmq.repeats import (
+from sqlengine.broker.rocketmq.repeats import (
     PROPERTY,
     Origin,
     Repeats,

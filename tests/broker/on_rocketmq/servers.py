@@ -1,0 +1,106 @@
+"""`sql serve --broker` as a process, and what other clients of the cluster write and read."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlengine.broker.rocketmq.errors import Refused, RocketAway
+from sqlengine.broker.rocketmq.topic import RocketTopic
+from tests.connectors.rocketmq.cluster import Cluster, messages, send
+from tests.support import PATIENCE_S, ROOT, eventually
+
+TABLES = """
+CREATE TABLE {given} (id BIGINT, word STRING)
+WITH ('connector' = 'topic', 'topic' = '{given}', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE {taken} (id BIGINT, word STRING)
+WITH ('connector' = 'topic', 'topic' = '{taken}', 'format' = 'json', 'key.fields' = 'word');
+"""
+
+
+@dataclass
+class Servers:
+    """Servers over data folders below `folder`, on one cluster, whose topics of commands begin with
+    the name of the folder."""
+
+    cluster: Cluster
+    folder: Path
+
+    @contextmanager
+    def serve(self, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Runs a server, which is ready."""
+        address = f"rocketmq://{self.cluster.server.address}?commands={name}"
+        command = [
+            *(sys.executable, "-m", "sqlengine.cli", "serve", "--data", str(self.folder / name)),
+            *("--broker", address, "--port", "0", *options),
+        ]
+        log = self.folder / f"{name}.log"
+        before = log.read_text().count("ready on") if log.exists() else 0
+        with log.open("ab") as out:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
+        try:
+            eventually(lambda: self._is_ready(process, log, before), f"the server {name}")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _is_ready(self, process: subprocess.Popen[bytes], log: Path, before: int) -> bool:
+        assert process.poll() is None, log.read_text()[-3000:]
+        return log.read_text().count("ready on") > before
+
+    def topic(self, name: str) -> RocketTopic:
+        """A topic as another client has it."""
+        return RocketTopic(self.cluster.client, name, "tests")
+
+    def send(self, topic: str, ids: Sequence[int]) -> None:
+        """Writes events."""
+        send(self.topic(topic), [b'{"id": %d, "word": "w%d"}' % (i, i % 3) for i in ids])
+
+    def rows(self, topic: str) -> list[int]:
+        """The ids of what a job has written so far."""
+        try:
+            found = messages(self.topic(topic))
+        except (Refused, RocketAway):
+            return []
+        return [json.loads(m.body)["id"] for m in found if m.body]
+
+    def wait_for(self, topic: str, rows: int) -> None:
+        """Waits until a topic has so many rows."""
+        eventually(lambda: len(self.rows(topic)) >= rows, f"{rows} rows of {topic}", 90)
+
+    def command(self, server: str, identity: str, **command: object) -> dict[str, object]:
+        """Sends a command as a message; returns the result that a message brings."""
+        body = json.dumps({"id": identity, **command}).encode()
+        send(self.topic(f"{server}_commands"), [body])
+
+        def result() -> dict[str, object] | None:
+            found = map(
+                json.loads, (m.body for m in messages(self.topic(f"{server}_command_results")))
+            )
+            return next((r for r in found if r["id"] == identity), None)
+
+        answer: dict[str, object] = eventually(result, f"the result of {identity}")
+        return answer
+
+    def copying(self, server: str, given: str, taken: str) -> None:
+        """Submits a job that copies a topic, by commands."""
+        tables = TABLES.format(given=given, taken=taken)
+        for name, sql in (
+            ("tables", tables),
+            ("copy", f"INSERT INTO {taken} SELECT * FROM {given}"),
+        ):
+            answer = self.command(server, f"{server}-{name}", op="submit", name=name, sql=sql)
+            assert answer["status"] == "added", answer
+
+
+def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
+    """Ends a server; its exit code."""
+    process.send_signal(number)
+    return process.wait(PATIENCE_S)
