@@ -169,10 +169,8 @@ def _detail(letter: Json) -> str:
     expression = f"in {letter['subject']}; " if letter["job"] or watermark else ""
     if letter["shard"] is None:
         return f"{expression}row {shown} (the record that it came from is not known)"
-    return (
-        f"{expression}record {letter['offset']} of shard {letter['shard']} of '{letter['stored']}':"
-        f" {shown}"
-    )
+    of = f" of '{letter['stored']}'" if letter["stored"] else ""
+    return f"{expression}record {letter['offset']} of shard {letter['shard']}{of}: {shown}"
 
 
 def _table(letter: Json) -> str:

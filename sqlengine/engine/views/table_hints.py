@@ -31,4 +31,4 @@ def _waits(graph: ManagedGraph) -> Iterator[tuple[frozenset[str], str]]:
             yield plan.nodes[name].jobs, f"table '{table}' gives no rows: {health.trouble}"
     for name, error in runner.outputs.sinks_without_space().items():
         if name in plan.sinks:
-            yield plan.sinks[name].jobs, f"its rows wait: {error.message}"
+            yield plan.sinks[name].jobs, f"its rows wait: {error.reason}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import ssl
@@ -132,7 +133,8 @@ def test_rows_go_to_rsyslog_and_wait_while_it_is_away(tmp_path: Path) -> None:
         user.client.post("/api/v1/jobs/udp/stop", {})
         server.kill()
         user.write("events", {"id": 3, "sev": "info"})
-        eventually(lambda: "does not take rows now" in str(user.job("tcp")))
+        why = rf"does not take rows now \(tcp://127.0.0.1:{server.port}: "
+        eventually(lambda: re.search(why, str(user.job("tcp"))))
         server.start()
         eventually(lambda: ["142", "here", "tcp", "-", "-", "no 3"] in server.messages())
         assert user.states()["tcp"] == "running"
