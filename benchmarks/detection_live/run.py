@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -106,8 +107,8 @@ def _run(wanted: Wanted, events: Events, servers: Site, watcher: Watcher) -> Res
     with Senders(servers, events, pace, watcher.seen) as senders:
         outages = kill_in_turn(servers.turns, wanted.minutes * 60, wanted.kills, usage)
         senders.finish(_PATIENCE_S)
-    _wait(lambda: len(watcher.alerts) >= due.total())
-    _wait(lambda: due.keys() <= _pushed(servers).keys())
+    _wait("alerts as a reader of Kafka sees them", lambda: len(watcher.alerts) >= due.total())
+    _wait("alerts at the webhook", lambda: due.keys() <= _pushed(servers).keys())
     seconds = time.time() - pace.at(0)
     time.sleep(_SETTLED_S)
     usage.end()
@@ -121,10 +122,14 @@ def _run(wanted: Wanted, events: Events, servers: Site, watcher: Watcher) -> Res
     )  # fmt: skip
 
 
-def _wait(condition: Callable[[], bool]) -> None:
-    """Waits until it is so. What does not come is counted, and costs the others nothing."""
+def _wait(what: str, condition: Callable[[], bool]) -> None:
+    """Waits until it is so. What does not come is told and counted, and costs the others
+    nothing."""
     deadline = time.monotonic() + _PATIENCE_S
-    while not condition() and time.monotonic() < deadline:
+    while not condition():
+        if time.monotonic() >= deadline:
+            print(f"not all within {_PATIENCE_S:g} s: {what}", file=sys.stderr)
+            return
         time.sleep(0.5)
 
 
