@@ -48,8 +48,6 @@ PING: Final = bytes([Kind.PINGREQ << 4, 0])
 DISCONNECT: Final = bytes([Kind.DISCONNECT << 4, 0])
 _RETAIN, _DUPLICATE = 1, 8
 _RETAINED_IF_NEW: Final = 16  # an option of a subscription
-
-
 # The kind that each packet is compared with: a member of `Kind` takes three times as long.
 _PUBLISH: Final = int(Kind.PUBLISH)
 
@@ -59,9 +57,11 @@ class Malformed(ServiceError):
 
 
 class Publish(msgspec.Struct, frozen=True, gc=False):
-    """A message, which holds nothing that could hold it: thousands of them at once cost the
-    collector nothing. `flags`: the last four bits of its first byte; `number`: that of its packet, 0
-    with QoS 0; `properties`: as they came, those of MQTT 5."""
+    """A message. `flags`: the last four bits of its first byte; `number`: that of its packet, 0
+    with QoS 0; `properties`: as they came, those of MQTT 5.
+
+    Thousands of them live at once, and are nothing to the collector of garbage, since what they
+    hold holds nothing."""
 
     flags: int
     topic: bytes
