@@ -179,17 +179,17 @@ class MqttReceiver(Receiver):
             if not isinstance(packet, Publish):
                 self._answer(packet)
                 continue
-            flags, topic, number, properties, payload = packet
+            flags, payload = packet.flags, packet.payload
             qos = flags >> 1 & 3
             size += len(payload)
-            what = (flags & 7, topic, properties)
+            what = (flags & 7, packet.topic, packet.properties)
             metadata, streams = known.get(what) or self._know(what)
             if not streams:
                 self._unwanted += 1
             if qos == 1:
-                self._ones.append(number)
+                self._ones.append(packet.number)
             elif qos == 2:
-                metadata = self._metadata(*what, number)
+                metadata = self._metadata(*what, packet.number)
                 streams = self._without_repeated(packet, streams)
             for stream in streams:
                 taken = found.get(stream)
