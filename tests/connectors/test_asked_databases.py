@@ -54,3 +54,27 @@ def test_rows_are_found_by_keys_of_each_type(
     found = sorted(json.dumps(e["row"]) for e in collected.events if e["kind"] == "row")
     names = ["one"] if "a.n" in on else ["one", "two"]
     assert found == sorted(["[2, null]", *(f'[1, "{n}"]' for n in names)])
+
+
+@pytest.mark.parametrize("on", ["a.k = d.k", "a.k = d.k AND a.n = d.n"])
+def test_thousands_of_keys_and_such_as_no_database_has(
+    server: Database, tmp_path: Path, on: str
+) -> None:
+    server.execute(
+        "DROP TABLE IF EXISTS asked",
+        "CREATE TABLE asked (k varchar(30), n integer, name varchar(20))",
+        "INSERT INTO asked VALUES ('a1', 1, 'one'), ('a1999', 1999, 'last'), ('b', 5, 'nobody asks')",
+    )
+    asks = [{"v": i, "k": f"a{i}", "n": i} for i in range(2_000)]
+    asks += [{"v": -1, "k": "a\0b", "n": 1}]
+    (tmp_path / "asks.json").write_text("".join(json.dumps(a) + "\n" for a in asks))
+    text = TABLES.format(
+        kind="STRING", folder=tmp_path, url=server.url, cache="NONE", on=on,
+        user="" if server.username is None else f", 'username' = '{server.username}'",
+    )  # fmt: skip
+    collected = Collected(text)
+    with open_runner(tmp_path / "data") as runner:
+        assert Session(runner, collected).run(text), collected.messages
+    found = [e["row"] for e in collected.events if e["kind"] == "row"]
+    assert len(found) == 2_001
+    assert sorted(r for r in found if r[1] is not None) == [[1, "one"], [1999, "last"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -19,6 +19,10 @@ from sqlengine.connectors.row_lookup import Found, RowLookup
 from sqlengine.state.columns import to_numpy
 
 _SHARD: Final = "asked"
+# Keys of one statement: SQLite takes no condition of a thousand parts.
+_AT_ONCE: Final = 500
+# The values of a key, one for each column.
+_Key: TypeAlias = Sequence[Literal]
 
 
 class JdbcLookup(RowLookup):
@@ -47,24 +51,33 @@ class JdbcLookup(RowLookup):
     def rows_of(self, keys: Sequence[pa.Array]) -> Sequence[Found]:
         """See `RowLookup`."""
         literals = [_literals(k, c.type) for k, c in zip(keys, self._columns, strict=True)]
-        self._reader.ask(_condition(self._columns, literals), 0)
+        asked = list(zip(*literals, strict=True))
+        return [
+            self._found(asked[start : start + _AT_ONCE]) for start in range(0, len(asked), _AT_ONCE)
+        ]
+
+    def _found(self, keys: Sequence[_Key]) -> Found:
+        where = _condition(self._columns, keys)
+        if not self._reader.judges(where):
+            # Values that no column there has, such as a text with NUL. Without a condition the
+            # whole table would come.
+            keys = [k for k in keys if self._reader.judges(_condition(self._columns, [k]))]
+            where = _condition(self._columns, keys or [[_sample(c.type) for c in self._columns]])
+        self._reader.ask(where, 0)
         loaded = self._reader.load()
-        return [Found(Chunk(_SHARD, 0, loaded.rows, loaded.rows, columns=loaded.columns))]
+        return Found(Chunk(_SHARD, 0, loaded.rows, loaded.rows, columns=loaded.columns))
 
     def close(self) -> None:
         """See `RowLookup`."""
         self._reader.close()
 
 
-def _condition(columns: Sequence[ColumnRef], literals: Sequence[Sequence[Literal]]) -> Scalar:
+def _condition(columns: Sequence[ColumnRef], keys: Sequence[_Key]) -> Scalar:
     """Returns the condition that a row has one of these keys."""
     if len(columns) == 1:
-        return Call("IN", (columns[0], *literals[0]), BOOLEAN)
-    keys = [
-        conjunction([_equal(c, v) for c, v in zip(columns, key, strict=True)])
-        for key in zip(*literals, strict=True)
-    ]
-    return keys[0] if len(keys) == 1 else Call("OR", tuple(keys), BOOLEAN)
+        return Call("IN", (columns[0], *(value for (value,) in keys)), BOOLEAN)
+    equal = [conjunction([_equal(c, v) for c, v in zip(columns, key, strict=True)]) for key in keys]
+    return equal[0] if len(equal) == 1 else Call("OR", tuple(equal), BOOLEAN)
 
 
 def _equal(column: ColumnRef, value: Literal) -> Call:
