@@ -54,3 +54,24 @@ def test_rows_are_found_by_keys_of_each_type(
     found = sorted(json.dumps(e["row"]) for e in collected.events if e["kind"] == "row")
     names = ["one"] if "a.n" in on else ["one", "two"]
     assert found == sorted(["[2, null]", *(f'[1, "{n}"]' for n in names)])
+
+
+def test_keys_of_two_columns_fill_a_question(server: Database, tmp_path: Path) -> None:
+    numbers = range(1_001)
+    server.execute(
+        "DROP TABLE IF EXISTS asked",
+        "CREATE TABLE asked (k integer, n integer, name varchar(20))",
+        "INSERT INTO asked VALUES " + ", ".join(f"({i}, {i}, 'of {i}')" for i in numbers),
+    )
+    asks = [f'{{"v": {i}, "k": {i}, "n": {i}}}\n' for i in numbers]
+    (tmp_path / "asks.json").write_text("".join(asks))
+    text = TABLES.format(
+        kind="INT", folder=tmp_path, url=server.url, cache="NONE",
+        on="a.k = d.k AND a.n = d.n",
+        user="" if server.username is None else f", 'username' = '{server.username}'",
+    )  # fmt: skip
+    collected = Collected(text)
+    with open_runner(tmp_path / "data") as runner:
+        assert Session(runner, collected).run(text), collected.messages
+    found = [e["row"] for e in collected.events if e["kind"] == "row"]
+    assert sorted(found) == [[i, f"of {i}"] for i in numbers]
