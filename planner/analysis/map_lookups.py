@@ -79,7 +79,9 @@ def _asked(join: LookupJoin, scan: Scan) -> AskedScan:
     strict = dict.fromkeys(e.right for e in join.equalities if not e.null_safe)
     physical = scan.table.physical
     own = {key: _stored(join.right, key) for key in strict}
-    found = {key: name for key, name in own.items() if name is not None and name in physical}
+    # By the column: a view may give it several names, and one is enough to ask.
+    by_column = {n: key for key, n in reversed(own.items()) if n is not None and n in physical}
+    found = {key: name for name, key in reversed(by_column.items())}
     if not found:
         raise UnsupportedError(
             f"table '{scan.table.display}' cannot be asked for what the join compares",

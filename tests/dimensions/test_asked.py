@@ -37,6 +37,8 @@ QUERIES = (
     f"SELECT v, w {_FOUND.format('')} a.k = d.k",
     f"SELECT v, w {_FOUND.format('LEFT')} d.n = a.n AND a.k = d.k AND d.w > a.v",
     f"SELECT v, w, u {_FOUND.format('LEFT')} a.n = d.n AND a.k IS NOT DISTINCT FROM d.u AND d.w < 3",
+    f"""SELECT v, w {_FOUND.format("LEFT")}
+    a.k IS NOT DISTINCT FROM d.k AND COALESCE(a.k, 'A') = d.k AND d.n + 0 = a.n""",
     """SELECT v FROM asks AS a WHERE NOT EXISTS
     (SELECT 1 FROM dim FOR SYSTEM_TIME AS OF a.p AS d WHERE d.n = a.n AND d.w >= a.v)""",
 )

@@ -25,6 +25,8 @@ _WHOLE, _REAL, _TEXT, _DATE, _MOMENT = "whole", "real", "text", "date", "moment"
 _EXACT = "exact"
 _MOST_SCALE: Final = 29  # of those that all databases compare exactly
 _EXACTLY: Final = Context(prec=100)
+# Each word makes an expression one deeper, and SQLite takes none that is deeper than 1,000.
+_IN_A_ROW: Final = 100
 # What the types of columns in databases are like.
 _LIKE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "integer", "bigint"), _WHOLE),
@@ -56,6 +58,9 @@ def asked(where: Scalar | None, types: Mapping[str, str], dialect: Dialect) -> l
 
 
 def _joined(parts: list[Query], word: str) -> Query:
+    if len(parts) > _IN_A_ROW:
+        starts = range(0, len(parts), _IN_A_ROW)
+        return _joined([_joined(parts[s : s + _IN_A_ROW], word) for s in starts], word)
     text = word.join(p.text for p in parts)
     return Query(f"({text})", tuple(v for p in parts for v in p.values))
 

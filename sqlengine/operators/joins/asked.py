@@ -87,8 +87,10 @@ class AskedDimension:
         self.schema = scan.schema
         self._name = scan.digest
         self._asker = asker
-        all_keys = node.keys(1)
-        self._by = [all_keys.index(k) for k in scan.keys]
+        strict = [(e.right, i) for i, e in enumerate(node.equalities) if not e.null_safe]
+        # Of several with one column the first: the table is asked by what is no NULL.
+        places = dict(reversed(strict))
+        self._by = [places[k] for k in scan.keys]
         self._types = [self.schema.type(k) for k in scan.keys]
         # The equalities by which the table is not asked.
         self._others = [
