@@ -12,13 +12,14 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine.batch import from_pydict
-from sqlengine.broker.rocketmq import client, fetching
+from sqlengine.broker.rocketmq import fetching
 from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account
 from sqlengine.connectors.base import Busy, Sink, Source
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq.connector import RocketConnector
 from sqlengine.connectors.rocketmq.source import RocketSource
+from sqlengine.system import back_off
 from tests.connectors.rocketmq.cluster import Cluster, ids, messages, running, send_ids
 from tests.connectors.tables import SCHEMA, environment, table
 from tests.hostile.certificates import MISSING, Authority
@@ -103,7 +104,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_one_of_two_brokers_is_away(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other one's queues are read and written; its own rows wait for it."""
-    monkeypatch.setattr(client, "_LONGEST_S", 1.0)
+    monkeypatch.setattr(back_off, "_LONGEST_S", 1.0)
     topic = two.topic(1)
     options = two.options(topic, keyColumns="id", partitionDiscoveryIntervalMs="200")
     sink = open_sink(table(options), environment())
@@ -136,7 +137,7 @@ def test_a_broker_that_is_there_again_has_nothing_new(
     two: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is told of it ends with its first answer, and not with rows of another broker."""
-    monkeypatch.setattr(client, "_LONGEST_S", 1.0)
+    monkeypatch.setattr(back_off, "_LONGEST_S", 1.0)
     topic = two.topic(1)
     source = RocketConnector().source(table(two.options(topic)), environment())
 
@@ -162,7 +163,7 @@ def test_a_broker_that_is_there_again_has_nothing_new(
 
 def test_a_broker_that_is_silent(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has got what it does not answer: others see that once, too."""
-    monkeypatch.setattr(client, "_LONGEST_S", 1.0)
+    monkeypatch.setattr(back_off, "_LONGEST_S", 1.0)
     monkeypatch.setattr(fetching, "_PATIENCE_S", 1.0)
     monkeypatch.setattr(fetching, "_WAIT_MS", 1000)
     topic = two.topic(1)

@@ -16,7 +16,6 @@ import pytest
 
 from sqlengine.batch import from_pydict
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.rocketmq import client
 from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.messages import Outgoing
 from sqlengine.config import Config
@@ -26,6 +25,7 @@ from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq.delivery import EpochDelivery, Numbered, QueuePart
 from sqlengine.connectors.rocketmq.source import RocketSource
 from sqlengine.engine import Engine
+from sqlengine.system import back_off
 from tests.connectors.rocketmq.cluster import Cluster, await_rows, ids, messages, send, send_ids
 from tests.connectors.rocketmq.life import copying
 from tests.connectors.tables import SCHEMA, environment, json_rows, table
@@ -113,7 +113,7 @@ def test_a_broker_that_is_killed_and_comes_back(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs go on by themselves: no row is missing, none comes twice, and none of them failed."""
-    monkeypatch.setattr(client, "_LONGEST_S", 1.0)
+    monkeypatch.setattr(back_off, "_LONGEST_S", 1.0)
     taken, given, put = cluster.topic(2), cluster.topic(2), cluster.topic()
     (broker,) = cluster.server.brokers
     with running(copying(tmp_path, cluster.server.address, taken.name, given.name)) as engine:

@@ -23,6 +23,7 @@ from sqlengine.broker.rocketmq.topic import RocketTopic
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.registry import open_sink, open_source
 from sqlengine.connectors.rocketmq import source as sources
+from sqlengine.connectors.rocketmq import troubles
 from sqlengine.connectors.rocketmq.connector import RocketConnector
 from sqlengine.connectors.rocketmq.source import RocketSource
 from tests.connectors.rocketmq.cluster import Cluster, messages, rows, send, send_ids
@@ -166,7 +167,8 @@ def test_messages_that_are_gone_are_an_error(
 ) -> None:
     topic = cluster.topic()
     send_ids(topic, [1])
-    monkeypatch.setattr(sources, "_PATIENCE_S", 0.0)
+    for module in (sources, troubles):
+        monkeypatch.setattr(module, "PATIENCE_S", 0.0)
     source = open_source(table(cluster.options(topic)), environment())
     assert source.expired("broker-a:0", 1) is None
     assert "ends at 1: it was made anew" in (source.expired("broker-a:0", 7) or "")
