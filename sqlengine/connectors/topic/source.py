@@ -65,7 +65,8 @@ class TopicSource(Source):
         self._links: tuple[Path, int] | None = None
         # The servers behind our broker may be away; ours is not.
         self._behind = Health()
-        self.health = self._behind if isinstance(broker, RocketBroker) else None
+        if isinstance(broker, RocketBroker):
+            self.health = self._behind
 
     def shards(self) -> list[str]:
         return self._shards
