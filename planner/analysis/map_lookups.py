@@ -76,12 +76,12 @@ def _mapped(join: LookupJoin, scan: Scan) -> MappedScan:
 
 
 def _asked(join: LookupJoin, scan: Scan) -> AskedScan:
-    strict = dict.fromkeys(e.right for e in join.equalities if not e.null_safe)
-    physical = scan.table.physical
-    own = {key: _stored(join.right, key) for key in strict}
-    # By the column: a view may give it several names, and one is enough to ask.
-    by_column = {n: key for key, n in reversed(own.items()) if n is not None and n in physical}
-    found = {key: name for name, key in reversed(by_column.items())}
+    found: dict[str, str] = {}
+    for key in (e.right for e in join.equalities if not e.null_safe):
+        name = _stored(join.right, key)
+        # By each column once, though a view may give it several names.
+        if name in scan.table.physical.names and name not in found.values():
+            found[key] = name
     if not found:
         raise UnsupportedError(
             f"table '{scan.table.display}' cannot be asked for what the join compares",

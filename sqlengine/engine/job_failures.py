@@ -185,7 +185,7 @@ class JobFailures:
                 keeps = not any(n in leaving and not self._stopping[n] for n in names)
                 self._graphs.reopen(graph, faulty, keeps=keeps)
                 taken_out, lost = self._graphs.taken_out(), self._graphs.lost()
-                kept |= {name: key for name, key in taken_out.items() if name in names}
+                kept |= taken_out
                 self._registry.reconcile(self._graphs.running(), lost, self._graphs.unavailable())
                 self._fail_others({n: k for n, k in taken_out.items() if n not in names}, lost)
                 give_back()  # the output of the step that failed may have been gigabytes
@@ -194,7 +194,8 @@ class JobFailures:
     def _fail_others(self, kept: Mapping[str, str], lost: Mapping[str, SqlError]) -> None:
         """Fails jobs that a recovery has taken out, too, since they failed in it: they are started
         again as those for which it was made."""
-        for name in kept.keys() & self._registry.log.jobs.keys() & lost.keys():
+        present = kept.keys() & self._registry.log.jobs.keys() & lost.keys()
+        for name in sorted(present - self._registry.steps.jobs_leaving()):
             lasting = isinstance(lost[name], LastingFailure)
             self._lifecycle.fail([name], str(lost[name]), lasting=lasting, kept=kept)
 

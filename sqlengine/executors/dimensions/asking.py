@@ -75,29 +75,30 @@ class TableAsker:
     def rows_of(self, questions: Questions, proceed: Callable[[], None]) -> Answered:
         """Returns all rows of distinct keys, in the order of the keys. OutOfReach where the table
         cannot be asked, or what `proceed` raises, which is called while an answer is awaited."""
-        known = [None if self._cache is None else self._cache.get(k) for k in questions.keys]
+        if self._cache is None:
+            return self._asked(questions, proceed)
+        known = [self._cache.get(key) for key in questions.keys]
+        # Before anything is put into the cache, which may take the place of what it has now.
+        kept = self._kept(self._cache, known)
         missing = np.array([i for i, slots in enumerate(known) if slots is None], np.int64)
-        found = Answered.empty(self._rows.schema)
-        if len(missing):
-            found = self._found(questions.take(missing), proceed)
-            if self._cache is not None:
-                keys = [questions.keys[i] for i in missing.tolist()]
-                self._cache.put(keys, found.columns, found.of)
-            found = replace(found, of=missing[found.of], asked=len(missing))
-        if self._cache is None or len(missing) == len(known):
-            return found
-        return self._with_kept(found, self._cache, known)
+        if not len(missing):
+            return kept
+        asked = questions.take(missing)
+        found = self._asked(asked, proceed)
+        self._cache.put(asked.keys, found.columns, found.of)
+        return kept.joined(replace(found, of=missing[found.of]))
 
-    def _with_kept(
-        self, found: Answered, cache: AnswerCache, known: Sequence[IntArray | None]
-    ) -> Answered:
-        """Returns the rows that were found together with those that are kept."""
+    def _kept(self, cache: AnswerCache, known: Sequence[IntArray | None]) -> Answered:
+        """Returns the rows in these slots, for each key."""
         parts = [(i, slots) for i, slots in enumerate(known) if slots is not None and len(slots)]
         if not parts:
-            return found
+            return Answered.empty(self._rows.schema)
         of = np.repeat([i for i, _ in parts], [len(slots) for _, slots in parts])
-        columns = cache.columns(np.concatenate([slots for _, slots in parts]))
-        return found.joined(Answered(columns, of))
+        return Answered(cache.columns(np.concatenate([slots for _, slots in parts])), of)
+
+    def _asked(self, questions: Questions, proceed: Callable[[], None]) -> Answered:
+        found = self._found(questions, proceed)
+        return replace(found, asked=len(questions.keys))
 
     def _found(self, questions: Questions, proceed: Callable[[], None]) -> Answered:
         whole = Answered.empty(self._rows.schema)

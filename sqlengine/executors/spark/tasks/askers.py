@@ -12,6 +12,7 @@ from typing import Final
 from planner.logical import AskedScan
 from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.spark.tasks.rules import TaskRules
+from sqlengine.formats.base import OutOfReach
 from sqlengine.operators.joins.asked import Answered, Questions
 
 _MOST: Final = 64
@@ -46,7 +47,12 @@ class KeptAsker:
         _askers.move_to_end(name)
         while len(_askers) > _MOST:
             _askers.popitem(last=False)[1].close()
-        return asker.rows_of(questions, proceed)
+        try:
+            return asker.rows_of(questions, proceed)
+        except OutOfReach:
+            # It knows the secrets of its time: the next one is opened with those of then.
+            _askers.pop(name).close()
+            raise
 
     def close(self) -> None: ...
 
