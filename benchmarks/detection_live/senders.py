@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from benchmarks.detection_live.events import Events
 from benchmarks.detection_live.site import Site
 from benchmarks.scenarios import topics
+from benchmarks.scenarios.beside import Beside
 
 # What does not come to be in the topic of what arrived for so long is sent again.
 _AGAIN_S = 10.0
@@ -35,24 +36,15 @@ class Pace:
         return max(0, min(self.total, int((time.time() - self._start) * self._rate) + 1))
 
 
-class Watcher:
+class Watcher(Beside):
     """Reads what Kafka has, as it is committed: the events of syslog that arrived, and the alerts with
     the time (seconds) at which they could be read."""
 
     def __init__(self, servers: Site) -> None:
+        super().__init__()
         self.seen: set[int] = set()
         self.alerts: list[tuple[int, float]] = []
         self._address = servers.kafka.address
-        self._enough = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._enough.set()
-        self._thread.join()
 
     def _run(self) -> None:
         consumer = topics.reader(self._address, "seen", "alerts")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import psycopg
 
 from benchmarks.iot.rules import DEVICES, RATE, TABLES, most, payload, reading, rules
 from benchmarks.scenarios import topics
+from benchmarks.scenarios.beside import Beside
 from benchmarks.scenarios.sql_server import Share, SqlServer
 from sqlengine.connectors.mqtt.connection import ConnectionLost
 from tests.servers.kafka import KafkaServer
@@ -94,24 +93,15 @@ def _texts(folder: Path, servers: Plant) -> Path:
     return folder
 
 
-class Devices:
+class Devices(Beside):
     """Publish readings at a steady rate, from a thread; `sent`: those below that number are with the
     server. A reading may come twice: what the server has not confirmed is published again."""
 
     def __init__(self, mqtt: Mosquitto) -> None:
+        super().__init__()
         self._mqtt = mqtt
         self.sent = 0
         self.times: list[float] = []  # of each `TOGETHER` readings, when they were published
-        self._enough = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._enough.set()
-        self._thread.join()
 
     def _run(self) -> None:
         start, client = time.time(), None

@@ -176,8 +176,12 @@ class Broker(Protocol):
     """Topics with shards. All methods may be called from any thread.
 
     Every method that names a topic raises TopicNotFound if it does not exist, and BrokerError for
-    an unknown shard.
+    an unknown shard. `may_be_away`: topics are on servers behind it, so that what it does may raise
+    BrokerAway.
     """
+
+    @property
+    def may_be_away(self) -> bool: ...
 
     def create_topic(
         self,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import msgspec
 
@@ -71,6 +71,8 @@ class EmbeddedBroker(OpenTopics):
     returned. `clock` (ms) is for retention and tombstones, that of `threads` for members' sessions;
     records carry the timestamp of their append.
     """
+
+    may_be_away: ClassVar[bool] = False
 
     def __init__(
         self,

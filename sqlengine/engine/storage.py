@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from parser.errors import ServiceError
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.on_rocketmq.address import cluster_address
-from sqlengine.broker.on_rocketmq.broker import RocketBroker
-from sqlengine.broker.on_rocketmq.kept import TOPIC
+from sqlengine.broker.on_rocketmq.names import KEPT
 from sqlengine.config import Config
 from sqlengine.machine import Machine
 from sqlengine.state.stores import CheckpointStores
@@ -25,6 +23,10 @@ def open_broker(config: Config, machine: Machine) -> EmbeddedBroker:
                 "instances do not reach topics in RocketMQ",
                 hint="leave out --instances, or --broker",
             )
+        # Only who has a cluster loads its client.
+        from sqlengine.broker.on_rocketmq.address import cluster_address
+        from sqlengine.broker.on_rocketmq.broker import RocketBroker
+
         return RocketBroker(
             config.data,
             cluster_address(config.broker),
@@ -42,7 +44,7 @@ def open_broker(config: Config, machine: Machine) -> EmbeddedBroker:
         disk=machine.disk,
         threads=machine.threads,
     )
-    if TOPIC in broker.topic_names():
+    if KEPT in broker.topic_names():
         broker.close()
         raise ServiceError(
             f"the topics of data folder '{config.data}' are in RocketMQ",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
 from sqlengine.system.disk import MachineDisk
 from sqlengine.system.durability import Fsync
+from tests.broker.epochs import require_once_over_restarts
 from tests.support import PATIENCE_S, eventually
 
 
@@ -259,20 +261,7 @@ def test_the_folder_is_private(broker: EmbeddedBroker, folder: Path) -> None:
 
 
 def test_an_epoch_is_appended_once_over_restarts(folder: Path) -> None:
-    for life in range(3):
-        broker = EmbeddedBroker(folder, segment_bytes=300)
-        broker.create_topic("t", 2, if_not_exists=True)
-        for epoch in range(5 * life + 5):
-            appended = broker.append(
-                "t", 0, [b"%d" % epoch], timestamp_ms=0, writer="graph", epoch=epoch
-            )
-            assert appended.duplicate == (epoch < 5 * life)
-        assert broker.last_epoch("t", 0, "graph") == 5 * life + 4
-        assert broker.last_epoch("t", 0, "other") is broker.last_epoch("t", 1, "graph") is None
-        assert read(broker, 0).values.to_pylist() == [
-            b"%d" % epoch for epoch in range(5 * life + 5)
-        ]
-        broker.close()
+    require_once_over_restarts(partial(EmbeddedBroker, segment_bytes=300), folder)
 
 
 def test_an_epoch_without_rows_is_remembered(folder: Path) -> None:

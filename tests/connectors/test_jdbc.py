@@ -39,6 +39,7 @@ from sqlengine.connectors.base import Sink
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.jdbc.connector import JdbcConnector
 from sqlengine.connectors.jdbc.dialect import DatabaseBusy, DatabaseFull
+from sqlengine.connectors.jdbc.sink import JdbcSink
 from sqlengine.connectors.registry import open_source
 from tests.connectors.databases import Database, sqlite
 from tests.connectors.tables import SCHEMA, Clock, environment, table
@@ -123,11 +124,13 @@ def test_epochs_are_written_once(database: Database) -> None:
 def test_a_writer_that_is_gone_leaves_whole_epochs(database: Database) -> None:
     """What a transaction had written when its process died is not there."""
     lost = JdbcConnector().sink(database.table("events"), environment())
+    assert isinstance(lost, JdbcSink)
     lost.write(changes((INSERT, 1, "a")))
-    connection = lost._connection  # type: ignore[attr-defined]
+    connection = lost._connection
+    assert connection is not None
     cursor = connection.cursor()
     cursor.execute(database.dialect.begin)
-    lost._at_once(cursor)  # type: ignore[attr-defined]
+    lost._at_once(cursor)
     del cursor
     connection.close()
     assert database.rows("events") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Never, Unpack
+from typing import ClassVar, Never, Required, TypedDict, Unpack
 
 from sqlengine.broker.base import (
     Appended,
@@ -21,9 +21,8 @@ from sqlengine.broker.base import (
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
 from sqlengine.broker.errors import BrokerError, TopicExists
 from sqlengine.broker.on_rocketmq.address import ClusterAddress
-from sqlengine.broker.on_rocketmq.kept import TOPIC as KEPT
 from sqlengine.broker.on_rocketmq.kept import Kept
-from sqlengine.broker.on_rocketmq.names import is_in_cluster
+from sqlengine.broker.on_rocketmq.names import KEPT, is_in_cluster
 from sqlengine.broker.on_rocketmq.topics import ClusterTopics
 from sqlengine.broker.ownership import Fence
 from sqlengine.broker.storage.codec import Payload, check
@@ -36,12 +35,30 @@ from sqlengine.system.durability import Fsync
 from sqlengine.system.threads import THREADS, Threads
 
 
+class _Stamps(TypedDict, total=False):
+    """The time, the writer and the claims of a batch that is appended: see `Broker.append`."""
+
+    timestamp_ms: Required[int]
+    writer: str | None
+    epoch: int | None
+    fence: Fence | None
+
+
+class _Appending(_Stamps, total=False):
+    """All that `Broker.append` is given by name."""
+
+    keys: Column | None
+    compression: Compression | None
+
+
 class RocketBroker(EmbeddedBroker):
     """A `Broker` in which every topic is either in the data folder or in the cluster, by its name.
 
     Groups, their members and committed offsets are those of this server: they are in the folder.
     BrokerError for a folder that has topics of users of its own, and BrokerAway where no server of
     the cluster answers."""
+
+    may_be_away: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -178,68 +195,25 @@ class RocketBroker(EmbeddedBroker):
     # ---- records ---------------------------------------------------------------------------------
 
     def append(
-        self,
-        topic: str,
-        shard: int,
-        values: Column,
-        *,
-        keys: Column | None = None,
-        timestamp_ms: int,
-        writer: str | None = None,
-        epoch: int | None = None,
-        fence: Fence | None = None,
-        compression: Compression | None = None,
+        self, topic: str, shard: int, values: Column, **given: Unpack[_Appending]
     ) -> Appended:
         """See `Broker`. What is in the cluster is not packed: other clients read it."""
         if not is_in_cluster(topic):
-            return super().append(
-                topic,
-                shard,
-                values,
-                keys=keys,
-                timestamp_ms=timestamp_ms,
-                writer=writer,
-                epoch=epoch,
-                fence=fence,
-                compression=compression,
-            )
+            return super().append(topic, shard, values, **given)
+        keys, time_ms = given.get("keys"), given["timestamp_ms"]
+        writer, epoch = given.get("writer"), given.get("epoch")
         self.cluster.log(topic, shard)
-        check_stamps(timestamp_ms, writer, epoch)
-        with self._fenced(fence):
-            return self.cluster.append(topic, shard, values, keys, timestamp_ms, writer, epoch)
+        check_stamps(time_ms, writer, epoch)
+        with self._fenced(given.get("fence")):
+            return self.cluster.append(topic, shard, values, keys, time_ms, writer, epoch)
 
     def append_payload(
-        self,
-        topic: str,
-        shard: int,
-        payload: Payload,
-        *,
-        timestamp_ms: int,
-        writer: str | None = None,
-        epoch: int | None = None,
-        fence: Fence | None = None,
+        self, topic: str, shard: int, payload: Payload, **stamps: Unpack[_Stamps]
     ) -> Appended:
         if not is_in_cluster(topic):
-            return super().append_payload(
-                topic,
-                shard,
-                payload,
-                timestamp_ms=timestamp_ms,
-                writer=writer,
-                epoch=epoch,
-                fence=fence,
-            )
+            return super().append_payload(topic, shard, payload, **stamps)
         parts = check(payload)
-        return self.append(
-            topic,
-            shard,
-            parts.values,
-            keys=parts.keys,
-            timestamp_ms=timestamp_ms,
-            writer=writer,
-            epoch=epoch,
-            fence=fence,
-        )
+        return self.append(topic, shard, parts.values, keys=parts.keys, **stamps)
 
     def read(
         self,

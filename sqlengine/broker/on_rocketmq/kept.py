@@ -12,7 +12,6 @@ import msgspec
 
 from sqlengine.broker.rocketmq.client import Queue, queue_of
 
-TOPIC: Final = "_rocketmq"
 _NAME: Final = ("name",)
 _QUEUES, _WRITER = "queues", "writer"
 

@@ -9,6 +9,8 @@ from sqlengine.broker.base import check_topic_name, is_system
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.topic_access import COMMANDS, RESULTS
 
+# The topic in which a data folder knows its topics in the cluster.
+KEPT: Final = "_rocketmq"
 _SHARED: Final = frozenset({COMMANDS, RESULTS})
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,127}")
 

@@ -8,7 +8,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar, Unpack
+from typing import ClassVar, TypeAlias, TypeVar, Unpack
 
 import msgspec
 
@@ -99,6 +99,8 @@ class RemoteBroker:
     The transport's second argument tells whether it may repeat the request when the response is
     lost. Batches are encoded and decoded here.
     """
+
+    may_be_away: ClassVar[bool] = False
 
     def __init__(self, transport: Transport, close: Callable[[], None] = lambda: None) -> None:
         self._transport = transport

@@ -14,7 +14,6 @@ from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.base import Broker, Records
 from sqlengine.broker.errors import BrokerAway
-from sqlengine.broker.on_rocketmq.broker import RocketBroker
 from sqlengine.broker.open_topics import OpenTopics
 from sqlengine.broker.storage.reading import ReadBounds
 from sqlengine.connectors.base import Source
@@ -65,7 +64,7 @@ class TopicSource(Source):
         self._links: tuple[Path, int] | None = None
         # The servers behind our broker may be away; ours is not.
         self._behind = Health()
-        if isinstance(broker, RocketBroker):
+        if broker.may_be_away:
             self.health = self._behind
 
     def shards(self) -> list[str]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from sqlengine.broker.rocketmq.errors import Refused, RocketAway
 from sqlengine.broker.rocketmq.topic import RocketTopic
 from tests.connectors.rocketmq.cluster import Cluster, messages, send
@@ -22,6 +24,15 @@ WITH ('connector' = 'topic', 'topic' = '{given}', 'format' = 'json', 'scan.start
 CREATE TABLE {taken} (id BIGINT, word STRING)
 WITH ('connector' = 'topic', 'topic' = '{taken}', 'format' = 'json', 'key.fields' = 'word');
 """
+
+
+class Result(msgspec.Struct):
+    """The result of a command, as far as tests look at it."""
+
+    id: str
+    status: str = ""
+    error: dict[str, object] = {}
+    jobs: list[dict[str, object]] = []
 
 
 @dataclass
@@ -75,18 +86,17 @@ class Servers:
         """Waits until a topic has so many rows."""
         eventually(lambda: len(self.rows(topic)) >= rows, f"{rows} rows of {topic}", 90)
 
-    def command(self, server: str, identity: str, **command: object) -> dict[str, object]:
+    def command(self, server: str, identity: str, **command: object) -> Result:
         """Sends a command as a message; returns the result that a message brings."""
         body = json.dumps({"id": identity, **command}).encode()
         send(self.topic(f"{server}_commands"), [body])
 
-        def result() -> dict[str, object] | None:
-            found = map(
-                json.loads, (m.body for m in messages(self.topic(f"{server}_command_results")))
-            )
-            return next((r for r in found if r["id"] == identity), None)
+        def result() -> Result | None:
+            bodies = [m.body for m in messages(self.topic(f"{server}_command_results"))]
+            found = [msgspec.json.decode(body, type=Result) for body in bodies]
+            return next((r for r in found if r.id == identity), None)
 
-        answer: dict[str, object] = eventually(result, f"the result of {identity}")
+        answer: Result = eventually(result, f"the result of {identity}")
         return answer
 
     def copying(self, server: str, given: str, taken: str) -> None:
@@ -97,7 +107,7 @@ class Servers:
             ("copy", f"INSERT INTO {taken} SELECT * FROM {given}"),
         ):
             answer = self.command(server, f"{server}-{name}", op="submit", name=name, sql=sql)
-            assert answer["status"] == "added", answer
+            assert answer.status == "added", answer
 
 
 def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:

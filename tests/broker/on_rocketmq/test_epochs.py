@@ -7,37 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerAway, BrokerError
 from sqlengine.broker.on_rocketmq.queue_log import QueueLog
 from sqlengine.broker.rocketmq.messages import Outgoing
+from tests.broker.epochs import require_once_over_restarts, values
 from tests.broker.on_rocketmq.conftest import Opens
 
 pytestmark = pytest.mark.slow
 
 
-def values(broker: Broker) -> list[bytes]:
-    """All values of shard 0 of the topic t."""
-    found, offset = list[bytes](), 0
-    while (records := broker.read("t", 0, offset)) is not None:
-        found += records.values.to_pylist()
-        offset = records.next_offset
-    return found
-
-
 def test_an_epoch_is_appended_once_over_restarts(opens: Opens, folder: Path) -> None:
-    for life in range(3):
-        broker = opens(folder)
-        broker.create_topic("t", 2, if_not_exists=True)
-        for epoch in range(5 * life + 5):
-            appended = broker.append(
-                "t", 0, [b"%d" % epoch], timestamp_ms=0, writer="graph", epoch=epoch
-            )
-            assert appended.duplicate == (epoch < 5 * life)
-        assert broker.last_epoch("t", 0, "graph") == 5 * life + 4
-        assert broker.last_epoch("t", 0, "other") is broker.last_epoch("t", 1, "graph") is None
-        assert values(broker) == [b"%d" % epoch for epoch in range(5 * life + 5)]
-        broker.close()
+    require_once_over_restarts(opens, folder)
 
 
 def test_writers_of_two_folders_are_two(opens: Opens, folder: Path) -> None:

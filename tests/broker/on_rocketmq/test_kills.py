@@ -59,7 +59,7 @@ def test_a_broker_that_is_killed(dying: Cluster, tmp_path: Path) -> None:
         servers.wait_for("stays_out", rows)
         time.sleep(1)
         answer = servers.command("stays", "list", op="list")
-        assert answer["jobs"][0] == {"name": "copy", "version": 1, "state": "running"}  # type: ignore[index]
+        assert answer.jobs[0] == {"name": "copy", "version": 1, "state": "running"}
         assert end(server) == 0
     counts = Counter(servers.rows("stays_out"))
     assert sorted(counts) == list(range(rows))

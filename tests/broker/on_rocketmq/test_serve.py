@@ -27,7 +27,7 @@ def test_another_client_writes_events_and_commands_and_reads_results(servers: Se
         keys = {m.properties.split(b"\x02")[0] for m in messages(servers.topic("one_out"))}
         assert keys == {b"KEYS\x01w%d" % n for n in range(3)}
         answer = servers.command("one", "list", op="list")
-        assert [j["name"] for j in answer["jobs"]] == ["copy", "tables"]  # type: ignore[attr-defined]
+        assert [j["name"] for j in answer.jobs] == ["copy", "tables"]
         assert end(server) == 0
     with servers.serve("one") as server:
         servers.send("one_in", range(100, 120))
