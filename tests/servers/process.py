@@ -4,6 +4,7 @@ killed, and started again in the same place."""
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import time
@@ -18,6 +19,8 @@ import pytest
 # Only a server that does not come up, or does not go, takes so long.
 PATIENCE_S = 120
 _TAIL = 2000  # characters of the log that an error shows
+# Linux gives connections ports from 32,768 on; well-known servers are below 10,000.
+_PORTS = range(10_000, 32_000)
 
 
 Server = TypeVar("Server", bound="ServerProcess")
@@ -137,13 +140,25 @@ def started(server: Server) -> Iterator[Server]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns different ports of loopback that nobody listens on."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Returns different ports of loopback that nobody listens on.
+
+    They lie below those that the system gives to connections and to port 0: one of these may be
+    taken between its choice and the server's start, and while a killed server is away."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.choice(_PORTS)
+        if port not in found and is_free(port):
+            found.append(port)
+    return found
+
+
+def is_free(port: int) -> bool:
+    """True if a server can listen on this port of loopback."""
     try:
-        return [int(one.getsockname()[1]) for one in held]
-    finally:
-        for one in held:
-            one.close()
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def is_open(port: int) -> bool:

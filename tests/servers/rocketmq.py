@@ -11,7 +11,7 @@ from sqlengine.broker.rocketmq.client import RocketClient
 from sqlengine.broker.rocketmq.errors import RocketError
 from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account
-from tests.servers.process import ServerProcess, free_ports, is_open
+from tests.servers.process import ServerProcess, free_ports, is_free, is_open
 from tests.servers.setup import Jars
 
 _JAVA: Final = (
@@ -78,6 +78,7 @@ class RocketBroker(_Java):
 
     name = "rocketmq-broker"
     main = "org.apache.rocketmq.broker.BrokerStartup"
+    more_ports = 1  # for copies of itself
     memory = ("-Xms96m", "-Xmx384m", "-XX:MaxDirectMemorySize=256m")
 
     def __init__(
@@ -89,8 +90,8 @@ class RocketBroker(_Java):
         settings: Mapping[str, str],
     ) -> None:
         super().__init__(folder)
-        # It listens at the second port below its own, too, and for copies of itself.
-        while is_open(self.port - 2):
+        # It listens at the second port below its own, too.
+        while not is_free(self.port - 2):
             self.port = free_ports(1)[0]
         self._names, self.called, self._settings = names, called, settings
         self._client = client
@@ -112,7 +113,7 @@ class RocketBroker(_Java):
             "brokerIP1": "127.0.0.1",
             "bindAddress": "127.0.0.1",
             "listenPort": str(self.port),
-            "haListenPort": "0",
+            "haListenPort": str(self.other_ports[0]),
             "namesrvAddr": f"127.0.0.1:{self._names}",
             "storePathRootDir": str(self.folder / "store"),
             "storePathCommitLog": str(self.folder / "store" / "commitlog"),
