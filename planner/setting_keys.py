@@ -12,11 +12,13 @@ from typing import Final
 
 from parser.errors import OptionError, UnsupportedError
 from planner.optimizer import PASSES, PREFIX, disabled_passes
+from planner.rule_settings import RULE_KEYS, check_rule_setting
 from planner.settings import UNKNOWN_OPTIONS, one_of
 
 # What the code reads: `tests/planner/test_setting_keys.py` compares them with it.
-EFFECTIVE: Final = frozenset(
-    """
+EFFECTIVE: Final = (
+    frozenset(
+        """
     execution.checkpointing.savepoint-dir
     execution.latency
     execution.runtime-mode
@@ -72,7 +74,10 @@ EFFECTIVE: Final = frozenset(
     table.optimizer.agg-phase-strategy
     table.optimizer.source.predicate-pushdown-enabled
     """.split()
-) | {PREFIX + p.__name__.replace("_", "-") for p in PASSES}
+    )
+    | RULE_KEYS
+    | {PREFIX + p.__name__.replace("_", "-") for p in PASSES}
+)
 
 # Keys of Flink that change results there: its default (in lower case) is what happens here, and any
 # other value is refused.
@@ -173,6 +178,9 @@ def check_setting(key: str, value: str, settings: Mapping[str, str]) -> str | No
     this version has not."""
     if key.startswith(PREFIX):
         disabled_passes({key: value})
+        return None
+    if key in RULE_KEYS:
+        check_rule_setting(key, value)
         return None
     if key in EFFECTIVE:
         one_of({**settings, key: value}, UNKNOWN_OPTIONS, _POLICIES)

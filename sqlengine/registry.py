@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
+from planner.rule_settings import Status, rule_in
 from planner.setting_keys import check_settings
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.broker.base import Broker
@@ -25,7 +26,7 @@ from sqlengine.executors.steps.limits import Steps, step_timeout
 from sqlengine.formats.options import did_you_mean
 from sqlengine.functions.library import Library
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.job import Cause, Job, JobState, JobVersion, Origin, with_state
+from sqlengine.jobs.job import AT_REST, Cause, Job, JobState, JobVersion, Origin, with_state
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.jobs.sealing import Sealing
@@ -37,7 +38,7 @@ from sqlengine.system.sealed_values import SealedValues
 
 log = logging.getLogger("sqlengine")
 
-LIVE = (JobState.RUNNING, JobState.STOPPED, JobState.DEFINED, JobState.RESTARTING)
+LIVE = (JobState.RUNNING, JobState.STOPPED, *AT_REST, JobState.RESTARTING)
 
 
 class Registry:
@@ -110,9 +111,7 @@ class Registry:
 
     def modules(self) -> set[str]:
         """Returns the content hashes of modules that jobs may call."""
-        live = (
-            j for j in self.log.jobs.values() if j.state in (JobState.RUNNING, JobState.DEFINED)
-        )
+        live = (j for j in self.log.jobs.values() if j.state in (JobState.RUNNING, *AT_REST))
         return {c for j in live for c in self.log.version(j.name, j.version).modules.values()}
 
     def next_version(self, text: JobText, origin: Origin) -> JobVersion:
@@ -313,7 +312,7 @@ class Registry:
         return Job(
             version.name,
             version.version,
-            JobState.RUNNING if plan.sinks else JobState.DEFINED,
+            JobState.RUNNING if plan.sinks else _resting_state(plan),
             version.origin,
             self.clock(),
             reason,
@@ -450,3 +449,11 @@ def text_of(version: JobVersion) -> JobText:
     return JobText(
         version.name, version.sql, version.file, version.modules, accepted=True, by=version.by
     )
+
+
+def _resting_state(plan: PlannedJob) -> JobState:
+    """The state of a job of which nothing runs."""
+    rule = rule_in(plan.settings)
+    if rule is None or rule.status not in (Status.DRAFT, Status.RETIRED):
+        return JobState.DEFINED
+    return JobState(rule.status.value)

@@ -33,6 +33,7 @@ TITLES = {
     "text": "Strings",
     "time": "Dates and times",
     "logic.conditional": "Conditions",
+    "casts.rule_heads": "Rules",
     "casts": "Conversion",
     "objects": "Arrays, maps and rows",
     "construction": "Arrays, maps and rows",
@@ -58,6 +59,7 @@ ORDER = (
     "Bitmaps",
     "Network addresses",
     "Lines of logs",
+    "Rules",
     "Aggregates",
 )
 # Definitions that no text of SQL calls by their name.

@@ -19,7 +19,14 @@ from parser.statements import (
 )
 from planner.binder.definitions import bind_function, bind_table, bind_view
 from planner.binder.derived import table_of_query
-from planner.binder.expressions import calls, json_calls, nested, operators, watermarks
+from planner.binder.expressions import (
+    calls,
+    json_calls,
+    nested,
+    operators,
+    rule_calls,
+    watermarks,
+)
 from planner.binder.inserts import bind_insert
 from planner.binder.queries.relations import bind_query
 from planner.binder.scope import Context, Load
@@ -32,7 +39,17 @@ from planner.logical import Sink
 
 __all__ = ["Bound", "bind", "bind_create_as"]
 
-for _module in (operators, calls, json_calls, nested, over, pattern_values, subqueries, watermarks):
+for _module in (
+    operators,
+    calls,
+    json_calls,
+    nested,
+    over,
+    pattern_values,
+    rule_calls,
+    subqueries,
+    watermarks,
+):
     _module.register_binders()
 
 # Plans of a query or of INSERTs, or what a CREATE statement adds to the catalog.

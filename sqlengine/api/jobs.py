@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from flask import Blueprint, Response, jsonify, request
 from msgspec import to_builtins
 
 from parser.errors import SqlError
+from planner.rule_settings import rule_in
 from sqlengine.access.plans import may_see_savepoint
 from sqlengine.access.policy import Action
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
@@ -398,6 +400,7 @@ def job_json(
     """Returns a job with its present version as JSON. `counts`: over all its versions and restarts;
     `hint`: what is perhaps wrong with it; `target`: where its graph runs; `cost_s`: the time of its
     operators since the server started; `families`: those in which it runs."""
+    rule = rule_in(job.settings)
     return {
         "name": job.name,
         "version": job.version,
@@ -422,6 +425,7 @@ def job_json(
         "families": to_builtins(families),
         "defines": list(job.defines),
         "uses": list(job.uses),
+        "rule": None if rule is None else asdict(rule),
     }
 
 

@@ -29,7 +29,7 @@ from sqlengine.cli.options import (
 )
 from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, items_of, tally
 from sqlengine.cli.tables import draw_table, number
-from sqlengine.cli.texts import Texts, job_texts
+from sqlengine.cli.texts import Texts, job_texts, tables_above
 from sqlengine.cli.waiting import at_work, connect
 from sqlengine.client import Client, Json, Refused, job_url
 from sqlengine.config import Target
@@ -113,9 +113,13 @@ def validate(
     token_file: str | None,
     output: str,
 ) -> None:
-    """Say what submit would do, and what becomes of the jobs' state, without doing it."""
+    """Say what submit would do, and what becomes of the jobs' state, without doing it.
+
+    A file is looked at together with the _tables.sql above it."""
     query: Json = {"dry_run": "true", "savepoint": path_for_server(savepoint)}
-    ctx.exit(_send(connect(server, token_file), job_texts(files, name, define), query, output))
+    above = tables_above(files, define) if savepoint is None else {}
+    texts = above | job_texts(files, name, define)
+    ctx.exit(_send(connect(server, token_file), texts, query, output))
 
 
 @click.command(short_help="Show the plan of a file or of a job.")
@@ -136,8 +140,8 @@ def explain(
     token_file: str | None,
     output: str,
 ) -> None:
-    """Show the plan of a job after every step: of a file (planned here), or of a job by name (as it
-    runs)."""
+    """Show the plan of a job after every step: of a file (planned here, with the _tables.sql above
+    it), or of a job by name (as it runs)."""
     if target == "-" or Path(target).is_file():
         click.echo(_explain_file(target, where, define, output))
         return
@@ -158,7 +162,12 @@ def _explain_file(path: str, where: Target | None, define: Sequence[str], output
         from planner.catalog import Catalog
         from sqlengine.executors.spark.supported import check_statements
         from sqlengine.jobs.explanation import explain_sinks, explain_sinks_json, stages_on_spark
-        from sqlengine.jobs.planning import JobText, plan_job, with_entry_points
+        from sqlengine.jobs.planning import (
+            JobText,
+            plan_job,
+            with_entry_points,
+            with_objects,
+        )
         from sqlengine.session.environment import script_library
 
     ((name, (_, text)),) = job_texts([path], "explained", define).items()
@@ -167,13 +176,11 @@ def _explain_file(path: str, where: Target | None, define: Sequence[str], output
         tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
         script_library(Path(scratch), file) as library,
     ):
-        planned = plan_job(
-            JobText(name, text, file),
-            with_entry_points(Catalog(), library),
-            {},
-            library,
-            traced=True,
-        )
+        catalog = with_entry_points(Catalog(), library)
+        for job, (above, tables) in tables_above([path], define).items():
+            known = plan_job(JobText(job, tables, above), catalog, {}, library)
+            catalog = with_objects(catalog, known)
+        planned = plan_job(JobText(name, text, file), catalog, {}, library, traced=True)
     on_spark = (where or target_in(planned.settings, "embedded")) == "spark"
     if on_spark:
         check_statements(planned.sinks)
@@ -220,10 +227,13 @@ def _draw_jobs(body: Json) -> None:
     items = items_of(body, "jobs")
     where = ("graph",) if any(j["graph"] != MAIN for j in items) else ()
     cost = ("cost",) if any(j["target"] == "spark" for j in items) else ()
-    columns = ("name", "state", "version", "origin", *where, "rows", *cost)
+    rules = any(j["rule"] for j in items)
+    head = ("severity", "title") if rules else ()
+    columns = ("name", *head, "state", "version", "origin", *where, "rows", *cost)
     items = [
         {
             **j,
+            **({n: _of_head(j, n) for n in head}),
             "origin": origin_of(j, str(j["name"])),
             "rows": number(j["rows"]),
             "cost": _cost(j),
@@ -240,6 +250,12 @@ def _draw_jobs(body: Json) -> None:
     else:
         click.echo("no jobs", err=True)
     draw_files(body)
+
+
+def _of_head(job: Json, name: str) -> str:
+    """A field of the head of a job's text, '' without one."""
+    rule = job["rule"]
+    return str(rule[name]) if isinstance(rule, Mapping) else ""
 
 
 def _cost(job: Json) -> str:

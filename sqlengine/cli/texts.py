@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import click
 
 from parser.errors import JobError, ServiceError, SqlError
 from parser.script import substitute
-from sqlengine.control.scripts import SUFFIX, job_name
+from sqlengine.control.scripts import SUFFIX, TABLES, job_name
 from sqlengine.jobs.job import check_name
 
 # Job name -> (file, text); no file for standard input.
@@ -61,6 +62,35 @@ def job_texts(paths: Sequence[str], name: str | None, define: Sequence[str]) -> 
             )
         texts[job] = (None if path == "-" else path), _text(path, values)
     return texts
+
+
+def tables_above(paths: Sequence[str], define: Sequence[str]) -> Texts:
+    """The `_tables.sql` of the folder that each of these files is in, and of the folders above it
+    up to the first that has none, by job name; none for folders, which hold theirs."""
+    files = [Path(path) for path in paths if path != "-" and not Path(path).is_dir()]
+    found = {table: None for file in files for table in _tables_of(file.absolute())}
+    values = definitions(define)
+    return {
+        job_name(path, _root_of(path)): (str(path), _text(str(path), values))
+        for path in sorted(found, key=lambda path: len(path.parts))
+        if not any(path == file.absolute() for file in files)
+    }
+
+
+def _tables_of(file: Path) -> Iterator[Path]:
+    """Yields the nearest `_tables.sql` above a file, and those directly above that one."""
+    above = iter(file.parents)
+    nearest = next((p for p in above if (p / TABLES).is_file()), None)
+    if nearest is None:
+        return
+    yield nearest / TABLES
+    yield from (p / TABLES for p in takewhile(lambda p: (p / TABLES).is_file(), above))
+
+
+def _root_of(tables: Path) -> Path:
+    """The topmost folder from which `_tables.sql` follow each other down to this one."""
+    *_, top = takewhile(lambda p: (p / TABLES).is_file(), tables.parents)
+    return top
 
 
 def _named(paths: Sequence[str], name: str | None) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from sqlengine.engine.requests import Outcome, Request, changed_objects, in_use
 from sqlengine.engine.savepoints import Savepoints, path_in
 from sqlengine.engine.work import Work
 from sqlengine.executors.replays import statements_of
-from sqlengine.jobs.job import Job, JobState, Origin
+from sqlengine.jobs.job import AT_REST, Job, JobState, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
 
@@ -154,7 +154,7 @@ class ChangePlanner:
         """Sorts a job that uses a changed definition: it stays as it is, or is planned anew. One
         that does not run stays: it goes on where it was, over what it kept."""
         job = self._registry.log.jobs[name]
-        runs = job.state in (JobState.RUNNING, JobState.DEFINED)
+        runs = job.state in (JobState.RUNNING, *AT_REST)
         if runs and isinstance(plan, PlannedJob) and not self._is_same(job, plan):
             work.ready[name] = plan
             return
@@ -183,7 +183,7 @@ class ChangePlanner:
     def _was_broken(self, name: str) -> bool:
         """True if a job that does not run could not be planned before either."""
         job = self._registry.log.jobs[name]
-        if job.state in (JobState.RUNNING, JobState.DEFINED):
+        if job.state in (JobState.RUNNING, *AT_REST):
             return False
         (plan,) = self._registry.plan([self._registry.text(job)], {name})
         return isinstance(plan, SqlError)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from parser.errors import SqlError
+from parser.errors import JobError, SqlError
 from sqlengine.connectors.boundary.calls import ConnectorFailed
 from sqlengine.engine.change_planning import already_running
 from sqlengine.engine.draining import Draining
@@ -21,7 +21,7 @@ from sqlengine.engine.savepoints import Savepoints, path_in
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import group_of
-from sqlengine.jobs.job import BEGINS, MAIN, Cause, Job, JobState, with_state
+from sqlengine.jobs.job import AT_REST, BEGINS, MAIN, Cause, Job, JobState, with_state
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.restart_strategy import Attempts, strategy_in
 from sqlengine.jobs.targets import is_main, target_of
@@ -55,8 +55,8 @@ class JobLifecycle:
 
     def stop(self, job: Job) -> Outcome:
         """Removes a job from its graph. The job stays, and so do its text, its position and its
-        state. Nothing runs of a job that only defines: it is unchanged."""
-        if job.state is JobState.DEFINED:
+        state. One of which nothing runs is unchanged."""
+        if job.state in AT_REST:
             return Outcome(job.name, "unchanged", job.version)
         self._pending.finish()
         graph = self._graphs.of(job.name)
@@ -198,6 +198,7 @@ class JobLifecycle:
         With `begin` it starts as a new job does: at its 'configured' offsets, or those of
         'earliest', 'latest' or a time (ms).
         """
+        _check_status(job)
         if job.state in (JobState.RUNNING, JobState.DEFINED):
             if savepoint is not None or begin is not None:
                 raise already_running(job.name)
@@ -339,3 +340,12 @@ class JobLifecycle:
             self._registry.set_cause(job, Cause.NONE, f"it waits to be merged: {error.detail}")
             return Outcome(name, "merging", job.version)
         return Outcome(name, "merged", job.version)
+
+
+def _check_status(job: Job) -> None:
+    """Raises JobError for a rule whose head keeps it from running."""
+    if job.state in (JobState.DRAFT, JobState.RETIRED):
+        raise JobError(
+            f"job '{job.name}' does not start: the head of its text says 'status: {job.state}'",
+            hint="write 'status: live' there, and submit it again",
+        )

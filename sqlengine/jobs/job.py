@@ -22,9 +22,15 @@ class JobState(StrEnum):
     RUNNING = "running"
     STOPPED = "stopped"
     DEFINED = "defined"  # it has no INSERT: it only defines tables, views, functions
+    DRAFT = "draft"  # its head says so: it has been checked, and does not run
+    RETIRED = "retired"  # its head says so: it does not run any more
     WAITING = "waiting"  # a table that it names is missing; tried again when the catalog changes
     FAILED = "failed"
     RESTARTING = "restarting"  # it failed, and is started again after a pause
+
+
+# The states of jobs that have nothing to run.
+AT_REST = (JobState.DEFINED, JobState.DRAFT, JobState.RETIRED)
 
 
 class Cause(StrEnum):

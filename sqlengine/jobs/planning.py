@@ -13,6 +13,7 @@ from typing import TypeAlias
 from parser import parse
 from parser.errors import JobError, SqlError, UnknownObject
 from parser.limits import is_lifted, present, refused
+from parser.rule_head import rule_head
 from planner.catalog import (
     Catalog,
     CatalogObject,
@@ -21,6 +22,7 @@ from planner.catalog import (
 )
 from planner.logical import Sink
 from planner.plan import Trace
+from planner.rule_settings import Status, rule_in, rule_settings
 from sqlengine.functions.library import Library
 from sqlengine.jobs.script import Script, apply
 from sqlengine.jobs.unknown_options import UnknownOptions
@@ -74,6 +76,13 @@ class PlannedJob:
     functions: tuple[UserFunction, ...] = ()
     traces: tuple[Trace, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+def at_rest(plan: PlannedJob) -> PlannedJob:
+    """Returns what runs of a job: nothing of a draft, and of a rule that has been retired."""
+    rule = rule_in(plan.settings)
+    resting = rule is not None and rule.status in (Status.DRAFT, Status.RETIRED)
+    return replace(plan, sinks=()) if resting else plan
 
 
 def plan_job(
@@ -155,7 +164,7 @@ def _run(
         script = Script(
             job.name,
             catalog,
-            dict(settings),
+            {**settings, **rule_settings(rule_head(job.sql) or {})},
             library,
             job.modules,
             job.uploads,

@@ -25,7 +25,7 @@ from parser.limits import lifted, present
 from planner.catalog import Catalog
 from sqlengine.functions.library import Library
 from sqlengine.jobs.plan_cache import PlanCache
-from sqlengine.jobs.planning import JobText, PlannedJob, plan_jobs
+from sqlengine.jobs.planning import JobText, PlannedJob, at_rest, plan_jobs
 
 # Up to so many texts are planned in the calling thread: a child costs as much CPU time for its
 # start as 300 rules do (0.7 s). So many where there is no stream to hold up.
@@ -84,7 +84,8 @@ class Planner:
             return [known[2]]
         apart = _is_much(jobs, alone) if child is None else child
         work = _Work(tuple(jobs), catalog, self.settings, self.library, self.cache, limited)
-        plans, counters = (_in_child if apart else _plan)(work)
+        planned, counters = (_in_child if apart else _plan)(work)
+        plans = [at_rest(p) if isinstance(p, PlannedJob) else p for p in planned]
         self.counters.update(counters)
         functions = {f.identity: f for p in plans if isinstance(p, PlannedJob) for f in p.functions}
         if self.library is not None and functions:

@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from sqlengine.cli import cli
@@ -17,6 +18,7 @@ from tests.service.harness import Process
 from tests.support import eventually
 
 
+@pytest.mark.slow
 def test_users_see_instances_and_the_parts_that_move(tmp_path: Path) -> None:
     with Process(tmp_path / "data", options="instances=2, parts=4, session_ms=1000") as server:
         user = server.user()

@@ -144,6 +144,7 @@ def check(work: Workload, said: Callable[[], str]) -> None:
     assert work.minutes_found() == minutes
 
 
+@pytest.mark.slow
 def test_every_row_counts_once_whatever_happens_to_instances(tmp_path: Path) -> None:
     live(tmp_path / "data", 1, [Life.change, Life.silence, Life.kill_all])
 

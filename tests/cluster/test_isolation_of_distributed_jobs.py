@@ -118,6 +118,7 @@ def _fed_until_gone(harness: LeaderHarness, job: str) -> int:
     return fed
 
 
+@pytest.mark.slow
 def test_a_job_with_too_many_errors_leaves_its_parts(tmp_path: Path) -> None:
     """They are counted in all subtasks together. One that is not to be moved stays, with all its
     errors."""

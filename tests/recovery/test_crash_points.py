@@ -120,8 +120,8 @@ def outputs(folder: Path, engine: Engine) -> Outputs:
     return found
 
 
-def test_a_death_at_every_61st_write_changes_nothing(tmp_path: Path) -> None:
-    check_every_death(tmp_path, live, lambda writes: range(1, writes + 1, 61))
+def test_a_death_at_every_127th_write_changes_nothing(tmp_path: Path) -> None:
+    check_every_death(tmp_path, live, lambda writes: range(1, writes + 1, 127))
 
 
 @pytest.mark.slow

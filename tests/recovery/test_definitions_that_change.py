@@ -68,6 +68,7 @@ def live(folder: Path, chosen: CrashAtWrite) -> Outputs:
     return Life(lambda: open_engine(folder), operations, found).live(chosen)
 
 
+@pytest.mark.slow
 def test_a_death_at_every_31st_write_changes_nothing(tmp_path: Path) -> None:
     quiet = check_every_death(tmp_path, live, lambda writes: range(1, writes + 1, 31))
     assert quiet["window"] == ["3 running"]

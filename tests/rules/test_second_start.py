@@ -6,6 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
+
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
@@ -31,6 +33,7 @@ def rule(number: int, version: int) -> str:
     return f"INSERT INTO alerts SELECT word FROM events WHERE {where}"
 
 
+@pytest.mark.slow
 def test_all_databases_are_there_at_the_second_start(tmp_path: Path) -> None:
     config = Config(data=tmp_path)
     with (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.rule_settings import Status
 from sqlengine.api.openapi.forms import (
     ANY,
     FLAG,
@@ -46,6 +47,24 @@ _GROUP_SHARD: Final = record(
     }
 )
 _PROGRESS: Final = {"group": TEXT, "shards": listed(_GROUP_SHARD), "lag": WHOLE}
+_RULE: Final = record(
+    {
+        "title": TEXT,
+        "id": TEXT,
+        "severity": TEXT,
+        "status": one_of(*Status),
+        "owner": TEXT,
+        "description": TEXT,
+        "suppress": TEXT,
+        "limit": TEXT,
+        "canary": TEXT,
+        "tags": listed(TEXT),
+        "references": listed(TEXT),
+        "false_positives": listed(TEXT),
+        "tests": listed(TEXT),
+        "attributes": by_name(TEXT),
+    }
+)
 _JOB: Final = {
     "name": TEXT,
     "version": WHOLE,
@@ -70,6 +89,7 @@ _JOB: Final = {
     "families": listed(record({"family": TEXT, "operation": TEXT, "members": WHOLE})),
     "defines": listed(TEXT),
     "uses": listed(TEXT),
+    "rule": or_null(_RULE),
     "tables": listed(by_name(ANY)),
     "waits": listed(ANY),
     "lookups": listed(ANY),

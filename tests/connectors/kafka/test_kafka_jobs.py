@@ -162,6 +162,7 @@ def test_records_that_are_no_rows_are_dead_letters(kafka: Kafka, tmp_path: Path)
         eventually(lambda: behind in render(server).decode(), "how far the job is behind")
 
 
+@pytest.mark.slow
 def test_a_server_that_went_away_is_told_and_the_job_goes_on(kafka: Kafka, tmp_path: Path) -> None:
     first, second = kafka.topic(), kafka.topic()
     kafka.write(first, json_rows([1]))
