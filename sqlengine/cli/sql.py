@@ -22,6 +22,7 @@ MODULES = {
     "run": "run",
     "submit": "jobs",
     "validate": "jobs",
+    "test": "rule_tests",
     "explain": "jobs",
     "jobs": "jobs",
     "remove": "jobs",

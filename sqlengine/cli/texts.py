@@ -77,6 +77,17 @@ def tables_above(paths: Sequence[str], define: Sequence[str]) -> Texts:
     }
 
 
+def named_below_tables(texts: Texts) -> Texts:
+    """The texts under the names that they have where the topmost folder with a `_tables.sql` above
+    them is submitted."""
+    return {_name_below_tables(name, file): (file, text) for name, (file, text) in texts.items()}
+
+
+def _name_below_tables(name: str, file: str | None) -> str:
+    above = [] if file is None else list(_tables_of(Path(file).absolute()))
+    return job_name(Path(str(file)).absolute(), above[-1].parent) if above else name
+
+
 def _tables_of(file: Path) -> Iterator[Path]:
     """Yields the nearest `_tables.sql` above a file, and those directly above that one."""
     above = iter(file.parents)

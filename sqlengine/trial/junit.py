@@ -1,0 +1,54 @@
+"""Outcomes of cases in the form that CI servers read (JUnit's XML)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree as ET
+
+from parser.errors import SqlError
+from sqlengine.trial.testing import Outcome
+
+
+def junit_xml(
+    outcomes: Mapping[str, Sequence[Outcome]],
+    broken: Mapping[str, SqlError],
+    described: Mapping[str, Mapping[str, str]],
+) -> str:
+    """Returns the report. `described`: for each rule the words for its cases that did not pass, by
+    the case's name."""
+    root = ET.Element("testsuites")
+    for rule, found in outcomes.items():
+        failed = [o for o in found if not o.passed]
+        suite = _suite(root, rule, len(found), len(failed), sum(o.seconds for o in found))
+        for outcome in found:
+            case = ET.SubElement(
+                suite,
+                "testcase",
+                name=outcome.case.name,
+                classname=rule,
+                time=f"{outcome.seconds:.3f}",
+            )
+            if not outcome.passed:
+                _failure(case, described[rule][outcome.case.name])
+    for rule, error in broken.items():
+        case = ET.SubElement(_suite(root, rule, 1, 1, 0), "testcase", name="plan", classname=rule)
+        _failure(case, str(error))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(root: ET.Element, name: str, tests: int, failures: int, seconds: float) -> ET.Element:
+    return ET.SubElement(
+        root,
+        "testsuite",
+        name=name,
+        tests=str(tests),
+        failures=str(failures),
+        time=f"{seconds:.3f}",
+    )
+
+
+def _failure(case: ET.Element, text: str) -> None:
+    # XML has no other control characters.
+    shown = "".join(c if c >= " " or c in "\n\t" else "?" for c in text)
+    ET.SubElement(case, "failure", message=shown.split("\n")[0]).text = shown

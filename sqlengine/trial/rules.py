@@ -1,0 +1,136 @@
+"""Rules that are planned over tables in memory, which stand in for those of their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from parser import parse
+from parser.errors import SqlError
+from parser.rule_head import rule_head
+from parser.statements import CreateTable
+from planner.catalog import Catalog, CatalogObject, Identifier, Table
+from planner.logical import LogicalPlan, Scan, Sink
+from planner.logical.change_kinds import ChangelogMode, RowKind
+from planner.logical.endpoints import LookedUpScan
+from planner.rewrite import nodes
+from planner.rule_settings import Rule, rule_in, rule_settings
+from sqlengine.connectors.registry import capabilities_of, declared
+from sqlengine.functions.library import Library
+from sqlengine.jobs.script import Script, apply
+from sqlengine.jobs.unknown_options import UnknownOptions
+from udf.user import UserFunction
+
+MEMORY = "memory"
+
+
+@dataclass(frozen=True)
+class TrialRule:
+    """A rule that can be run over given rows.
+
+    `sinks`: the optimised plans of its INSERTs; `catalog`: what its text sees, with tables in
+    memory; `reads`, `writes`: the tables, in the order of the text."""
+
+    name: str
+    text: str
+    file: str | None
+    catalog: StandIns
+    sinks: tuple[Sink, ...]
+    settings: Mapping[str, str]
+    rule: Rule
+    reads: tuple[Table, ...]
+    writes: tuple[Table, ...]
+    functions: tuple[UserFunction, ...] = ()
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """A catalog whose tables are in memory. `written`: those that they stand in for, as their
+    texts have them: two texts may define a table in equal words."""
+
+    catalog: Catalog = field(default_factory=Catalog)
+    written: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
+
+    def reverted(self) -> Catalog:
+        """Returns the catalog as the texts have it."""
+        return replace(self.catalog, objects={**self.catalog.objects, **self.written})
+
+    def taking(self, catalog: Catalog) -> StandIns:
+        """Returns this with another catalog, whose tables are as the texts have them."""
+        objects = {
+            name: _stand_in(item) if isinstance(item, Table) else item
+            for name, item in catalog.objects.items()
+        }
+        temporary = {
+            name: _stand_in(item) if isinstance(item, Table) else item
+            for name, item in catalog.temporary.items()
+        }
+        made = replace(catalog, objects=objects, temporary=temporary)
+        return StandIns(made, {n: o for n, o in catalog.objects.items() if isinstance(o, Table)})
+
+
+def plan_rule(
+    name: str, text: str, file: str | None, given: StandIns, library: Library | None
+) -> TrialRule:
+    """Plans a rule over tables in memory. SqlError with the file and the position, also for a text
+    that would be refused as a job."""
+    try:
+        head = rule_settings(rule_head(text) or {})
+        options = UnknownOptions(lambda note: None, accepted=True)
+        script = Script(name, given.catalog, head, library, {}, {}, options)
+        for statement in parse(text):
+            if isinstance(statement, CreateTable) and statement.query is None:
+                script.catalog = replace(given, catalog=script.catalog).reverted()
+                apply(script, statement)
+                given = given.taking(script.catalog)
+                script.catalog = given.catalog
+            else:
+                apply(script, statement)
+    except SqlError as error:
+        raise error.in_file(file) from None
+    return TrialRule(
+        name,
+        text,
+        file,
+        replace(given, catalog=script.catalog),
+        tuple(script.sinks),
+        script.settings,
+        rule_in(script.settings) or Rule(),
+        _read_by(script.sinks),
+        tuple({s.table.name: s.table for s in script.sinks if s.table is not None}.values()),
+        tuple(script.functions.values()),
+    )
+
+
+def _stand_in(table: Table) -> Table:
+    """The table in memory, whose rows have the kinds that those of the table may have."""
+    if not table.options or table.connector == MEMORY:
+        return table
+    can = capabilities_of(table)
+    source = None if can.source is None else can.source.changelog
+    sink = None if can.sink is None else can.sink.changelog
+    options = {"connector": MEMORY, "name": ".".join(table.name), **_mode(source, sink)}
+    return declared(replace(table, options=options))
+
+
+def _mode(source: ChangelogMode | None, sink: ChangelogMode | None) -> dict[str, str]:
+    """The option 'changelog-mode'. Without it additions come, and changes are taken, too."""
+    comes_changed = source is not None and not source.is_insert_only
+    takes_changes = sink is None or not sink.is_insert_only
+    if not comes_changed and takes_changes:
+        return {}
+    kinds = source.kinds if source is not None and comes_changed else {RowKind.INSERT}
+    short = {"+I": "I", "-U": "UB", "+U": "UA", "-D": "D"}
+    return {"changelog-mode": ",".join(short[kind.short] for kind in sorted(kinds))}
+
+
+def _read_by(sinks: Sequence[Sink]) -> tuple[Table, ...]:
+    found: dict[Identifier, Table] = {}
+    waiting: list[LogicalPlan] = list(sinks)
+    while waiting:
+        for node in nodes(waiting.pop()):
+            if isinstance(node, LookedUpScan) and node.rows is not None:
+                waiting.append(node.rows)
+            if isinstance(node, Scan):
+                found.setdefault(node.table.name, node.table)
+    return tuple(found.values())

@@ -1,0 +1,141 @@
+"""Runs the cases of a rule, and says how what came differs from what was expected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from parser.errors import PlanError, SqlError
+from planner.catalog import Table
+from sqlengine.system.words import count
+from sqlengine.trial.bench import Bench, Result
+from sqlengine.trial.cases import Case, CaseFile, Expected, Given
+from sqlengine.trial.events import BEGIN_MS, TABLE, Event, Row, event_of, folded, instant
+from sqlengine.trial.matching import Difference, difference
+from sqlengine.trial.rules import TrialRule
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case. It has passed without `differences` and without an `error`: rows in
+    error that nobody expected, or why it could not be run. `came`: the rows of each table that the
+    rule writes; `seconds`: of the run."""
+
+    case: Case
+    seconds: float
+    came: Mapping[str, Sequence[Row]]
+    differences: tuple[Difference, ...] = ()
+    error: SqlError | None = None
+
+    @property
+    def passed(self) -> bool:
+        return not self.differences and self.error is None
+
+
+def run_cases(bench: Bench, rule: TrialRule, file: CaseFile) -> Iterator[Outcome]:
+    """Yields the outcome of each case in order."""
+    for case in file.cases:
+        begin = time.perf_counter()
+        try:
+            came, result = run_case(bench, rule, file, case)
+            differences, error = _judged(rule, case, came), _unexpected_errors(case, result)
+        except SqlError as failed:
+            came, differences, error = {}, (), failed
+        if error is not None:
+            error = error.at(case.position).in_file(str(file.path))
+        yield Outcome(case, time.perf_counter() - begin, came, differences, error)
+
+
+def run_case(
+    bench: Bench, rule: TrialRule, file: CaseFile, case: Case
+) -> tuple[Mapping[str, Sequence[Row]], Result]:
+    """Returns the rows that each table of the rule has behind a case. SqlError for events that
+    cannot be, and for what fails a job."""
+    events: list[Event] = []
+    for table, row in (*_rows(rule, file.tables), *_rows(rule, case.events)):
+        events.append(event_of(table, row, events[-1].time if events else BEGIN_MS))
+    until = None if case.until is None else instant(case.until)
+    result = bench.run(rule.sinks, rule.settings, events, until)
+    tables = {table.name: table for table in rule.writes}
+    came = {
+        tables[name].display: folded(changes, tables[name].primary_key)
+        for name, changes in result.changes.items()
+    }
+    return came, result
+
+
+def _rows(rule: TrialRule, given: Given) -> Iterator[tuple[Table, Row]]:
+    """Yields rows with their tables, in the order of the file."""
+    if isinstance(given, Mapping):
+        for name, rows in given.items():
+            table = _named(name, rule.reads, f"rule '{rule.name}' does not read")
+            yield from ((table, row) for row in rows)
+        return
+    for row in given:
+        if TABLE in row:
+            name = str(row[TABLE])
+            table = _named(name, rule.reads, f"rule '{rule.name}' does not read")
+        else:
+            table = _only(rule.reads, f"rule '{rule.name}' reads", "events: {table: [...]}")
+        yield table, row
+
+
+def _judged(
+    rule: TrialRule, case: Case, came: Mapping[str, Sequence[Row]]
+) -> tuple[Difference, ...]:
+    return tuple(
+        found
+        for table, expected in _expected(rule, case.alerts)
+        if (found := difference(table.display, expected, came[table.display])) is not None
+    )
+
+
+def _expected(rule: TrialRule, alerts: Expected) -> Iterator[tuple[Table, Sequence[Row] | int]]:
+    if alerts is None:
+        return
+    if isinstance(alerts, Mapping):
+        for name, rows in alerts.items():
+            table = _named(name, rule.writes, f"rule '{rule.name}' does not write")
+            yield table, _with_known_columns(table, rows)
+        return
+    table = _only(rule.writes, f"rule '{rule.name}' writes", "alerts: {table: [...]}")
+    yield table, _with_known_columns(table, alerts)
+
+
+def _with_known_columns(table: Table, rows: Sequence[Row] | int) -> Sequence[Row] | int:
+    for row in () if isinstance(rows, int) else rows:
+        for name in row:
+            if name not in table.schema.names:
+                columns = ", ".join(table.schema.names)
+                raise PlanError(
+                    f"table '{table.display}' has no column '{name}'", detail=f"it has {columns}"
+                )
+    return rows
+
+
+def _unexpected_errors(case: Case, result: Result) -> SqlError | None:
+    if result.errors == case.errors:
+        return None
+    return PlanError(
+        f"{count(result.errors, 'row')} in error, where {case.errors} should be",
+        detail=result.first_error or None,
+        hint="such a row becomes a dead letter; 'errors: N' in the case says that there are some",
+    )
+
+
+def _named(name: str, tables: Sequence[Table], what: str) -> Table:
+    for table in tables:
+        if name in (table.display, ".".join(table.name)):
+            return table
+    raise PlanError(f"{what} table '{name}'", detail=f"but {_names(tables)}")
+
+
+def _only(tables: Sequence[Table], what: str, hint: str) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    raise PlanError(f"{what} {_names(tables)}", hint=f"say which: {hint}")
+
+
+def _names(tables: Sequence[Table]) -> str:
+    return ", ".join(table.display for table in tables) or "no table"
