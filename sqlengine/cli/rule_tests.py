@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -22,16 +26,55 @@ from sqlengine.system.words import count
 if TYPE_CHECKING:
     from sqlengine.trial.bench import Bench
     from sqlengine.trial.collecting import Collected, RuleText
+    from sqlengine.trial.conditions import Condition
+    from sqlengine.trial.coverage import Seen
     from sqlengine.trial.testing import Outcome
 
 
-@dataclass(frozen=True)
-class Report:
-    """The outcomes of cases by rule, and what could not be planned or read."""
+# Fewer rules are not worth the start of a process (0.7 s of CPU time).
+_SHARE: Final = 100
 
-    outcomes: Mapping[str, Sequence[Outcome]]
-    broken: Mapping[str, SqlError]
-    texts: Mapping[str, RuleText]
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for besides the outcomes."""
+
+    update: bool
+    coverage: bool
+    mutate: bool
+
+
+@dataclass
+class Report:
+    """The outcomes of cases by rule, and what could not be planned or read. `seen`: what the cases
+    have seen of conditions; `idle`: those that no case needs, of so many (`mutants`)."""
+
+    outcomes: dict[str, Sequence[Outcome]] = field(default_factory=dict)
+    broken: dict[str, SqlError] = field(default_factory=dict)
+    texts: dict[str, RuleText] = field(default_factory=dict)
+    seen: dict[str, Sequence[Seen]] = field(default_factory=dict)
+    idle: dict[str, Sequence[Condition]] = field(default_factory=dict)
+    mutants: int = 0
+
+    def add(self, other: Report) -> None:
+        """Adds what came of other rules."""
+        self.outcomes |= other.outcomes
+        self.broken |= other.broken
+        self.texts |= other.texts
+        self.seen |= other.seen
+        self.idle |= other.idle
+        self.mutants += other.mutants
+
+    def sorted(self) -> Report:
+        """Returns the same in the order of the rules' names."""
+        return Report(
+            dict(sorted(self.outcomes.items())),
+            dict(sorted(self.broken.items())),
+            self.texts,
+            dict(sorted(self.seen.items())),
+            dict(sorted(self.idle.items())),
+            self.mutants,
+        )
 
     @property
     def passed(self) -> bool:
@@ -42,6 +85,8 @@ class Report:
 @click.argument("paths", nargs=-1, required=True, metavar="FOLDER|FILE...")
 @click.option("--update", is_flag=True, help="Write what came into the cases, as expected.")
 @click.option("--junit", type=click.Path(dir_okay=False), help="Write a JUnit report here.")
+@click.option("--coverage", is_flag=True, help="Name conditions that were never TRUE, or always.")
+@click.option("--mutate", is_flag=True, help="Name conditions that no case needs.")
 @click.option("-v", "--verbose", is_flag=True, help="Name cases that pass, too.")
 @define_option
 @output_option(["table", "json"], "'json' is an object a case, for programs.")
@@ -51,6 +96,8 @@ def test(
     paths: Sequence[str],
     update: bool,
     junit: str | None,
+    coverage: bool,
+    mutate: bool,
     verbose: bool,
     define: Sequence[str],
     output: str,
@@ -61,14 +108,34 @@ def test(
     Tables are those of the texts, held in memory: nothing is read or written elsewhere. The exit
     code is 1 if a case fails, or a rule cannot be planned."""
     texts = named_below_tables(job_texts(paths, None, define))
-    report = _run(texts, tables_above(paths, define), update=update)
+    asked = Asked(update, coverage, mutate)
+    report = _run(texts, tables_above(paths, define), asked)
     if junit is not None:
         _write_junit(Path(junit), report)
     (_show_json if output == "json" else _show)(report, verbose)
     ctx.exit(0 if report.passed else 1)
 
 
-def _run(texts: Texts, above: Texts, *, update: bool) -> Report:
+def _run(texts: Texts, above: Texts, asked: Asked) -> Report:
+    """Runs the cases of all rules, in several processes where there are many."""
+    names = sorted(texts)
+    processes = min(len(names) // _SHARE, os.cpu_count() or 1)
+    if processes < 2:
+        return _run_share(names, texts, above, asked)
+    shares = [names[i::processes] for i in range(processes)]
+    context = multiprocessing.get_context("spawn")
+    report = Report()
+    with (
+        at_work(f"{count(len(names), 'rule')} in {processes} processes"),
+        ProcessPoolExecutor(processes, mp_context=context) as pool,
+    ):
+        for part in pool.map(_run_share, shares, repeat(texts), repeat(above), repeat(asked)):
+            report.add(part)
+    return report.sorted()
+
+
+def _run_share(names: Sequence[str], texts: Texts, above: Texts, asked: Asked) -> Report:
+    """Runs the cases of some of the rules."""
     from sqlengine.system.memory import importing
 
     with importing():
@@ -83,17 +150,29 @@ def _run(texts: Texts, above: Texts, *, update: bool) -> Report:
         open_bench() as bench,
         at_work("planning") as waiting,
     ):
-        found = collect(
-            [RuleText(name, file, text) for name, (file, text) in texts.items()],
-            [RuleText(name, file, text) for name, (file, text) in above.items()],
-            library,
-        )
-        outcomes: dict[str, Sequence[Outcome]] = {}
+        given = [RuleText(name, file, text) for name, (file, text) in above.items()]
+        all_ = [RuleText(name, file, text) for name, (file, text) in texts.items()]
+        found = collect(all_, given, library, frozenset(names))
+        report = Report(broken=dict(found.broken), texts=dict(found.texts))
         for number, name in enumerate(found.rules, 1):
             waiting.what = f"rule {number:,} of {len(found.rules):,}"
             library.activate(found.rules[name].functions)
-            outcomes[name] = list(_outcomes(bench, found, name, update=update))
-    return Report(outcomes, found.broken, found.texts)
+            report.outcomes[name] = list(_outcomes(bench, found, name, update=asked.update))
+            _look_closer(bench, found, name, asked, report)
+    return report
+
+
+def _look_closer(bench: Bench, found: Collected, name: str, asked: Asked, report: Report) -> None:
+    """Looks at the conditions of a rule, if that is asked for, and the rule has cases."""
+    from sqlengine.trial.conditions import conditions_of
+    from sqlengine.trial.coverage import idle_conditions, seen
+
+    rule, files = found.rules[name], found.files[name]
+    if asked.coverage and files:
+        report.seen[name] = list(seen(bench, rule, files))
+    if asked.mutate and files and all(o.passed for o in report.outcomes[name]):
+        report.idle[name] = list(idle_conditions(bench, rule, files))
+        report.mutants += len(conditions_of(rule.sinks))
 
 
 def _outcomes(bench: Bench, found: Collected, name: str, *, update: bool) -> Iterator[Outcome]:
@@ -120,7 +199,31 @@ def _show(report: Report, verbose: bool) -> None:
                 click.echo(f"{rule}: {outcome.case.name}: failed\n{_described(outcome)}")
             elif verbose:
                 click.echo(f"{rule}: {outcome.case.name}: passed ({outcome.seconds * 1000:.0f} ms)")
+    for line in (*_coverage(report), *_mutation(report)):
+        click.echo(line)
     click.echo(_summary(report), err=True)
+
+
+def _coverage(report: Report) -> Iterator[str]:
+    """Lines about conditions that the cases have not seen both ways."""
+    found = [(rule, s) for rule, conditions in report.seen.items() for s in conditions]
+    for rule, one in found:
+        if not one.true:
+            yield f"{rule}: never true: {one.condition}"
+        elif not one.false:
+            yield f"{rule}: always true: {one.condition}"
+    if found:
+        both = sum(s.true > 0 and s.false > 0 for _, s in found)
+        yield f"coverage: {both:,} of {count(len(found), 'condition')} were true and not true"
+
+
+def _mutation(report: Report) -> Iterator[str]:
+    """Lines about conditions that no case needs."""
+    for rule, conditions in report.idle.items():
+        yield from (f"{rule}: no case needs: {condition}" for condition in conditions)
+    if report.idle:
+        needed = report.mutants - sum(map(len, report.idle.values()))
+        yield f"mutation: {needed:,} of {count(report.mutants, 'condition')} are needed by a case"
 
 
 def _described(outcome: Outcome) -> str:
@@ -167,6 +270,14 @@ def _show_json(report: Report, verbose: bool) -> None:
                     "error": None if outcome.error is None else error_json(outcome.error),
                 }
             )
+
+    for rule, seen in report.seen.items():
+        for one in seen:
+            shown = {"condition": str(one.condition), "true": one.true, "false": one.false}
+            _echo({"rule": rule, **shown})
+    for rule, idle in report.idle.items():
+        for condition in idle:
+            _echo({"rule": rule, "condition": str(condition), "needed": False})
 
 
 def _echo(body: Mapping[str, object]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -35,6 +35,9 @@ class Result:
     first_error: str
 
 
+def _ignore(batch: Batch) -> None: ...
+
+
 @dataclass
 class Bench:
     """A place where rules run. For one thread; made by `open_bench`."""
@@ -50,9 +53,11 @@ class Bench:
         settings: Mapping[str, str],
         events: Sequence[Event],
         until: int | None = None,
+        emit: Callable[[Batch], None] = _ignore,
     ) -> Result:
         """Runs plans over events from their beginning to their end, at the latest at the processing
-        time `until` (ms). SqlError for what fails a job, or cannot be run."""
+        time `until` (ms). `emit` takes the rows of a plan that writes no table. SqlError for what
+        fails a job, or cannot be run."""
         self.memory.tables.clear()
         self.now[0] = BEGIN_MS
         written = {s.table.name: s.table for s in sinks if s.table is not None}
@@ -66,7 +71,7 @@ class Bench:
             proceed=feed.proceed,
             dead_letters=aside,
         )
-        runner.run(sinks, {"job.on-error": "dead-letter", **settings}, _ignore)
+        runner.run(sinks, {"job.on-error": "dead-letter", **settings}, emit)
         changes = {name: self._rows(table) for name, table in written.items()}
         return Result(changes, aside.rows, aside.first)
 
@@ -133,6 +138,3 @@ def _portions(events: Sequence[Event]) -> Iterator[list[Event]]:
 
 def _read(events: Sequence[Event]) -> list[Identifier]:
     return list(dict.fromkeys(e.table.name for e in events))
-
-
-def _ignore(batch: Batch) -> None: ...

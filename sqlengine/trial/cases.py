@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
@@ -76,7 +76,13 @@ class CaseFile:
     cases: tuple[Case, ...]
 
 
-class _Loader(yaml.SafeLoader):
+if TYPE_CHECKING or not yaml.__with_libyaml__:
+    _Base = yaml.SafeLoader
+else:
+    _Base = yaml.CSafeLoader  # ten times as fast
+
+
+class _Loader(_Base):
     """Reads times, dates and words such as `no` as texts."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  the name and the form are the library's

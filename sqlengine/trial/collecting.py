@@ -40,13 +40,17 @@ class Collected:
 
 
 def collect(
-    texts: Sequence[RuleText], given: Sequence[RuleText], library: Library | None
+    texts: Sequence[RuleText],
+    given: Sequence[RuleText],
+    library: Library | None,
+    names: frozenset[str],
 ) -> Collected:
-    """Plans rules and reads their cases. `given`: texts that only define what the rules need."""
+    """Plans the rules of these names and reads their cases. `texts` may define what the rules need,
+    those that are `given` do nothing else."""
     known, broken = _with_definitions([*given, *texts], library)
     rules: dict[str, TrialRule] = {}
     files: dict[str, Sequence[CaseFile]] = {}
-    for text in sorted(texts, key=lambda t: t.name):
+    for text in sorted((t for t in texts if t.name in names), key=lambda t: t.name):
         try:
             rule = plan_rule(text.name, text.text, text.file, known, library)
             if rule.sinks:

@@ -52,17 +52,27 @@ def run_case(
 ) -> tuple[Mapping[str, Sequence[Row]], Result]:
     """Returns the rows that each table of the rule has behind a case. SqlError for events that
     cannot be, and for what fails a job."""
-    events: list[Event] = []
-    for table, row in (*_rows(rule, file.tables), *_rows(rule, case.events)):
-        events.append(event_of(table, row, events[-1].time if events else BEGIN_MS))
-    until = None if case.until is None else instant(case.until)
-    result = bench.run(rule.sinks, rule.settings, events, until)
+    result = bench.run(rule.sinks, rule.settings, events_of(rule, file, case), until_of(case))
     tables = {table.name: table for table in rule.writes}
     came = {
         tables[name].display: folded(changes, tables[name].primary_key)
         for name, changes in result.changes.items()
     }
     return came, result
+
+
+def events_of(rule: TrialRule, file: CaseFile, case: Case) -> list[Event]:
+    """Returns the events of a case, behind the rows that its file has for all. SqlError for what is
+    none of the rule."""
+    events: list[Event] = []
+    for table, row in (*_rows(rule, file.tables), *_rows(rule, case.events)):
+        events.append(event_of(table, row, events[-1].time if events else BEGIN_MS))
+    return events
+
+
+def until_of(case: Case) -> int | None:
+    """Returns where the clock goes on to behind the last event (ms)."""
+    return None if case.until is None else instant(case.until)
 
 
 def _rows(rule: TrialRule, given: Given) -> Iterator[tuple[Table, Row]]:

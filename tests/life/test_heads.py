@@ -191,6 +191,7 @@ def test_the_tables_of_a_folder_stand_in_one_place(
     (rules / "windows").mkdir(parents=True)
     (rules / "_tables.sql").write_text(TABLES.replace("events", "clicks"))
     (rules / "windows" / "one.sql").write_text("INSERT INTO alerts SELECT 'one', id FROM clicks")
+    user.topic("clicks")
     explained = sql("explain", "rules/windows/one.sql")
     assert "clicks" in explained.stdout, explained.stderr
     monkeypatch.setenv("SQLENGINE_SERVER", user.client.server)

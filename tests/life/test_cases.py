@@ -1,0 +1,254 @@
+"""`sql test`: cases beside rules say what they found, at the place where they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlengine.trial.matching import difference
+from tests.cli.conftest import Sql
+
+TABLES = """
+CREATE TABLE processes (host STRING, command STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+WITH ('connector' = 'kafka', 'topic' = 'processes', 'format' = 'json', 'properties.bootstrap.servers' = 'nowhere:1');
+CREATE TABLE owners (host STRING, owner STRING, PRIMARY KEY (host) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://nowhere/x', 'table-name' = 'owners', 'lookup.cache' = 'PARTIAL');
+CREATE TABLE alerts (rule STRING, severity STRING, host STRING, n BIGINT)
+WITH ('connector' = 'topic', 'topic' = 'alerts', 'format' = 'json');
+CREATE TABLE latest (host STRING, n BIGINT, PRIMARY KEY (host) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = 'latest', 'format' = 'json', 'upsert' = 'true');
+"""
+ENCODED = """-- @rule
+-- severity: high
+INSERT INTO alerts SELECT RULE_NAME(), RULE_SEVERITY(), host, 1 FROM processes
+WHERE LOWER(command) LIKE '%powershell% -enc%' AND host <> 'lab'
+"""
+FIRES = "- {name: fires, events: [{host: a, command: PowerShell -Enc A}], alerts: [{host: a}]}\n"
+WINDOW = """INSERT INTO alerts SELECT RULE_NAME(), CAST(NULL AS STRING), host, COUNT(*)
+FROM TABLE(TUMBLE(TABLE processes, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY host, window_start, window_end"""
+COUNTS = "INSERT INTO latest SELECT host, COUNT(*) FROM processes GROUP BY host"
+OWNERS = """CREATE VIEW now AS SELECT *, PROCTIME() AS pt FROM processes;
+INSERT INTO alerts SELECT RULE_NAME(), o.owner, p.host, 1 FROM now p
+JOIN owners FOR SYSTEM_TIME AS OF p.pt AS o ON p.host = o.host"""
+RECENT = """SET 'table.exec.state.ttl' = '1 h';
+INSERT INTO alerts SELECT 'first', 'low', host, n FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY PROCTIME()) AS n FROM processes) WHERE n = 1"""
+
+Add = Callable[..., None]
+
+
+@pytest.fixture
+def add(sql: Sql, tmp_path: Path) -> Add:
+    """Writes a rule and its cases below `rules`, where the tables are."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "_tables.sql").write_text(TABLES)
+
+    def write(name: str, text: str, cases: str | None = None) -> None:
+        path = tmp_path / "rules" / f"{name}.sql"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        if cases is not None:
+            path.with_name(f"{path.stem}.test.yaml").write_text(cases)
+
+    return write
+
+
+def test_cases_that_pass_say_little(sql: Sql, add: Add) -> None:
+    add("windows/encoded", ENCODED, FIRES + "- {name: no, events: [{host: a}], alerts: []}\n")
+    add("untested", COUNTS)
+    done = sql("test", "rules")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "2 rules, 2 cases, all passed, 1 rule without cases\n"
+    named = sql("test", "rules/windows/encoded.sql", "-v").stdout
+    assert "windows.encoded: fires: passed" in named
+    assert "windows.encoded: no: passed" in named
+
+
+def test_what_differs_is_shown(sql: Sql, add: Add) -> None:
+    add("encoded", ENCODED, FIRES.replace("host: a}]}", "host: b, n: 1}]}"))
+    done = sql("test", "rules")
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "encoded: fires: failed",
+        "  alerts: 1 row expected, 1 came",
+        '    - {"host": "b", "n": 1}   did not come',
+        '    + {"rule": "encoded", "severity": "high", "host": "a", "n": 1}   was not expected',
+    ]
+    (shown,) = map(json.loads, sql("test", "rules", "--output", "json").stdout.splitlines())
+    assert (shown["rule"], shown["case"], shown["status"]) == ("encoded", "fires", "failed")
+    sql("test", "rules", "--junit", "report.xml")
+    (suite,) = ET.parse("report.xml").getroot()
+    assert (suite.get("name"), suite.get("failures")) == ("encoded", "1")
+    assert "did not come" in str(suite[0][0].text)
+
+
+@pytest.mark.parametrize(
+    ("cases", "place", "message"),
+    [
+        ("- events: [{hots: a}]", ":1:3", "no column 'hots'"),
+        ("- events: [{ts: soon}]", ":1:3", "is not a TIMESTAMP(3)"),
+        ("- events: []\n  alerts: [{hots: a}]", ":1:3", "table 'alerts' has no column 'hots'"),
+        ("- events: {alerts: []}", ":1:3", "does not read table 'alerts'"),
+        ("- events: []\n  alert: []", ":2:3", "did you mean 'alerts'?"),
+        ("- events: 7", ":1:11", "rows are expected here"),
+        ("- {events: {processes: {file: none.jsonl}}}", ":1:24", "cannot be read"),
+        ("- alerts: []", ":1:3", "a case has no events"),
+        ("cases:", ":1:1", "there is no case"),
+        ("- events: [", ":2:1", "the file is no YAML"),
+        ("- events: [{_kind: up}]", ":1:3", "'up' is no kind of a row"),
+        ("- {events: [], until: noon}", ":1:3", "'noon' is no time"),
+    ],
+)
+def test_what_is_wrong_in_a_case_is_named_at_its_place(
+    sql: Sql, add: Add, cases: str, place: str, message: str
+) -> None:
+    add("encoded", ENCODED, cases)
+    add("good", ENCODED, FIRES)
+    done = sql("test", "rules", "-v")
+    assert done.exit_code == 1
+    told = done.stdout + done.stderr
+    assert f"encoded.test.yaml{place}: " in told
+    assert message in told
+    assert "good: fires: passed" in told
+
+
+def test_time_is_that_of_the_events(sql: Sql, add: Add) -> None:
+    events = "[{host: a, ts: 2026-01-31 12:00:10}, {host: a}, {host: a, ts: 2026-01-31 12:01:00}]"
+    add("window", WINDOW, f"- {{events: {events}, alerts: [{{n: 2}}, {{n: 1}}]}}")
+    first = "{host: a}, {host: a}, {host: b}"
+    later = "{host: a, _time: 2026-01-01 02:00:00}"
+    hosts = "[{host: a}, {host: b}, {host: a}]"
+    add("recent", RECENT, f"- {{events: [{first}, {later}], alerts: {hosts}}}")
+    done = sql("test", "rules")
+    assert done.exit_code == 0, done.stdout + done.stderr
+
+
+def test_tables_of_any_connector_are_in_memory(sql: Sql, add: Add) -> None:
+    owners = "tables: {owners: [{host: a, owner: ops}]}\n"
+    events = "processes: [{host: a}, {host: b}]"
+    add("owned", OWNERS, owners + f"cases: [{{events: {{{events}}}, alerts: [{{severity: ops}}]}}]")
+    rows = "[{host: a}, {host: b}, {host: a}]"
+    add(
+        "counts", COUNTS, f"- {{events: {rows}, alerts: {{latest: [{{host: a, n: 2}}, {{n: 1}}]}}}}"
+    )
+    done = sql("test", "rules")
+    assert done.exit_code == 0, done.stdout + done.stderr
+
+
+def test_events_may_be_in_files(sql: Sql, add: Add, tmp_path: Path) -> None:
+    add("encoded", ENCODED, "- {events: {file: events.jsonl}, alerts: 1}")
+    row = {"host": "a", "command": "powershell -enc"}
+    lines = [json.dumps(row), "", json.dumps({"offset": 7, "value": json.dumps({"host": "b"})})]
+    (tmp_path / "rules" / "events.jsonl").write_text("\n".join(lines))
+    done = sql("test", "rules")
+    assert done.exit_code == 0, done.stdout + done.stderr
+
+
+def test_rows_in_error_are_expected_or_not(sql: Sql, add: Add) -> None:
+    rule = (
+        "INSERT INTO alerts SELECT host, command, host, 100 / CAST(command AS INT) FROM processes"
+    )
+    case = "- {name: divides, events: [{command: '0'}, {command: '5'}], alerts: [{n: 20}]%s}\n"
+    add("divides", rule, case % "" + case % ", errors: 1")
+    done = sql("test", "rules", "-v")
+    assert "1 row in error, where 0 should be" in done.stdout
+    assert "detail: division by zero" in done.stdout
+    assert "divides: divides: passed" in done.stdout
+
+
+def test_what_came_is_recorded(sql: Sql, add: Add, tmp_path: Path) -> None:
+    event = "{host: ä, command: powershell -enc}"
+    before = f"""# kept
+cases:
+  - name: named   # kept, too
+    events: [{event}]
+    alerts:
+      - host: b
+
+  - name: new
+    events:
+      - {event}
+
+  # behind
+  - {{events: [{event}]}}
+  - {{alerts: 7, events: []}}
+"""
+    after = f"""# kept
+cases:
+  - name: named   # kept, too
+    events: [{event}]
+    alerts:
+      - {{"host": "ä"}}
+
+  - name: new
+    events:
+      - {event}
+    alerts:
+      - {{"rule": "encoded", "severity": "high", "host": "ä", "n": 1}}
+
+  # behind
+  - {{events: [{event}], alerts: [{{"rule": "encoded", "severity": "high", "host": "ä", "n": 1}}]}}
+  - {{alerts: 0, events: []}}
+"""
+    add("encoded", ENCODED, before)
+    done = sql("test", "rules", "--update")
+    file = tmp_path / "rules" / "encoded.test.yaml"
+    assert (done.exit_code, file.read_text()) == (0, after)
+    assert "written" in done.stderr
+    assert "written" not in sql("test", "rules", "--update").stderr
+
+
+def test_conditions_that_cases_do_not_see_or_need(sql: Sql, add: Add) -> None:
+    add("encoded", ENCODED, FIRES + "- {events: [{host: a, command: x}], alerts: []}")
+    done = sql("test", "rules", "--coverage", "--mutate")
+    assert done.stdout.splitlines() == [
+        "encoded: always true: (host <> 'lab')",
+        "coverage: 1 of 2 conditions were true and not true",
+        "encoded: no case needs: (host <> 'lab')",
+        "mutation: 1 of 2 conditions are needed by a case",
+    ]
+    more = "\n- {events: [{host: lab, command: PowerShell -enc}], alerts: []}"
+    add("encoded", ENCODED, FIRES + "- {events: [{host: a, command: x}], alerts: []}" + more)
+    done = sql("test", "rules", "--coverage", "--mutate")
+    assert done.stdout.splitlines() == [
+        "coverage: 2 of 2 conditions were true and not true",
+        "mutation: 2 of 2 conditions are needed by a case",
+    ]
+
+
+def test_a_rule_that_cannot_be_planned_fails_alone(sql: Sql, add: Add) -> None:
+    add("broken", "INSERT INTO alerts SELECT nothing FROM processes", FIRES)
+    add("good", ENCODED, FIRES)
+    add("named", "-- @rule\n-- tests: [none.yaml]\n" + COUNTS)
+    done = sql("test", "rules", "-v")
+    assert done.exit_code == 1
+    assert "good: fires: passed" in done.stdout
+    assert "broken.sql:1:27: invalid statement: unknown column 'nothing'" in done.stderr
+    assert "none.yaml' does not exist" in done.stderr
+    assert "2 texts in error" in done.stderr
+
+
+VALUES = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text("ab", max_size=2))
+ROWS = st.lists(st.dictionaries(st.sampled_from("xyz"), VALUES, max_size=3), max_size=5)
+
+
+@given(ROWS, st.data())
+def test_rows_match_however_they_are_ordered(
+    came: list[dict[str, object]], data: st.DataObject
+) -> None:
+    """Some columns of all rows that came are what was expected, in any order; one row more or less
+    is not."""
+    part = [{n: v for n, v in row.items() if data.draw(st.booleans())} for row in came]
+    assert difference("t", data.draw(st.permutations(came)), came) is None
+    found = difference("t", part, came)
+    # A row of which nothing is named may take the place of another.
+    assert found is None or len(found.missing) == len(found.unexpected)
+    assert difference("t", [*came, {"x": "no such"}], came) is not None
+    assert difference("t", len(came), came) is None
+    assert difference("t", len(came) + 1, came) is not None
