@@ -27,8 +27,8 @@ _SINGLE, _PORTION = 200, 1000
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run: the changes that each table got, in order, and the rows in error, with
-    what was wrong with the first."""
+    """The result of a run: the changes that each table got, in order, and the number of rows in
+    error, with the fault of the first."""
 
     changes: Mapping[Identifier, Sequence[tuple[RowKind, Row]]]
     errors: int

@@ -41,7 +41,7 @@ _CASE_KEYS: Final = ("name", "events", "alerts", "errors", "until")
 
 @dataclass(frozen=True)
 class Span:
-    """Where the value of a case's `alerts` stands in its file, as indexes of characters; `indent`:
+    """The place of a case's `alerts` in its file, as indexes of characters; `indent`:
     the column of the case's keys, `flow`: these stand in braces. Begin and end are equal where it
     has none."""
 
@@ -243,7 +243,7 @@ def _value(node: yaml.Node | None) -> object:
 
 
 def _span(case: yaml.Node, alerts: yaml.Node | None) -> Span:
-    """Where `alerts` stands, with its key; behind the last key where it does not."""
+    """Returns the place of `alerts` with its key; behind the last key where there is none."""
     assert isinstance(case, yaml.MappingNode)
     key = next((k for k, _ in case.value if k.value == "alerts"), None)
     end = _end(case.value[-1][1] if alerts is None else alerts)
@@ -252,7 +252,8 @@ def _span(case: yaml.Node, alerts: yaml.Node | None) -> Span:
 
 
 def _end(node: yaml.Node) -> int:
-    """Where the last part of a tree ends; a block itself ends in front of what comes behind it."""
+    """Returns the end of the last part of a tree; a block itself ends in front of what comes behind
+    it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(node, yaml.MappingNode) else last)

@@ -44,18 +44,19 @@ def _leaves(predicate: Scalar) -> Iterator[tuple[tuple[int, ...], Scalar]]:
     waiting: list[tuple[tuple[int, ...], Scalar]] = [((), predicate)]
     while waiting:
         path, expression = waiting.pop()
-        if _has_parts(expression):
+        if has_parts(expression):
             assert isinstance(expression, Call)
             waiting += [((*path, i), a) for i, a in reversed(list(enumerate(expression.args)))]
         else:
             yield path, expression
 
 
-def _has_parts(expression: Scalar) -> bool:
+def has_parts(expression: Scalar) -> bool:
+    """True for an AND and an OR, and for a NOT of these."""
     if not isinstance(expression, Call):
         return False
     if expression.function == "NOT":
-        return _has_parts(expression.args[0])
+        return has_parts(expression.args[0])
     return expression.function in _PARTS
 
 

@@ -1,4 +1,4 @@
-"""What the cases of a rule say of its conditions: which of them were TRUE and which not, and which
+"""Coverage of a rule's conditions by its cases: which of them were TRUE and which not, and which
 could be left out without any case failing."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sqlengine.trial.testing import events_of, run_cases, until_of
 
 @dataclass(frozen=True)
 class Seen:
-    """For how many rows of all cases a condition was TRUE, and for how many it was not (FALSE, or
-    unknown)."""
+    """The numbers of rows of all cases for which a condition was TRUE, and for which it was not
+    (FALSE, or unknown)."""
 
     condition: Condition
     true: int

@@ -13,8 +13,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
 
 @dataclass(frozen=True)
 class Difference:
-    """What a table got otherwise than expected: rows that did not come, rows that nobody expected,
-    and the numbers of both."""
+    """The difference between the rows of a table and those expected: rows that did not come, rows
+    that nobody expected, and the numbers of all."""
 
     table: str
     missing: tuple[Row, ...]

@@ -18,7 +18,7 @@ from sqlengine.trial.rules import TrialRule
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case. It has passed without `differences` and without an `error`: rows in
+    """The outcome of a case. It has passed without `differences` and without an `error`: rows in
     error that nobody expected, or why it could not be run. `came`: the rows of each table that the
     rule writes; `seconds`: of the run."""
 

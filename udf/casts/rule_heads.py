@@ -1,5 +1,5 @@
-"""What the head of a job's text says of the rule that it is. Planning answers these functions: each
-kernel is given what it is to return."""
+"""Functions that give the head of a job's text. Planning answers them: each kernel is given what it
+is to return."""
 
 from __future__ import annotations
 

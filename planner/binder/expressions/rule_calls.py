@@ -66,5 +66,5 @@ def _check_empty(node: exp.Expression) -> None:
 
 
 def _text(value: str) -> Literal:
-    """What a head does not say is NULL."""
+    """Returns the text as a literal, NULL for an empty one."""
     return literals.text(value) if value else literals.null(STRING)

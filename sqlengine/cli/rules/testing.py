@@ -37,7 +37,7 @@ _SHARE: Final = 100
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for besides the outcomes."""
+    """The options of the command that the work depends on."""
 
     update: bool
     coverage: bool
@@ -227,7 +227,7 @@ def _mutation(report: Report) -> Iterator[str]:
 
 
 def _described(outcome: Outcome) -> str:
-    """What did not come, and what came instead."""
+    """Returns the rows that did not come, and those that came instead."""
     if outcome.error is not None:
         return "\n".join(f"  {line}" for line in rendered(outcome.error, None).splitlines())
     lines = []

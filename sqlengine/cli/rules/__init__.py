@@ -1,0 +1,1 @@
+"""Commands over rules that need no server."""
