@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.logical import Filter, Project, Sink
 from planner.rewrite import nodes
@@ -28,11 +28,11 @@ class Verdict:
     parts: tuple[Verdict, ...] = ()
 
     def failing(self, wanted: bool = True) -> Iterator[Verdict]:
-        """Yields the parts that keep the whole from being TRUE: what would have to be otherwise."""
+        """Yields the parts that keep the whole from being TRUE, as they would have to be."""
         if self.value is wanted:
             return
         if not self.parts:
-            yield self
+            yield self if wanted else replace(self, text=f"NOT {self.text}")
         for part in self.parts:
             yield from part.failing(not wanted if self.text == "NOT" else wanted)
 

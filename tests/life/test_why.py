@@ -1,0 +1,84 @@
+"""`sql why`: each condition of a rule with the values that it saw."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Sql
+from tests.service.harness import User
+
+RULE = """CREATE TABLE processes (host STRING, command STRING, ppid INT)
+WITH ('connector' = 'topic', 'topic' = 'processes', 'format' = 'json');
+CREATE TABLE found (rule STRING, host STRING) WITH ('connector' = 'topic', 'topic' = 'found', 'format' = 'json');
+INSERT INTO found SELECT RULE_NAME(), host FROM processes
+WHERE (LOWER(command) LIKE '%-enc%' OR ppid IN (1, 2)) AND NOT (host = 'lab' OR host = 'test')"""
+COUNTS = """CREATE TABLE totals (word STRING, n BIGINT, PRIMARY KEY (word) NOT ENFORCED)
+WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json', 'upsert' = 'true');
+INSERT INTO totals SELECT word, COUNT(*) FROM events GROUP BY word HAVING COUNT(*) > 1"""
+
+
+@pytest.fixture
+def rule(tmp_path: Path) -> str:
+    (tmp_path / "rule.sql").write_text(RULE)
+    return "rule.sql"
+
+
+def test_each_condition_has_the_values_that_it_saw(sql: Sql, rule: str) -> None:
+    done = sql("why", rule, '{"host": "lab", "command": "powershell -ENC x", "ppid": 7}')
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "rule does not fire",
+        "filter 1",
+        "  FALSE  AND",
+        "    TRUE   OR",
+        "      TRUE   (LOWER(command) LIKE '%-enc%')   [command = \"powershell -ENC x\"]",
+        "      FALSE  (ppid IN (1, 2))   [ppid = 7]",
+        "    FALSE  NOT",
+        "      TRUE   OR",
+        "        TRUE   (host = 'lab')   [host = \"lab\"]",
+        "        FALSE  (host = 'test')   [host = \"lab\"]",
+        "it would need:",
+        "  NOT (host = 'lab')   [host = \"lab\"]",
+    ]
+
+
+def test_what_fires_shows_what_it_writes(sql: Sql, rule: str) -> None:
+    done = sql("why", rule, '{"host": "a", "ppid": 1}')
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[0] == "rule fires"
+    assert done.stdout.splitlines()[-1] == 'found: {"rule": "rule", "host": "a"}'
+    assert "NULL   (LOWER(command)" in done.stdout
+    body = json.loads(sql("why", rule, '{"host": "a", "ppid": 1}', "--output", "json").stdout)
+    assert (body["fires"], body["alerts"]) == (True, {"found": [{"rule": "rule", "host": "a"}]})
+    assert body["filters"][0]["rows"][0]["parts"][0]["parts"][1]["columns"] == {"ppid": 1}
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ('{"hots": "a"}', "did you mean 'host'?"),
+        ("{", "the event is no JSON"),
+        ('{"ppid": "x"}', "is no row of table 'processes'"),
+        ("processes", "is no event"),
+        ("processes@x", "is no event"),
+    ],
+)
+def test_what_is_no_event_is_named(sql: Sql, rule: str, event: str, message: str) -> None:
+    done = sql("why", rule, event)
+    assert done.exit_code == 1
+    assert message in done.stderr
+
+
+def test_a_job_and_a_record_of_a_server(served: Sql, user: User) -> None:
+    user.submit("counts", COUNTS)
+    at = user.write("events", user.event("x", 1))
+    done = served("why", "counts", f"events@{at}")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (1, "counts does not fire")
+    assert "= 1]" in done.stdout
+    assert "its state is empty but for this event: " in done.stderr
+    assert served("why", "all", f"events@{at}").exit_code == 0
+    assert "is out of range" in served("why", "all", "events@999999").stderr
+    assert "does not exist" in served("why", "none", "{}").stderr
