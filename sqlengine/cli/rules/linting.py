@@ -1,0 +1,79 @@
+"""`sql lint`: doubts about rules that can be planned."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sqlengine.cli.messages import error_json, output_option
+from sqlengine.cli.options import define_option
+from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
+from sqlengine.jobs.error_texts import rendered
+from sqlengine.system.words import count
+
+if TYPE_CHECKING:
+    from sqlengine.trial.collecting import Collected
+    from sqlengine.trial.linting import Doubt
+
+
+@click.command(short_help="Say what is doubtful about rules, without a server.")
+@click.argument("paths", nargs=-1, required=True, metavar="FOLDER|FILE...")
+@define_option
+@output_option(["table", "json"], "'json' is an object a doubt, for programs.")
+@click.pass_context
+def lint(ctx: click.Context, paths: Sequence[str], define: Sequence[str], output: str) -> None:
+    """Say what is doubtful about rules: state without a bound, joins of each row with each, long
+    lists, patterns that begin with '.*', rules that others contain, rules that fire in none of
+    their cases.
+
+    The exit code is 1 if anything is doubtful, or a rule cannot be planned."""
+    texts = named_below_tables(job_texts(paths, None, define))
+    found, doubts = _doubts(texts, tables_above(paths, define))
+    (_show_json if output == "json" else _show)(found, doubts)
+    ctx.exit(1 if doubts or found.broken else 0)
+
+
+def _doubts(texts: Texts, above: Texts) -> tuple[Collected, Sequence[Doubt]]:
+    from sqlengine.system.memory import importing
+
+    with importing():
+        from sqlengine.session.environment import script_library
+        from sqlengine.trial.collecting import RuleText, collect
+        from sqlengine.trial.linting import doubts
+
+    given = [RuleText(name, file, text) for name, (file, text) in above.items()]
+    rules = [RuleText(name, file, text) for name, (file, text) in texts.items()]
+    with (
+        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
+        script_library(Path(scratch), rules[0].file) as library,
+    ):
+        found = collect(rules, given, library, frozenset(texts))
+    return found, doubts(found.rules, found.files)
+
+
+def _show(found: Collected, doubts: Sequence[Doubt]) -> None:
+    for rule, error in found.broken.items():
+        click.echo(rendered(error, found.texts[rule].text), err=True)
+    for doubt in doubts:
+        file = found.texts[doubt.rule].file or doubt.rule
+        place = f":{doubt.position}" if doubt.position is not None else ""
+        click.echo(f"{file}{place}: {doubt.message} ({doubt.code})\n  hint: {doubt.hint}")
+    doubtful = len({doubt.rule for doubt in doubts})
+    click.echo(f"{count(len(found.rules), 'rule')}, {doubtful:,} doubtful", err=True)
+
+
+def _show_json(found: Collected, doubts: Sequence[Doubt]) -> None:
+    for rule, error in found.broken.items():
+        _echo({"rule": rule, "code": "refused", "error": error_json(error)})
+    for doubt in doubts:
+        _echo({"file": found.texts[doubt.rule].file, **asdict(doubt)})
+
+
+def _echo(body: Mapping[str, object]) -> None:
+    click.echo(json.dumps(body, ensure_ascii=False))
