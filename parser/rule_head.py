@@ -23,8 +23,8 @@ from parser.errors import ParseError, Position, SqlError
 Value: TypeAlias = str | tuple[str, ...] | Mapping[str, str]
 
 SEVERITIES: Final = ("informational", "low", "medium", "high", "critical")
-STATUSES: Final = ("draft", "shadow", "live", "retired")
-TEXTS: Final = ("title", "id", "owner", "description", "suppress", "limit", "canary")
+STATUSES: Final = ("draft", "live", "retired")
+TEXTS: Final = ("title", "id", "owner", "description")
 LISTS: Final = ("tags", "references", "false_positives", "tests")
 MAPS: Final = ("attributes",)
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"severity": SEVERITIES, "status": STATUSES}

@@ -23,7 +23,6 @@ class Status(StrEnum):
     """The part of its life that a rule is in."""
 
     DRAFT = "draft"  # it is checked, and does not run
-    SHADOW = "shadow"  # it runs, and its rows do not go where its text says
     LIVE = "live"
     RETIRED = "retired"  # it does not run any more
 
@@ -39,9 +38,6 @@ class Rule:
     status: Status = Status.LIVE
     owner: str = ""
     description: str = ""
-    suppress: str = ""
-    limit: str = ""
-    canary: str = ""
     tags: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     false_positives: tuple[str, ...] = ()
