@@ -31,6 +31,7 @@ from benchmarks import (
     parquet_filter,
     placed,
     planning,
+    rule_tests,
     rules_gen,
     rules_real,
     rules_real_flink,
@@ -51,6 +52,7 @@ from benchmarks.page import Section, show, write
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_real": rules_real.run,
     "rules_real_flink": rules_real_flink.run,
+    "rule_tests": rule_tests.run,
     "rules_gen": rules_gen.run,
     "rules_gen_flink": rules_gen.run_flink,
     "access": access.run,
