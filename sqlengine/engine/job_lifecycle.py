@@ -18,6 +18,7 @@ from sqlengine.engine.migration import Migrations
 from sqlengine.engine.pending_changes import PendingChanges
 from sqlengine.engine.requests import Outcome
 from sqlengine.engine.savepoints import Savepoints, path_in
+from sqlengine.graphs.apart import is_apart
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import group_of
@@ -123,11 +124,13 @@ class JobLifecycle:
         """Logs what jobs have that the recovery at the start of the server has taken out.
 
         The epoch in which they fail may have been complete before the server died, so that its rows
-        are out: what they write from there on may come again."""
+        are out: what they write from there on may come again, unless they wait apart."""
         for name, key in kept.items():
             job = self._registry.log.jobs.get(name)
             if job is not None and not job.kept and not self._graphs.runs(name):
-                reason = f"{job.reason or 'its operators fail'}; its last rows may come again"
+                reason = job.reason or "its operators fail"
+                if not is_apart(key):
+                    reason += "; its last rows may come again"
                 after = replace(
                     self._failed(job, reason, lasting=name in lasting), graph=MAIN, kept=key
                 )

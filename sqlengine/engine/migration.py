@@ -156,6 +156,8 @@ class Migrations:
             {pending.handover} if pending else set()
         )
         needed |= {job.kept for job in self._registry.log.jobs.values() if job.kept}
+        self._graphs.remove_apart(needed)
+        needed |= {name for apart in self._graphs.apart().values() for name in apart.handovers}
         for name in self._store.names - needed:
             self._store.remove(name)
 
@@ -170,6 +172,9 @@ class Migrations:
             snapshot = self._store.get(key)
             versions = {} if snapshot is None else snapshot.jobs
             found |= {n: key for n, v in versions.items() if n in lost and lost[n].version == v}
+        for name, apart in self._graphs.apart().items() if lost else ():
+            versions = apart.jobs
+            found |= {n: name for n, v in versions.items() if n in lost and lost[n].version == v}
         return found
 
     def _move(
