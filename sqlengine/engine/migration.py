@@ -162,10 +162,11 @@ class Migrations:
             self._store.remove(name)
 
     def departed(self) -> dict[str, str]:
-        """Returns, by job, the keys of snapshots of running jobs that a recovery has taken out of a
-        graph and that the log does not know of: the server died in between."""
+        """Returns, by job, the keys of snapshots of jobs that a recovery has taken out of a graph
+        and that the log does not know of: the server died in between."""
         jobs = self._registry.log.jobs.values()
-        lost = {j.name: j for j in jobs if j.state is JobState.RUNNING}
+        ran = (JobState.RUNNING, JobState.FAILED)
+        lost = {j.name: j for j in jobs if j.state in ran and not j.kept}
         lost = {n: j for n, j in lost.items() if not self._graphs.runs(n)} if lost else {}
         found: dict[str, str] = {}
         for key in sorted(filter(is_departure, self._store.names)) if lost else ():

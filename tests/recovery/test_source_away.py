@@ -3,6 +3,7 @@ from the others, and repeats then what the log has of it, so that each row is th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,12 @@ from sqlengine.connectors.base import Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import get_connector
 from sqlengine.engine import Engine
-from sqlengine.jobs.job import JobState
-from tests.engine.by_hand import EVENTS, WINDOW, append, die, lines, of_job, open_engine, rows, step
+from sqlengine.engine.dead_letters import DeadLetterFilter
+from sqlengine.engine.job_lifecycle import JobLifecycle
+from sqlengine.engine.requests import Request
+from sqlengine.jobs.job import JobState, Origin
+from sqlengine.snapshots.migrations import MigrationStore
+from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
 
 FAR = """
 CREATE TABLE {name} (id BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
@@ -71,6 +76,18 @@ def _checkpoint(engine: Engine) -> None:
         graph.runner.checkpoint(wait=True)
 
 
+def _log_epoch(engine: Engine) -> None:
+    """Writes the record of an epoch, of which nothing else is done."""
+    runner = engine.graph.runner
+    record, _ = runner._poll()
+    assert record is not None
+    runner.epochs.append(record)
+
+
+def _dies(*_: object, **__: object) -> None:
+    raise SystemExit("died here")
+
+
 def _written(engine: Engine, topic: str) -> list[object]:
     return [n for _, n in rows(engine, topic)]
 
@@ -103,4 +120,198 @@ def test_rows_are_there_once(tmp_path: Path, reach: Reach) -> None:
     _send(engine, "far", 5)
     step(engine)
     assert _written(engine, "far_out") == [1, 3, 6, 10, 15]
+    engine.close()
+
+
+def test_a_row_that_was_read_and_not_written_is_written(tmp_path: Path, reach: Reach) -> None:
+    engine = _start(tmp_path)
+    engine.submit("far", SUMS.format(to="far_outs", job="far", of="far"))
+    _send(engine, "far", 1)
+    step(engine)
+    _send(engine, "far", 2)
+    _log_epoch(engine)
+    die(engine)
+    reach.away = {"far"}
+    engine = _open(tmp_path)
+    reach.away = set()
+    _send(engine, "far", 3)
+    engine.start_job("far")
+    step(engine)
+    assert _written(engine, "far_out") == [1, 3, 6]
+    engine.close()
+
+
+def test_jobs_that_write_to_one_table_wait_together(tmp_path: Path, reach: Reach) -> None:
+    """The table knows one last epoch of their graph; a third job of the graph goes on."""
+    engine = _start(tmp_path)
+    engine.submit("far", SUMS.format(to="outs", job="far", of="far"))
+    engine.submit("near", "INSERT INTO outs SELECT 'near', id FROM events")
+    engine.submit("other", SUMS.format(to="other_outs", job="other", of="other"))
+    _checkpoint(engine)
+    _send(engine, "far", 1)
+    append(engine, 10)
+    step(engine)
+    _send(engine, "far", 2)
+    append(engine, 20)
+    _log_epoch(engine)
+    die(engine)
+    reach.away = {"far"}
+    engine = _open(tmp_path)
+    states = {name: engine.job(name).state for name in ("far", "near", "other")}
+    assert states == {
+        "far": JobState.RESTARTING, "near": JobState.RESTARTING, "other": JobState.RUNNING,
+    }  # fmt: skip
+    assert "table 'outs' with job 'far'" in (engine.job("near").reason or "")
+    append(engine, 30)
+    _send(engine, "other", 7)
+    step(engine)
+    assert _written(engine, "other_out") == [7]
+    reach.away = set()
+    engine.start_job("near")
+    step(engine)
+    assert of_job(engine, "near") == [10, 20, 30]
+    assert of_job(engine, "far") == [1, 3]
+    assert engine.job("far").state is JobState.RESTARTING
+    engine.start_job("far")
+    _send(engine, "far", 3)
+    step(engine)
+    assert of_job(engine, "far") == [1, 3, 6]
+    engine.close()
+
+
+def test_each_source_is_waited_for_by_its_own_jobs(tmp_path: Path, reach: Reach) -> None:
+    engine = _start(tmp_path)
+    for name in ("far", "other"):
+        engine.submit(name, SUMS.format(to=f"{name}_outs", job=name, of=name))
+        _send(engine, name, 1, 2)
+    step(engine)
+    die(engine)
+    reach.away = {"far", "other"}
+    engine = _open(tmp_path)
+    reach.away = {"other"}
+    engine.start_job("far")
+    with pytest.raises(SqlError, match="nobody answers for table 'other'"):
+        engine.start_job("other")
+    die(engine)
+    engine = _open(tmp_path)
+    assert (engine.job("far").state, engine.job("other").state) == (
+        JobState.RUNNING,
+        JobState.RESTARTING,
+    )
+    reach.away = set()
+    engine.start_job("other")
+    for name in ("far", "other"):
+        _send(engine, name, 3)
+    step(engine)
+    assert _written(engine, "far_out") == _written(engine, "other_out") == [1, 3, 6]
+    assert not engine.graphs.apart()
+    engine.close()
+
+
+def test_changes_since_the_checkpoint_are_made_again(tmp_path: Path, reach: Reach) -> None:
+    """A job came, got another text, another name, and one of its kind left."""
+    engine = _start(tmp_path)
+    _checkpoint(engine)
+    engine.submit("far", SUMS.format(to="far_outs", job="far", of="far"))
+    engine.submit("gone", SUMS.format(to="other_outs", job="gone", of="far"))
+    _send(engine, "far", 1)
+    step(engine)
+    engine.submit("far", SUMS.format(to="far_outs", job="more", of="far"))
+    _send(engine, "far", 2)
+    step(engine)
+    engine.remove("gone")
+    engine.change(Request(Origin.SDK, renames={"far": "farther"}))
+    _send(engine, "far", 3)
+    step(engine)
+    assert _written(engine, "far_out") == [1, 3, 6]
+    die(engine)
+    reach.away = {"far"}
+    engine = _open(tmp_path)
+    assert engine.job("farther").state is JobState.RESTARTING
+    reach.away = set()
+    engine.start_job("farther")
+    _send(engine, "far", 4)
+    step(engine)
+    assert _written(engine, "far_out") == [1, 3, 6, 10]
+    assert _written(engine, "other_out") == [1, 3]
+    engine.close()
+
+
+def test_dead_letters_are_there_once(tmp_path: Path, reach: Reach) -> None:
+    """Of an epoch that was complete, and of one that was not, though their graph has gone on."""
+    engine = _start(tmp_path)
+    engine.submit("far", "INSERT INTO far_outs SELECT 'far', CAST(10 / (id - 1) AS BIGINT) FROM far")
+    engine.submit("near", "INSERT INTO outs SELECT 'near', CAST(10 / (id - 1) AS BIGINT) FROM events")
+    _checkpoint(engine)
+    _send(engine, "far", 1, 2)
+    step(engine)
+    _send(engine, "far", 1, 3)
+    append(engine, 1)
+    _log_epoch(engine)
+    die(engine)
+    reach.away = {"far"}
+    engine = _open(tmp_path)
+    append(engine, 1)
+    step(engine)
+    reach.away = set()
+    engine.start_job("far")
+    step(engine)
+    letters = Counter(letter.job for letter in engine.dead_letters.read(DeadLetterFilter()))
+    assert letters == {"far": 2, "near": 2}
+    assert _written(engine, "far_out") == [10, 5]
+    engine.close()
+
+
+@pytest.mark.parametrize("dies", ["before the job log", "while it is repeated"])
+def test_it_dies_again(
+    tmp_path: Path, reach: Reach, monkeypatch: pytest.MonkeyPatch, dies: str
+) -> None:
+    engine = _start(tmp_path)
+    engine.submit("far", SUMS.format(to="far_outs", job="far", of="far"))
+    _send(engine, "far", 1, 2)
+    step(engine)
+    die(engine)
+    reach.away = {"far"}
+    with monkeypatch.context() as patch:
+        if dies == "before the job log":
+            patch.setattr(JobLifecycle, "keep_departed", _dies)
+            with pytest.raises(SystemExit):
+                _open(tmp_path)
+        engine = _open(tmp_path) if dies != "before the job log" else engine
+        if dies == "while it is repeated":
+            patch.setattr(MigrationStore, "replace", _dies)
+            reach.away = set()
+            with pytest.raises(SystemExit):
+                engine.start_job("far")
+            die(engine)
+    reach.away = set()
+    engine = _open(tmp_path)
+    assert engine.job("far").state is JobState.RESTARTING
+    engine.start_job("far")
+    _send(engine, "far", 3)
+    step(engine)
+    assert _written(engine, "far_out") == [1, 3, 6]
+    engine.close()
+
+
+def test_a_recovery_of_a_running_server_takes_it_out_too(tmp_path: Path, reach: Reach) -> None:
+    engine = _start(tmp_path)
+    engine.submit("far", SUMS.format(to="far_outs", job="far", of="far"))
+    engine.submit("near", "INSERT INTO outs SELECT 'near', id FROM events")
+    _send(engine, "far", 1, 2)
+    append(engine, 1)
+    step(engine)
+    _send(engine, "far", 3)
+    append(engine, 2)
+    _log_epoch(engine)
+    reach.away = {"far"}
+    engine.graph.runner.broken = True
+    engine._failures._fail(frozenset({"near"}), "a test says so", False)
+    assert engine.job("far").state is engine.job("near").state is JobState.RESTARTING
+    engine.start_job("near")
+    reach.away = set()
+    engine.start_job("far")
+    step(engine)
+    assert _written(engine, "far_out") == [1, 3, 6]
+    assert of_job(engine, "near") == [1, 2]
     engine.close()
