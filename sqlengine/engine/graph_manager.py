@@ -31,7 +31,7 @@ from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
 from sqlengine.executors.steps.guard import StepView
-from sqlengine.graphs.apart import is_apart
+from sqlengine.graphs.apart import is_apart, keep_waiting, stored_apart
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph, open_graph
@@ -41,7 +41,7 @@ from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.targets import is_main
-from sqlengine.snapshots.checkpoints import Apart, CheckpointMetadata
+from sqlengine.snapshots.checkpoints import Apart
 from sqlengine.snapshots.savepoints import Restoration
 
 log = logging.getLogger("sqlengine")
@@ -140,25 +140,16 @@ class GraphManager:
         )
         return DistributedGraph(name, self._host, self._plan_of, without or {}, parts)
 
-    def open_apart(self, name: str) -> RunningGraph:
+    def open_apart(self, name: str, waiting: Collection[str]) -> RunningGraph:
         """Recovers jobs that wait for a source apart from their graph, up to where that has logged
-        them. The graph runs nothing, and is to be abandoned. SourceAway where they still wait."""
+        them; those of them alone that are `waiting` still. The graph runs nothing, and is to be
+        abandoned. SourceAway where the source has not come back."""
+        keep_waiting(self._host.stores, name, waiting)
         return open_graph(name, self._host, self._plan_of)
 
     def apart(self) -> dict[str, Apart]:
         """Returns what is stored of jobs that wait for a source, by the name of their graph."""
-        found: dict[str, Apart] = {}
-        for name in filter(is_apart, self._host.stores.names()):
-            store = self._host.stores.open(name)
-            try:
-                loaded = store.load()
-            finally:
-                store.close()
-            if loaded is not None:  # else a start died before it was there
-                apart = msgspec.convert(loaded.position, CheckpointMetadata).apart
-                assert apart is not None
-                found[name] = apart
-        return found
+        return stored_apart(self._host.stores)
 
     def remove_apart(self, needed: Collection[str]) -> None:
         """Removes what is stored of jobs that waited for a source, but for the `needed` names."""

@@ -136,7 +136,8 @@ class Keeping:
         have then is kept; returns the jobs with it."""
         self._require_sources(jobs)
         name = jobs[0].kept
-        graph = self._graphs.open_apart(name)
+        waiting = {j.name: j for j in self._registry.jobs() if j.kept == name}
+        graph = self._graphs.open_apart(name, waiting)
         try:
             kept = dict(graph.kept)
             for names in groups_of(graph.runner.graph, graph.runner.jobs):
@@ -145,7 +146,6 @@ class Keeping:
                 kept |= dict.fromkeys(names, key)
         finally:
             graph.abandon()
-        waiting = {j.name: j for j in self._registry.jobs() if j.kept == name}
         for job in waiting.keys() - kept.keys():
             raise graph.lost_jobs[job]
         after = {n: replace(job, kept=kept[n]) for n, job in waiting.items()}

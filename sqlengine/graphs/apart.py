@@ -7,7 +7,8 @@ later and alone: the same epochs, by the same writer, so that sinks drop what th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 from typing import Final
 
 import msgspec
@@ -123,12 +124,9 @@ class Absence:
         for number, group in enumerate(self._groups()):
             name = f"{_APART}{until}.{number}{_FROM}{graph}"
             stores.remove(name)  # of a start that died
-            store = stores.open(name)
-            try:
-                position, tables = _part(graph, loaded, self._apart(group, until))
+            position, tables = _part(graph, loaded, self._apart(group, until))
+            with closing(stores.open(name)) as store:
                 store.put(msgspec.to_builtins(position), tables)
-            finally:
-                store.close()
             kept |= dict.fromkeys(group, name)
         return kept
 
@@ -154,13 +152,51 @@ class Absence:
         )
 
 
+def stored_apart(stores: CheckpointStores) -> dict[str, Apart]:
+    """Returns what is stored of jobs that wait, by the name of their graph."""
+    found: dict[str, Apart] = {}
+    for name in filter(is_apart, stores.names()):
+        with closing(stores.open(name)) as store:
+            loaded = store.load()
+        if loaded is not None:  # else a start died before it was there
+            found[name] = _apart_in(_position(loaded))
+    return found
+
+
+def keep_waiting(stores: CheckpointStores, name: str, waiting: Collection[str]) -> None:
+    """Takes jobs that do not wait any more out of what is stored: nobody wants their rows."""
+    with closing(stores.open(name)) as store:
+        loaded = store.load()
+        if loaded is None:
+            raise ServiceError(f"what graph '{name}' had is gone")
+        position = _position(loaded)
+        apart = _apart_in(position)
+        gone = apart.jobs.keys() - waiting
+        if gone:
+            jobs = {n: v for n, v in apart.jobs.items() if n not in gone}
+            names = [n for n in apart.names if n not in gone]
+            apart = msgspec.structs.replace(apart, jobs=jobs, names=names)
+            left = {n: v for n, v in position.jobs.items() if n not in gone}
+            position = msgspec.structs.replace(position, jobs=left, apart=apart)
+            store.put(msgspec.to_builtins(position), {})
+
+
+def _position(loaded: Loaded) -> CheckpointMetadata:
+    return msgspec.convert(loaded.position, CheckpointMetadata)
+
+
+def _apart_in(position: CheckpointMetadata) -> Apart:
+    assert position.apart is not None
+    return position.apart
+
+
 def _part(
     graph: str, loaded: Loaded | None, apart: Apart
 ) -> tuple[CheckpointMetadata, dict[str, TableDelta]]:
     """Returns the part of a checkpoint that belongs to jobs that are left out."""
     if loaded is None:
         return CheckpointMetadata(graph, 0, 0, 0, {}, [], [], {}, apart=apart), {}
-    position = msgspec.convert(loaded.position, CheckpointMetadata)
+    position = _position(loaded)
     stateful = {n: s for n, s in position.stateful.items() if n in apart.names}
     nodes = {node for own in stateful.values() for node, _ in own}
     others = {node for states in position.stateful.values() for node, _ in states} - nodes

@@ -315,3 +315,30 @@ def test_a_recovery_of_a_running_server_takes_it_out_too(tmp_path: Path, reach: 
     assert _written(engine, "far_out") == [1, 3, 6]
     assert of_job(engine, "near") == [1, 2]
     engine.close()
+
+
+def test_what_waits_no_more_holds_up_nobody(tmp_path: Path, reach: Reach) -> None:
+    engine = _start(tmp_path)
+    engine.submit("far", SUMS.format(to="outs", job="far", of="far"))
+    engine.submit("near", "INSERT INTO outs SELECT 'near', id FROM events")
+    _send(engine, "far", 1)
+    append(engine, 10)
+    step(engine)
+    _checkpoint(engine)
+    _send(engine, "far", 2)
+    append(engine, 20)
+    step(engine)
+    die(engine)
+    reach.away = {"far"}
+    engine = _open(tmp_path)
+    with pytest.raises(SqlError, match="nobody answers for table 'far'"):
+        engine.start_job("near")
+    renamed = engine.change(Request(Origin.SDK, renames={"near": "nearer"}))
+    assert "cannot be renamed while it waits" in str(renamed["nearer"].error)
+    engine.remove("far")
+    engine.start_job("near")
+    append(engine, 30)
+    step(engine)
+    assert of_job(engine, "near") == [10, 20, 30]
+    assert of_job(engine, "far") == [1, 3]
+    engine.close()
