@@ -11,8 +11,11 @@ from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from planner.scalar import Scalar
+from sqlengine.broker.errors import BrokerAway, BrokerError
+from sqlengine.broker.rocketmq.errors import RocketError
 from sqlengine.connectors.base import Busy, Source
 from sqlengine.connectors.boundary.calls import ConnectorSilent
+from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
@@ -43,11 +46,11 @@ class Inputs:
 
     `running`: sources by the id of their scan. `unstarted`: VALUES whose rows are not emitted yet.
     `failed`: errors of sources that are not read any more. `tolerates_lost_records`: a power loss
-    may have taken records of logged ranges. `requires_ranges`: a range is waited for whose source
-    is away; else it is left out, and its jobs fail. `shuffle`: the rows that other subtasks send. `bounds`:
-    offsets by source and shard at which reading stops for now, because a job is being moved.
-    `pace`: how many rows of each source an epoch reads. `opened` may put another source in the
-    place of one that was opened."""
+    may have taken records of logged ranges. `requires_ranges`: a range whose source is away is an
+    error; else it is left out, and its jobs fail. `shuffle`: the rows that other subtasks send.
+    `bounds`: offsets by source and shard at which reading stops for now, because a job is being
+    moved. `pace`: how many rows of each source an epoch reads. `opened` may put another source in
+    the place of one that was opened."""
 
     def __init__(
         self,
@@ -359,16 +362,17 @@ class Inputs:
         self.failed[name] = error
 
     def require(self, name: str) -> None:
-        """RangeAway for a source that could not be opened, if ranges are required."""
-        if self.requires_ranges and name in self.unavailable:
-            source = self.running[name].source
-            assert isinstance(source, UnavailableSource)
-            raise RangeAway(name, source.error)
+        """RangeAway for a source that is away since it should have been opened, if ranges are
+        required."""
+        if self.requires_ranges and name in self.away:
+            raise RangeAway(name, self.away[name])
 
     @property
-    def unavailable(self) -> list[str]:
-        """The sources that could not be opened."""
-        return [n for n, s in self.running.items() if isinstance(s.source, UnavailableSource)]
+    def away(self) -> dict[str, SqlError]:
+        """The sources that could not be opened, and perhaps can later, with their errors."""
+        sources = ((n, s.source) for n, s in self.running.items())
+        errors = {n: s.error for n, s in sources if isinstance(s, UnavailableSource)}
+        return {name: error for name, error in errors.items() if _may_pass(error)}
 
     def rewind_to_ends(self) -> None:
         """Moves positions back to the ends of shards whose last records a power loss took."""
@@ -384,14 +388,20 @@ class Inputs:
 
 def _is_away(source: Source, shard: str, offset: int, error: SqlError) -> bool:
     """True if what a source did not give may be there once its system is."""
-    if isinstance(source, UnavailableSource):
-        return True
-    if not isinstance(error, ServiceError | ConnectorSilent):
-        return False
+    if isinstance(source, UnavailableSource) or not _may_pass(error):
+        return _may_pass(error)
     try:
         return source.expired(shard, offset) is None
     except SqlError:
         return True
+
+
+def _may_pass(error: SqlError) -> bool:
+    """True for an error of a system that may not be there yet; what our own broker does not have
+    does not come."""
+    if isinstance(error, BrokerError):
+        return isinstance(error, BrokerAway | RocketError)
+    return isinstance(error, ServiceError | ConnectorSilent | StillOpening)
 
 
 def _unknown(table: str) -> ExecutionError:

@@ -109,7 +109,7 @@ def _waiting(runner: GraphRunner) -> Iterator[None]:
         yield
     except RangeAway as away:
         nodes = runner.executor.plan.nodes
-        jobs = (nodes[name].jobs for name in {away.source, *runner.inputs.unavailable})
+        jobs = (nodes[name].jobs for name in {away.source, *runner.inputs.away})
         raise SourceAway(frozenset().union(*jobs), away.error) from away
 
 

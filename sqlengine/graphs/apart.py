@@ -1,4 +1,4 @@
-"""Jobs that a recovery leaves out because a source is away whose rows it has to read again (ADR 31).
+"""Jobs that a recovery leaves out, as a source is away whose rows it has to read again (ADR 31).
 
 What they had at the checkpoint of their graph is stored under a name of its own, with the epoch up
 to which that graph has logged them. Opened under that name they are recovered as their graph was,
@@ -112,7 +112,9 @@ class Absence:
         for name, sinks in self._sinks.items():
             for sink in (plan.sinks[s] for s in sinks if s in plan.sinks):
                 assert sink.sink.table is not None
-                what = f"it writes to table '{sink.sink.table.display}' with job '{name}', which waits"
+                what = (
+                    f"it writes to table '{sink.sink.table.display}' with job '{name}', which waits"
+                )
                 raise SourceAway(sink.jobs, ServiceError(what, detail=str(self.errors[name])))
 
     def store(

@@ -240,8 +240,12 @@ def test_changes_since_the_checkpoint_are_made_again(tmp_path: Path, reach: Reac
 def test_dead_letters_are_there_once(tmp_path: Path, reach: Reach) -> None:
     """Of an epoch that was complete, and of one that was not, though their graph has gone on."""
     engine = _start(tmp_path)
-    engine.submit("far", "INSERT INTO far_outs SELECT 'far', CAST(10 / (id - 1) AS BIGINT) FROM far")
-    engine.submit("near", "INSERT INTO outs SELECT 'near', CAST(10 / (id - 1) AS BIGINT) FROM events")
+    engine.submit(
+        "far", "INSERT INTO far_outs SELECT 'far', CAST(10 / (id - 1) AS BIGINT) FROM far"
+    )
+    engine.submit(
+        "near", "INSERT INTO outs SELECT 'near', CAST(10 / (id - 1) AS BIGINT) FROM events"
+    )
     _checkpoint(engine)
     _send(engine, "far", 1, 2)
     step(engine)
