@@ -78,6 +78,7 @@ class GraphManager:
         self._closed = GraphTotals()
         # Closed to be recovered, which did not work yet.
         self._unopened: set[str] = set()
+        self._apart: dict[str, Apart | None] = {}
 
     def recover(self, names: Iterable[str]) -> None:
         """Opens the graphs that ran before a restart: those that jobs name, and those that have a
@@ -145,16 +146,23 @@ class GraphManager:
         them; those of them alone that are `waiting` still. The graph runs nothing, and is to be
         abandoned. SourceAway where the source has not come back."""
         keep_waiting(self._host.stores, name, waiting)
+        self._apart.pop(name, None)
         return open_graph(name, self._host, self._plan_of)
 
     def apart(self) -> dict[str, Apart]:
         """Returns what is stored of jobs that wait for a source, by the name of their graph."""
-        return stored_apart(self._host.stores)
+        stores = self._host.stores
+        names = [name for name in stores.names() if is_apart(name)]
+        # With its tables: it is read once.
+        self._apart |= {n: stored_apart(stores, n) for n in names if n not in self._apart}
+        found = ((name, self._apart[name]) for name in names)
+        return {name: apart for name, apart in found if apart is not None}
 
     def remove_apart(self, needed: Collection[str]) -> None:
         """Removes what is stored of jobs that waited for a source, but for the `needed` names."""
         for name in filter(is_apart, self._host.stores.names()):
             if name not in needed:
+                self._apart.pop(name, None)
                 self._host.stores.remove(name)
                 self._host.steps.forget(name)
 

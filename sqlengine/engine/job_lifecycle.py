@@ -26,7 +26,7 @@ from sqlengine.jobs.job import BEGINS, MAIN, Cause, Job, JobState, with_state
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.restart_strategy import Attempts, strategy_in
 from sqlengine.jobs.targets import is_main, target_of
-from sqlengine.registry import Registry
+from sqlengine.registry import CANNOT_RUN, Registry
 from sqlengine.system.words import counted
 
 log = logging.getLogger("sqlengine")
@@ -129,7 +129,9 @@ class JobLifecycle:
             job = self._registry.log.jobs.get(name)
             if job is not None and not job.kept and not self._graphs.runs(name):
                 reason = job.reason or "its operators fail"
-                if not is_apart(key):
+                if is_apart(key):
+                    reason = reason.removeprefix(CANNOT_RUN)
+                else:
                     reason += "; its last rows may come again"
                 after = replace(
                     self._failed(job, reason, lasting=name in lasting), graph=MAIN, kept=key

@@ -7,6 +7,7 @@ later and alone: the same epochs, by the same writer, so that sinks drop what th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from typing import Final
@@ -28,19 +29,20 @@ from sqlengine.state.store import Loaded
 from sqlengine.state.stores import CheckpointStores
 from sqlengine.state.table import BUCKET, SEQUENCE, TableDelta
 
-# The name of such a graph: this, the epoch, a number, and that of the graph where the jobs were.
-_APART: Final = "apart-"
-_FROM: Final = "!"
+# The name of such a graph has the epoch, a number, and the graph where the jobs were. No job's name
+# has an exclamation mark.
+_NAME: Final = re.compile(r"apart-\d+\.\d+!(.+)")
 
 
 def is_apart(name: str) -> bool:
     """True for the name of a graph of jobs that wait for a source."""
-    return name.startswith(_APART)
+    return _NAME.fullmatch(name) is not None
 
 
 def writer_of_graph(name: str) -> str:
     """Returns the graph as which a graph writes: that in which its jobs were, or itself."""
-    return name.partition(_FROM)[2] if is_apart(name) else name
+    found = _NAME.fullmatch(name)
+    return name if found is None else found[1]
 
 
 def last_letters(broker: Broker, graph: str) -> int:
@@ -124,7 +126,7 @@ class Absence:
         epochs behind it up to `until`. Returns the name for each."""
         kept: dict[str, str] = {}
         for number, group in enumerate(self._groups()):
-            name = f"{_APART}{until}.{number}{_FROM}{graph}"
+            name = f"apart-{until}.{number}!{graph}"
             stores.remove(name)  # of a start that died
             position, tables = _part(graph, loaded, self._apart(group, until))
             with closing(stores.open(name)) as store:
@@ -154,15 +156,11 @@ class Absence:
         )
 
 
-def stored_apart(stores: CheckpointStores) -> dict[str, Apart]:
-    """Returns what is stored of jobs that wait, by the name of their graph."""
-    found: dict[str, Apart] = {}
-    for name in filter(is_apart, stores.names()):
-        with closing(stores.open(name)) as store:
-            loaded = store.load()
-        if loaded is not None:  # else a start died before it was there
-            found[name] = _apart_in(_position(loaded))
-    return found
+def stored_apart(stores: CheckpointStores, name: str) -> Apart | None:
+    """Returns what is stored of jobs that wait; None where a start died before it was there."""
+    with closing(stores.open(name)) as store:
+        loaded = store.load()
+    return None if loaded is None else _apart_in(_position(loaded))
 
 
 def keep_waiting(stores: CheckpointStores, name: str, waiting: Collection[str]) -> None:
