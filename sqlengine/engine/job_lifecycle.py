@@ -161,7 +161,9 @@ class JobLifecycle:
             else:
                 self._start_anew(jobs[0], None)
         except SqlError as error:
-            after = {j.name: self._failed(j, str(error)) for j in jobs}
+            # As they are by now: what they keep may be another thing already.
+            failed = [self._registry.job(j.name) for j in jobs]
+            after = {j.name: self._failed(j, str(error)) for j in failed}
             self._registry.log.write(after, self._registry.clock())
             return error
         return None

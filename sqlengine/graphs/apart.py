@@ -74,7 +74,7 @@ class LeftOut:
 
 
 class Absence:
-    """What one recovery learns of the jobs that it leaves out.
+    """Notes what one recovery learns of the jobs that it leaves out.
 
     `errors`: why each is left out. `versions`: the present one of each; `sinks`: the tables that
     these write to, by id; `former`: names of which they have taken over the state."""

@@ -37,7 +37,8 @@ class LifeOfJobs:
 
 def main(folder: str, scripts: str) -> None:
     """Lives until it is killed."""
-    engine = Engine(Config(data=Path(folder), checkpoint_ms=60_000))
+    soon = {"restart-strategy.exponential-delay.max-backoff": "2 s"}
+    engine = Engine(Config(data=Path(folder), checkpoint_ms=60_000, settings=soon))
     engine.start()
     states = {job.name: job.state.value for job in engine.jobs()}
     for script in sorted(Path(scripts).glob("*.sql")):

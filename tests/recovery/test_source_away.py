@@ -17,6 +17,7 @@ from sqlengine.connectors.registry import get_connector
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetterFilter
 from sqlengine.engine.job_lifecycle import JobLifecycle
+from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.snapshots.migrations import MigrationStore
@@ -345,4 +346,31 @@ def test_what_waits_no_more_holds_up_nobody(tmp_path: Path, reach: Reach) -> Non
     step(engine)
     assert of_job(engine, "near") == [10, 20, 30]
     assert of_job(engine, "far") == [1, 3]
+    engine.close()
+
+
+def test_it_goes_away_again_before_the_job_goes_on(
+    tmp_path: Path, reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the job was to repeat it has repeated by then."""
+    engine = _start(tmp_path)
+    engine.submit("far", SUMS.format(to="far_outs", job="far", of="far"))
+    _send(engine, "far", 1, 2)
+    step(engine)
+    die(engine)
+    reach.away = {"far"}
+    engine = _open(tmp_path)
+    reach.away = set()
+    with monkeypatch.context() as patch:
+
+        def lost(*_: object) -> None:
+            raise ServiceError("it is away again")
+
+        patch.setattr(Keeping, "_without_lost_records", lost)
+        assert "away again" in str(engine._lifecycle.restart([engine.job("far")]))
+    assert engine.job("far").state is JobState.RESTARTING
+    assert engine._lifecycle.restart([engine.job("far")]) is None
+    _send(engine, "far", 3)
+    step(engine)
+    assert _written(engine, "far_out") == [1, 3, 6]
     engine.close()
