@@ -26,8 +26,8 @@ LAYOUT = 6
 
 
 class Apart(msgspec.Struct, frozen=True):
-    """The rest of a checkpoint of jobs that wait for a source apart from their graph: the version of
-    each job, all names that they had, the last epoch that is to be repeated with them, and the
+    """The rest of a checkpoint of jobs that wait for a source apart from their graph: the version
+    of each job, all names that they had, the last epoch that is to be repeated with them, and the
     `handovers` that this reads. Dead letters of epochs up to `letters` are there."""
 
     jobs: dict[str, int]
