@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Final
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog
@@ -38,6 +39,7 @@ from sqlengine.system.sealed_values import SealedValues
 
 log = logging.getLogger("sqlengine")
 
+CANNOT_RUN: Final = "it cannot run any more: "
 LIVE = (JobState.RUNNING, JobState.STOPPED, *AT_REST, JobState.RESTARTING)
 
 
@@ -431,7 +433,7 @@ class Registry:
         changed = {}
         for job in (j for j in self.jobs() if j.graph not in standing):
             if job.name in lost and job.name not in running and job.state is JobState.RUNNING:
-                reason = f"it cannot run any more: {lost[job.name]}"
+                reason = f"{CANNOT_RUN}{lost[job.name]}"
                 changed[job.name] = with_state(job, JobState.FAILED, self.clock(), reason)
             elif job.name in running:
                 graph, version = running[job.name]

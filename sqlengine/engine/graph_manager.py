@@ -8,7 +8,7 @@ the shared graph has read gets a graph of its own, and so do isolated jobs and i
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -31,6 +31,7 @@ from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
 from sqlengine.executors.steps.guard import StepView
+from sqlengine.graphs.apart import is_apart, keep_waiting, stored_apart
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph, open_graph
@@ -40,6 +41,7 @@ from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
 from sqlengine.jobs.job import MAIN, Job
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.targets import is_main
+from sqlengine.snapshots.checkpoints import Apart
 from sqlengine.snapshots.savepoints import Restoration
 
 log = logging.getLogger("sqlengine")
@@ -76,6 +78,7 @@ class GraphManager:
         self._closed = GraphTotals()
         # Closed to be recovered, which did not work yet.
         self._unopened: set[str] = set()
+        self._apart: dict[str, Apart | None] = {}
 
     def recover(self, names: Iterable[str]) -> None:
         """Opens the graphs that ran before a restart: those that jobs name, and those that have a
@@ -84,7 +87,8 @@ class GraphManager:
         A shared distributed graph with another number of parts than configured is opened only if
         jobs still run in it: they migrate to the configured one.
         """
-        broker, stored = self._host.broker, self._host.stores.names()
+        broker = self._host.broker
+        stored = [n for n in self._host.stores.names() if not is_apart(n)]
         names = list(names)
         left = [
             n
@@ -136,6 +140,31 @@ class GraphManager:
             else subtask_count(self._host.broker, name) or 1
         )
         return DistributedGraph(name, self._host, self._plan_of, without or {}, parts)
+
+    def open_apart(self, name: str, waiting: Collection[str]) -> RunningGraph:
+        """Recovers jobs that wait for a source apart from their graph, up to where that has logged
+        them; those of them alone that are `waiting` still. The graph runs nothing, and is to be
+        abandoned. SourceAway where the source has not come back."""
+        keep_waiting(self._host.stores, name, waiting)
+        self._apart.pop(name, None)
+        return open_graph(name, self._host, self._plan_of)
+
+    def apart(self) -> dict[str, Apart]:
+        """Returns what is stored of jobs that wait for a source, by the name of their graph."""
+        stores = self._host.stores
+        names = [name for name in stores.names() if is_apart(name)]
+        # With its tables: it is read once.
+        self._apart |= {n: stored_apart(stores, n) for n in names if n not in self._apart}
+        found = ((name, self._apart[name]) for name in names)
+        return {name: apart for name, apart in found if apart is not None}
+
+    def remove_apart(self, needed: Collection[str]) -> None:
+        """Removes what is stored of jobs that waited for a source, but for the `needed` names."""
+        for name in filter(is_apart, self._host.stores.names()):
+            if name not in needed:
+                self._apart.pop(name, None)
+                self._host.stores.remove(name)
+                self._host.steps.forget(name)
 
     def taken_out(self) -> dict[str, str]:
         """Returns, by job, the keys of the snapshots of jobs that recoveries have taken out, once:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from parser.errors import SqlError
+from parser.errors import JobError, SqlError
 from sqlengine.access.principals import NOBODY, Principal
 from sqlengine.engine.change_planning import ChangePlanner
 from sqlengine.engine.deploying import Deployment
@@ -29,6 +29,7 @@ from sqlengine.engine.requests import (
 )
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.work import Work
+from sqlengine.graphs.apart import is_apart
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.job import Job, JobState, Origin, check_name
 from sqlengine.jobs.planning import JobText, PlannedJob
@@ -191,6 +192,13 @@ class JobChanges:
         if self._graphs.runs(job.name):
             work.texts[new] = text
             work.kept[new] = job.name
+        elif is_apart(job.kept):
+            error = JobError(
+                f"job '{job.name}' cannot be renamed while it waits for a source",
+                detail=job.reason,
+                hint="rename it once it runs",
+            )
+            work.refuse(new, error)
         else:
             work.outcomes[new] = Outcome(new, "renamed", self._registry.rename(job, text).version)
 

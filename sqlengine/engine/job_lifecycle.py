@@ -18,6 +18,7 @@ from sqlengine.engine.migration import Migrations
 from sqlengine.engine.pending_changes import PendingChanges
 from sqlengine.engine.requests import Outcome
 from sqlengine.engine.savepoints import Savepoints, path_in
+from sqlengine.graphs.apart import is_apart
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import group_of
@@ -25,7 +26,7 @@ from sqlengine.jobs.job import AT_REST, BEGINS, MAIN, Cause, Job, JobState, with
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.restart_strategy import Attempts, strategy_in
 from sqlengine.jobs.targets import is_main, target_of
-from sqlengine.registry import Registry
+from sqlengine.registry import CANNOT_RUN, Registry
 from sqlengine.system.words import counted
 
 log = logging.getLogger("sqlengine")
@@ -123,11 +124,15 @@ class JobLifecycle:
         """Logs what jobs have that the recovery at the start of the server has taken out.
 
         The epoch in which they fail may have been complete before the server died, so that its rows
-        are out: what they write from there on may come again."""
+        are out: what they write from there on may come again, unless they wait apart."""
         for name, key in kept.items():
             job = self._registry.log.jobs.get(name)
             if job is not None and not job.kept and not self._graphs.runs(name):
-                reason = f"{job.reason or 'its operators fail'}; its last rows may come again"
+                reason = job.reason or "its operators fail"
+                if is_apart(key):
+                    reason = reason.removeprefix(CANNOT_RUN)
+                else:
+                    reason += "; its last rows may come again"
                 after = replace(
                     self._failed(job, reason, lasting=name in lasting), graph=MAIN, kept=key
                 )
@@ -156,7 +161,9 @@ class JobLifecycle:
             else:
                 self._start_anew(jobs[0], None)
         except SqlError as error:
-            after = {j.name: self._failed(j, str(error)) for j in jobs}
+            # As they are by now: what they keep may be another thing already.
+            failed = [self._registry.job(j.name) for j in jobs]
+            after = {j.name: self._failed(j, str(error)) for j in failed}
             self._registry.log.write(after, self._registry.clock())
             return error
         return None

@@ -27,6 +27,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.migration import prepared
 from sqlengine.engine.table_access import scans
 from sqlengine.executors.recovery import recovering
+from sqlengine.graphs.apart import is_apart
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.running import RunningGraph
@@ -122,6 +123,44 @@ class Keeping:
         Returns a sentence about records that were gone, if any were. Raises SqlError if they cannot
         be started now; what they keep stays as it was.
         """
+        if is_apart(jobs[0].kept):
+            jobs = self._recovered(jobs)
+        by_key: dict[str, list[Job]] = {}
+        for job in jobs:
+            by_key.setdefault(job.kept, []).append(job)
+        lost = [self._resume(together, apart, paused) for together in by_key.values()]
+        return "; ".join(filter(None, lost)) or None
+
+    def _recovered(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Recovers jobs that wait apart from their graph, with those that wait with them. What they
+        have then is kept; returns the jobs with it."""
+        self._require_sources(jobs)
+        name = jobs[0].kept
+        waiting = {j.name: j for j in self._registry.jobs() if j.kept == name}
+        graph = self._graphs.open_apart(name, waiting)
+        try:
+            kept = dict(graph.kept)
+            for names in groups_of(graph.runner.graph, graph.runner.jobs):
+                key = f"{names[0]} of {name}"
+                self._store.replace(key, capture(graph.runner, *names))
+                kept |= dict.fromkeys(names, key)
+        finally:
+            graph.abandon()
+        for job in waiting.keys() - kept.keys():
+            raise graph.lost_jobs[job]
+        after = {n: replace(job, kept=kept[n]) for n, job in waiting.items()}
+        self._registry.log.write(after, self._registry.clock())
+        self._graphs.remove_apart({j.kept for j in self._registry.jobs()})
+        return [after[job.name] for job in jobs]
+
+    def _require_sources(self, jobs: Sequence[Job]) -> None:
+        """SqlError where a table cannot be opened that these jobs read: before anything else is
+        done that takes long."""
+        plans = self._registry.required_plans({job.name: job.version for job in jobs})
+        for scan in {scan.digest: scan for scan in _scans_of(plans)}.values():
+            self._graphs.tables.open_source(scan).close()
+
+    def _resume(self, jobs: Sequence[Job], apart: bool, paused: bool) -> str | None:
         key = jobs[0].kept
         snapshot = self._store.get(key)
         if snapshot is None:

@@ -156,20 +156,26 @@ class Migrations:
             {pending.handover} if pending else set()
         )
         needed |= {job.kept for job in self._registry.log.jobs.values() if job.kept}
+        self._graphs.remove_apart(needed)
+        needed |= {name for apart in self._graphs.apart().values() for name in apart.handovers}
         for name in self._store.names - needed:
             self._store.remove(name)
 
     def departed(self) -> dict[str, str]:
-        """Returns, by job, the keys of snapshots of running jobs that a recovery has taken out of a
-        graph and that the log does not know of: the server died in between."""
+        """Returns, by job, the keys of snapshots of jobs that a recovery has taken out of a graph
+        and that the log does not know of: the server died in between."""
         jobs = self._registry.log.jobs.values()
-        lost = {j.name: j for j in jobs if j.state is JobState.RUNNING}
+        ran = (JobState.RUNNING, JobState.FAILED)
+        lost = {j.name: j for j in jobs if j.state in ran and not j.kept}
         lost = {n: j for n, j in lost.items() if not self._graphs.runs(n)} if lost else {}
         found: dict[str, str] = {}
         for key in sorted(filter(is_departure, self._store.names)) if lost else ():
             snapshot = self._store.get(key)
             versions = {} if snapshot is None else snapshot.jobs
             found |= {n: key for n, v in versions.items() if n in lost and lost[n].version == v}
+        for name, apart in self._graphs.apart().items() if lost else ():
+            versions = apart.jobs
+            found |= {n: name for n, v in versions.items() if n in lost and lost[n].version == v}
         return found
 
     def _move(

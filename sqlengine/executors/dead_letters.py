@@ -52,15 +52,21 @@ _NAMES = (
 
 class DeadLetterSink(Sink):
     """Writes rows in error as JSON objects: the columns of DEAD_LETTER, the time, the graph, the
-    epoch and the version of the job. `versions` returns the versions of running jobs."""
+    epoch and the version of the job. `versions` returns the versions of running jobs. Those of
+    epochs up to `known` are there, of another writer."""
 
     def __init__(
-        self, broker: Broker, writer: str, versions: Callable[[], Mapping[str, int]] = dict
+        self,
+        broker: Broker,
+        writer: str,
+        versions: Callable[[], Mapping[str, int]] = dict,
+        known: int = 0,
     ) -> None:
         broker.create_topic(DEAD_LETTERS, retention_bytes=1 << 30, if_not_exists=True)
         self._broker = broker
         self._writer = writer
         self._versions = versions
+        self._known = known
         self._pending: list[dict[str, object]] = []
         self._time = 0
 
@@ -100,6 +106,9 @@ class DeadLetterSink(Sink):
         )
 
     def commit(self, epoch: int) -> int:
+        if epoch <= self._known:
+            self._pending = []
+            return 0
         rows = [
             msgspec.json.encode({**r, "graph": self._writer, "epoch": epoch}) for r in self._pending
         ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -163,6 +164,20 @@ class TopicEpochLog:
                 if record.graph == self._graph:
                     yield at + 1, record
             offset = records.next_offset
+
+
+class EndedEpochLog(TopicEpochLog):
+    """The log of a graph up to its epoch `until`, to be repeated alone: nothing is appended."""
+
+    def __init__(self, broker: Broker, graph: str, until: int) -> None:
+        super().__init__(broker, graph)
+        self._until = until
+
+    def append(self, record: EpochRecord) -> int:
+        raise AssertionError("what others have written goes on elsewhere")
+
+    def read(self, offset: int) -> Iterator[tuple[int, EpochRecord]]:
+        return takewhile(lambda found: found[1].epoch <= self._until, super().read(offset))
 
 
 class ChangeLog(TopicEpochLog):

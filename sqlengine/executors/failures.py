@@ -43,6 +43,11 @@ class SourceFailed(JobsFailed):
         self.jobs = jobs
 
 
+class SourceAway(SourceFailed):
+    """A range of a log cannot be read again now, and can once its source is there: nothing of the
+    epoch is done without it."""
+
+
 class SourceChanged(SourceFailed):
     """A repetition finds other rows than were read before, of a table that keeps no history: jobs
     that were started again would read it anew, and write rows twice."""

@@ -6,12 +6,16 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from parser.errors import ExecutionError, SqlError
+from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from planner.scalar import Scalar
+from sqlengine.broker.errors import BrokerAway, BrokerError
+from sqlengine.broker.rocketmq.errors import RocketError
 from sqlengine.connectors.base import Busy, Source
+from sqlengine.connectors.boundary.calls import ConnectorSilent
+from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
@@ -29,15 +33,24 @@ _ANSWER_S = 1.0
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
 
+class RangeAway(Exception):
+    """Raised for a range that its `source` may give later; `error` says why it does not now."""
+
+    def __init__(self, source: str, error: SqlError) -> None:
+        super().__init__(str(error))
+        self.source, self.error = source, error
+
+
 class Inputs:
     """The sources of one graph. Graph thread only, but for `open`.
 
     `running`: sources by the id of their scan. `unstarted`: VALUES whose rows are not emitted yet.
     `failed`: errors of sources that are not read any more. `tolerates_lost_records`: a power loss
-    may have taken records of logged ranges. `shuffle`: the rows that other subtasks send. `bounds`:
-    offsets by source and shard at which reading stops for now, because a job is being moved.
-    `pace`: how many rows of each source an epoch reads. `opened` may put another source in the
-    place of one that was opened."""
+    may have taken records of logged ranges. `requires_ranges`: a range whose source is away is an
+    error; else it is left out, and its jobs fail. `shuffle`: the rows that other subtasks send.
+    `bounds`: offsets by source and shard at which reading stops for now, because a job is being
+    moved. `pace`: how many rows of each source an epoch reads. `opened` may put another source in
+    the place of one that was opened."""
 
     def __init__(
         self,
@@ -50,7 +63,9 @@ class Inputs:
         self.failed: dict[str, SqlError] = {}
         self.bounds: Positions = {}
         self.pace = ReadingPace()
-        self.tolerates_lost_records = False
+        self.tolerates_lost_records = self.requires_ranges = False
+        # Of these a range is missing: what comes behind it is not read.
+        self._incomplete: set[str] = set()
         self._environment = environment
         self._shuffle = shuffle
         self._opened = opened
@@ -170,7 +185,7 @@ class Inputs:
         try:
             running.source.resume({shard: 0}, {})
         except SqlError as error:
-            self.failed[name] = error
+            self._missed(name, shard, 0, error)
 
     # ---- polling ---------------------------------------------------------------------------------
 
@@ -314,8 +329,10 @@ class Inputs:
 
     def read_range(self, part: OffsetRange) -> Iterator[tuple[str, Chunk]]:
         """Reads a logged range again. If its rows are gone, yields nothing and marks the source as
-        failed; after a power loss yields those that are left."""
-        if part.source not in self.running:
+        failed, from which nothing is read then; after a power loss yields those that are left.
+
+        RangeAway where the rows may come back, if ranges are required."""
+        if part.source not in self.running or part.source in self._incomplete:
             return
         running = self.running[part.source]
         try:
@@ -330,12 +347,32 @@ class Inputs:
             max_rows = end - part.start
             chunk = running.source.read(part.shard, part.start, max_rows=max_rows, until=end)
         except SqlError as error:
-            self.failed[part.source] = error
+            self._missed(part.source, part.shard, part.start, error)
             return
         if chunk is not None and chunk.digest and not part.digest:
             self.failed[part.source] = _unknown(running.scan.table.display)
         elif chunk is not None:
             yield part.source, chunk
+
+    def _missed(self, name: str, shard: str, offset: int, error: SqlError) -> None:
+        """Marks a source as failed that does not give what is repeated, unless that may come."""
+        if self.requires_ranges and _is_away(self.running[name].source, shard, offset, error):
+            raise RangeAway(name, error)
+        self._incomplete.add(name)
+        self.failed[name] = error
+
+    def require(self, name: str) -> None:
+        """RangeAway for a source that is away since it should have been opened, if ranges are
+        required."""
+        if self.requires_ranges and name in self.away:
+            raise RangeAway(name, self.away[name])
+
+    @property
+    def away(self) -> dict[str, SqlError]:
+        """The sources that could not be opened, and perhaps can later, with their errors."""
+        sources = ((n, s.source) for n, s in self.running.items())
+        errors = {n: s.error for n, s in sources if isinstance(s, UnavailableSource)}
+        return {name: error for name, error in errors.items() if _may_pass(error)}
 
     def rewind_to_ends(self) -> None:
         """Moves positions back to the ends of shards whose last records a power loss took."""
@@ -347,6 +384,24 @@ class Inputs:
         """Closes all sources."""
         for source in self.running.values():
             source.source.close()
+
+
+def _is_away(source: Source, shard: str, offset: int, error: SqlError) -> bool:
+    """True if what a source did not give may be there once its system is."""
+    if isinstance(source, UnavailableSource) or not _may_pass(error):
+        return _may_pass(error)
+    try:
+        return source.expired(shard, offset) is None
+    except SqlError:
+        return True
+
+
+def _may_pass(error: SqlError) -> bool:
+    """True for an error of a system that may not be there yet; what our own broker does not have
+    does not come."""
+    if isinstance(error, BrokerError):
+        return isinstance(error, BrokerAway | RocketError)
+    return isinstance(error, ServiceError | ConnectorSilent | StillOpening)
 
 
 def _unknown(table: str) -> ExecutionError:

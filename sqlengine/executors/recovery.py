@@ -13,7 +13,9 @@ from typing import TypeAlias
 from parser.errors import ServiceError
 from planner.graph.merge import Graph
 from sqlengine.executors.epochs import UNLOGGED, EpochRecord, LoggedChange
+from sqlengine.executors.failures import SourceAway
 from sqlengine.executors.graph_change import GraphChange
+from sqlengine.executors.inputs import RangeAway
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.spark.hand_back import tables_of_tasks
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
@@ -78,7 +80,8 @@ def repeat_epochs(
     """Repeats the epochs logged since the checkpoint; returns their number. `before` is called with
     the number of each, when all earlier ones are complete.
 
-    ServiceError where the log has a gap, or answers of nondeterministic functions are gone."""
+    ServiceError where the log has a gap, or answers of nondeterministic functions are gone;
+    SourceAway where a source is, see `Inputs.requires_ranges`."""
     call_log = runner.outputs.call_log
     call_log.load()
     try:
@@ -86,7 +89,7 @@ def repeat_epochs(
         with recovering(runner):
             repeated = 0
             for record in _logged(runner, before):
-                with runner.broken_on_failure(f"repeats epoch {record.epoch}"):
+                with runner.broken_on_failure(f"repeats epoch {record.epoch}"), _waiting(runner):
                     _repeat(runner, record, prepare)
                 repeated += 1
             return repeated
@@ -96,6 +99,18 @@ def repeat_epochs(
     finally:
         runner.repeating = False
         call_log.forget()
+
+
+@contextmanager
+def _waiting(runner: GraphRunner) -> Iterator[None]:
+    """Raises SourceAway where the body cannot read a range now: also for the jobs of other sources
+    that could not be opened, which would be the next."""
+    try:
+        yield
+    except RangeAway as away:
+        nodes = runner.executor.plan.nodes
+        jobs = (nodes[name].jobs for name in {away.source, *runner.inputs.away})
+        raise SourceAway(frozenset().union(*jobs), away.error) from away
 
 
 def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
@@ -135,6 +150,9 @@ def _repeat(runner: GraphRunner, record: EpochRecord, prepare: PrepareChange) ->
     if record.change is not None:
         _repeat_change(runner, record.epoch, record.change, prepare)
     elif record.replay is not None:
+        for row in record.replay.rows:
+            if row.record is None:
+                runner.inputs.require(row.source)
         with runner.outputs.call_log.recording(record.epoch):
             runner.pipeline.process_replay(record)
         runner.commit()

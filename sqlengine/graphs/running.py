@@ -17,12 +17,20 @@ from sqlengine.connectors.base import Busy, Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.dead_letters import DeadLetterSink
-from sqlengine.executors.epochs import EPOCHS, ChangeLog, EpochLog, LoggedChange, TopicEpochLog
+from sqlengine.executors.epochs import (
+    EPOCHS,
+    ChangeLog,
+    EndedEpochLog,
+    EpochLog,
+    LoggedChange,
+    TopicEpochLog,
+)
 from sqlengine.executors.failures import (
     ExecutorUnavailable,
     JobsFailed,
     LastingFailure,
     OperatorFailed,
+    SourceAway,
     StepEnded,
 )
 from sqlengine.executors.graph_change import GraphChange
@@ -34,6 +42,7 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.spark.executor import SparkExecutor
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
+from sqlengine.graphs.apart import Absence, LeftOut, is_apart, last_letters, writer_of_graph
 from sqlengine.graphs.departures import Departure
 from sqlengine.graphs.event_times import EventTimes, EventTimesCache
 from sqlengine.graphs.host import Faults, GraphHost, NotAligned, PlanOf
@@ -62,16 +71,24 @@ def open_graph(
     context of each attempt, which closes it.
 
     Jobs that fail in an epoch (those of `without` in `failed_epoch`) are taken out just before it,
-    with what they have, but not out of a subtask."""
+    with what they have, but not out of a subtask. Those whose sources are away while epochs are
+    repeated are left out, and kept as they were at the checkpoint; SourceAway for a graph of such
+    jobs."""
     faults = dict(without or {})
     departures: list[Departure] = []
+    left_out = LeftOut()
     if failed_epoch and subtask is None:
         departures, faults = [Departure(failed_epoch, faults)], {}
     while True:
         try:
             context = None if subtask is None else subtask()
-            graph = RunningGraph(name, host, plan_of, faults, context, departures)
+            graph = RunningGraph(name, host, plan_of, faults, context, departures, left_out)
             break
+        except SourceAway as error:
+            if is_apart(name):
+                raise
+            log.warning("graph %s is recovered without jobs that wait: %s", name, error)
+            left_out.add(error, last_letters(host.broker, name))
         except (OperatorFailed, JobsFailed, StepEnded) as error:
             if not error.versions:
                 raise
@@ -89,7 +106,8 @@ def open_graph(
             else:
                 departures = [d for d in departures if not d.faults.keys() & new.keys()]
                 faults |= new
-    if faults or departures or graph.leaves_out:
+    if (faults or departures or graph.leaves_out or left_out.errors) and not is_apart(name):
+        # Of jobs that wait apart nothing is to be repeated here.
         graph.forget_lost_jobs()
     return graph
 
@@ -112,8 +130,9 @@ class RunningGraph:
         without: Faults,
         subtask: SubtaskContext | None = None,
         departures: Sequence[Departure] = (),
+        left_out: LeftOut | None = None,
     ) -> None:
-        self.name = name
+        self.name, self._writes_as = name, writer_of_graph(name)
         self._host = host
         self._plan_of = plan_of
         self._without = dict(without)
@@ -125,6 +144,7 @@ class RunningGraph:
         self._cost = JobSeconds(self.executor)
         if isinstance(self.executor, SparkExecutor):
             self.executor.progress.cost = self.seconds_by_job
+        self._absence = Absence(left_out or LeftOut())
         self._left_out = {} if subtask is None else dict(subtask.left_out)
         self.leaves_out = False
         self._writer = threads.serial_executor("checkpoint")
@@ -136,7 +156,12 @@ class RunningGraph:
             self._writer,
             host.broker.sync if self._syncs_late else None,
         )
+        position = self.checkpoints.position
+        self._apart = None if position is None else position.apart
         self.runner = self._open_runner(subtask)
+        # Parts, and tasks, go on without rows that cannot be read.
+        in_tasks = self.executor.in_tasks or (position is not None and position.tasks is not None)
+        self.runner.inputs.requires_ranges = subtask is None and not in_tasks
         self.lost_jobs: dict[str, SqlError] = {}
         # By migration: the epoch that restored it, and the offset in the log after that epoch.
         self._migrations: dict[str, tuple[int, int]] = {}
@@ -154,7 +179,7 @@ class RunningGraph:
         environment = Environment(
             host.broker,
             host.machine.clock,
-            self.name,
+            self._writes_as,
             disk=host.machine.disk,
             callables=host.callables,
             assignment=WHOLE if subtask is None else subtask.assignment,
@@ -170,9 +195,14 @@ class RunningGraph:
         )
         recovers_from_power_loss = config.fsync != "none"
         storage = GraphStorage(
-            _epoch_log(self.name, host, exactly_once) if subtask is None else subtask.log,
+            self._epoch_log(exactly_once) if subtask is None else subtask.log,
             self.checkpoints,
-            DeadLetterSink(host.broker, self.name, lambda: self.runner.jobs),
+            DeadLetterSink(
+                host.broker,
+                self.name,
+                lambda: self.runner.jobs,
+                0 if self._apart is None else self._apart.letters,
+            ),
             self._first_record if recovers_from_power_loss else None,
             host.tasks_folder(self.name).as_uri(),
         )
@@ -182,7 +212,13 @@ class RunningGraph:
             MemoryGuard(self.name, host.memory),
             paced=True,
         )
-        return GraphRunner(self.name, self.executor, environment, storage, options, subtask)
+        writer = self._writes_as
+        return GraphRunner(writer, self.executor, environment, storage, options, subtask)
+
+    def _epoch_log(self, exactly_once: bool) -> EpochLog:
+        if self._apart is not None:
+            return EndedEpochLog(self._host.broker, self._writes_as, self._apart.until)
+        return (TopicEpochLog if exactly_once else ChangeLog)(self._host.broker, self.name)
 
     def _first_record(self) -> int:
         return self._host.broker.begin_offset(EPOCHS, 0)
@@ -203,6 +239,10 @@ class RunningGraph:
             repeat_epochs(self.runner, self.prepare_logged_change, self._before)
             # Where epochs are not logged, the one that failed did not come.
             self._take_out(list(self._departures))
+            self._absence.require_apart(self.executor.plan)
+            if self._apart is not None:
+                return
+            self._keep_left_out()
             logged = position is None or position.logged
             logged = logged and self.runner.storage.log.keeps_every_epoch
             if self._syncs_late or not logged:
@@ -227,6 +267,7 @@ class RunningGraph:
 
     def _before(self, epoch: int) -> None:
         """Takes out the jobs that fail in the epoch that is repeated next."""
+        self._absence.require_apart(self.executor.plan)
         self._take_out([d for d in self._departures if d.epoch == epoch])
 
     def _take_out(self, departures: Iterable[Departure]) -> None:
@@ -236,6 +277,12 @@ class RunningGraph:
             self.kept |= {name: key for name, key in kept.items() if key}
             self._without |= departure.faults
             self.lost_jobs |= {n: e for (n, _), e in departure.faults.items() if n in kept}
+
+    def _keep_left_out(self) -> None:
+        """Stores what the jobs had that wait for a source."""
+        if self._absence.errors:
+            stores, until = self._host.stores, self.runner.epoch
+            self.kept |= self._absence.store(stores, self.name, self.store.load(), until)
 
     def forget_lost_jobs(self) -> None:
         """Writes a checkpoint without the jobs that were not recovered: later recoveries would try
@@ -263,7 +310,13 @@ class RunningGraph:
         left_out = {n: error for n, (until, error) in asked.items() if version <= until}
         self.leaves_out |= bool(left_out)
         faulty |= left_out
-        for name, plan in {**self._plan_of(jobs), **faulty}.items():
+        known = jobs if self._apart is None else [n for n in jobs if n in self._apart.names]
+        found = self._plan_of({n: jobs[n] for n in known})
+        for name in [n for n in known if n in self._absence.errors]:
+            plan = found[name]
+            self._absence.note(name, jobs[name], plan.sinks if isinstance(plan, PlannedJob) else ())
+            faulty[name] = self._absence.errors[name]
+        for name, plan in {**found, **faulty}.items():
             self.lost_jobs.pop(name, None)
             if isinstance(plan, PlannedJob):
                 plans[name] = plan
@@ -311,6 +364,7 @@ class RunningGraph:
 
     def prepare_logged_change(self, graph: Graph, change: LoggedChange) -> GraphChange:
         """Prepares a change that a log records, without jobs that cannot be planned any more."""
+        self._absence.follow(change)
         plans = self._plans({n: v for n, v in change.jobs.items() if v}, change.version)
         for name in [n for n, v in change.jobs.items() if not v]:
             self.lost_jobs.pop(name, None)
@@ -506,10 +560,6 @@ class RunningGraph:
                 # Called in reverse: the runner, then the checkpoints, which wait for a write, then
                 # its thread.
                 stack.callback(close)
-
-
-def _epoch_log(name: str, host: GraphHost, exactly_once: bool) -> EpochLog:
-    return TopicEpochLog(host.broker, name) if exactly_once else ChangeLog(host.broker, name)
 
 
 def _would_miss(scan: Scan, source: Source, shards: Collection[str]) -> bool:

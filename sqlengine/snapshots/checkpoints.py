@@ -25,6 +25,18 @@ POSITION_FORMAT = 3
 LAYOUT = 6
 
 
+class Apart(msgspec.Struct, frozen=True):
+    """The rest of a checkpoint of jobs that wait for a source apart from their graph: the version
+    of each job, all names that they had, the last epoch that is to be repeated with them, and the
+    `handovers` that this reads. Dead letters of epochs up to `letters` are there."""
+
+    jobs: dict[str, int]
+    names: list[str]
+    until: int
+    letters: int
+    handovers: list[str] = []
+
+
 class CheckpointMetadata(msgspec.Struct, frozen=True):
     """Metadata of a checkpoint: how far its graph was, besides the tables.
 
@@ -35,7 +47,8 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     began; `logged`: the epochs after it are in the epoch log; `answers_offset`: end of the log of
     nondeterministic calls; `counts`: what each job has done in the graph so far; `resumed`:
     operators that had more to fire; `marks`: what sources say of their shards, by source and
-    shard; `tasks`: where tasks of Spark have kept the state, None where the tables have it."""
+    shard; `tasks`: where tasks of Spark have kept the state, None where the tables have it;
+    `apart`: set for a part of a graph that waits for its sources."""
 
     graph: str
     epoch: int
@@ -55,6 +68,7 @@ class CheckpointMetadata(msgspec.Struct, frozen=True):
     resumed: list[Resumption] = []
     marks: dict[str, dict[str, str]] = {}
     tasks: TaskState | None = None
+    apart: Apart | None = None
     layout: int = LAYOUT
     format: int = POSITION_FORMAT
 
