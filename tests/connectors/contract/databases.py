@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from sqlengine.connectors.jdbc.driver import Connection
 from sqlengine.service import Service
-from tests.connectors.contract.place import Direction, Place, Property, Row
+from tests.connectors.contract.place import FULL, Direction, Place, Property, Row
 from tests.connectors.contract.servers import Servers
 from tests.connectors.databases import Database, sqlite
 from tests.servers.mariadb import MariaDbServer
@@ -22,6 +25,8 @@ class Jdbc(Place):
 
     refused: ClassVar[Row] = {"id": 2, "name": "refused"}
     text: ClassVar[str] = "TEXT"
+    bounded = True
+    fails = True
     server: ServerProcess
 
     def __init__(self, servers: Servers) -> None:
@@ -69,6 +74,7 @@ class Jdbc(Place):
 class Sqlite(Jdbc):
     """A file of SQLite. It is away while somebody else has locked it."""
 
+    fails = False
     _lock: Connection
 
     def found(self, servers: Servers) -> Database:
@@ -104,6 +110,7 @@ class Changes(Place):
     connector: ClassVar[str]
     server: ServerProcess
     listening = Place.listening
+    bounded = False
 
     def options(self, direction: Direction, shown: Property | None = None) -> dict[str, str]:
         bound = {"receive.max-unread": "100 kb"} if shown == "back-pressure" else {}
@@ -114,10 +121,33 @@ class Changes(Place):
         raise NotImplementedError
 
 
+_TYPES: Final = (
+    "b BOOLEAN, i INT, n DECIMAL(10, 2), d DOUBLE, s STRING, dd DATE, t TIME, ts TIMESTAMP(3),"
+    " z TIMESTAMP_LTZ(3), y BYTES, a ARRAY<INT>"
+)
+_COLUMNS: Final = (
+    "b boolean, i int, n numeric(10, 2), d float8, s text, dd date, t time, ts timestamp(3),"
+    " z timestamptz, y bytea, a int[]"
+)
+
+
 class PostgresChanges(Changes, PostgreSQL):
+    types = f"id BIGINT, {_TYPES}"
+    full: ClassVar[Row] = {k: v for k, v in FULL.items() if k not in ("m", "r")}
+
     def __init__(self, servers: Servers) -> None:
         super().__init__(servers)
-        self.database.execute(f"ALTER TABLE {self.name} REPLICA IDENTITY FULL")
+        added = (f"ALTER TABLE {self.name} ADD {column}" for column in re.split(r", (?!\d)", _COLUMNS))
+        self.database.execute(*added, f"ALTER TABLE {self.name} REPLICA IDENTITY FULL")
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """See `Place`: in one transaction."""
+        told = json.dumps(rows).replace(FULL["y"], "\\\\x" + b64decode(FULL["y"]).hex())
+        with closing(self.database.connect()) as connection:
+            found: Any = connection.cursor()
+            given = f"json_populate_recordset(NULL::{self.name}, %s)"
+            found.execute(f"INSERT INTO {self.name} SELECT * FROM {given}", (told,))
+            connection.commit()
 
     def close(self) -> None:
         """See `Place`: for a slot that nobody reads the server would keep its log."""

@@ -28,26 +28,101 @@ class Entry:
     elsewhere: Mapping[Property, str] = field(default_factory=dict)
 
 
+_DATABASES: Final = (databases.Sqlite, databases.PostgreSQL, databases.MariaDB)
 ENTRIES: Final = (
-    Entry("jdbc", "out", (databases.Sqlite, databases.PostgreSQL, databases.MariaDB)),
-    Entry("jdbc", "in", (databases.Sqlite, databases.PostgreSQL, databases.MariaDB)),
-    Entry("kafka", "in", (messages.KafkaTopic,)),
-    Entry("kafka", "out", (messages.KafkaTopic,)),
-    Entry("upsert-kafka", "in", (messages.KafkaUpserts,)),
+    Entry(
+        "jdbc", "in", _DATABASES,
+        {
+            "types": "connectors/test_jdbc.py::test_values_come_back",
+            "malformed": "connectors/test_jdbc.py::test_a_value_that_the_column_cannot_hold_is_named",
+            "reconnect": "a table is read once, when its job begins",
+            "back-pressure": "a table is asked for its rows, 'scan.fetch-size' at a time",
+            "stops": "connectors/test_jdbc_partitions.py::test_a_reader_goes_on_where_it_was",
+            "kills": "connectors/test_jdbc_partitions.py::test_a_server_whose_tasks_read_is_killed",
+        },
+    ),
+    Entry("jdbc", "out", _DATABASES, {"types": "connectors/test_jdbc.py::test_values_come_back"}),
+    Entry(
+        "kafka", "in", (messages.KafkaTopic,),
+        {
+            "back-pressure": "connectors/kafka/test_kafka_source.py::test_no_more_is_fetched_than_is_read",
+            "kills": "connectors/kafka/test_kafka_jobs.py::test_rows_are_there_once_through_kills",
+        },
+    ),
+    Entry(
+        "kafka", "out", (messages.KafkaTopic,),
+        {"kills": "connectors/kafka/test_kafka_jobs.py::test_rows_are_there_once_through_kills"},
+    ),
+    Entry(
+        "upsert-kafka", "in", (messages.KafkaUpserts,),
+        {"back-pressure": "connectors/kafka/test_kafka_source.py::test_no_more_is_fetched_than_is_read"},
+    ),
     Entry("upsert-kafka", "out", (messages.KafkaUpserts,)),
-    Entry("rocketmq", "in", (messages.RocketMQTopic,)),
-    Entry("rocketmq", "out", (messages.RocketMQTopic,)),
-    Entry("mqtt", "in", (messages.MqttTopic,)),
-    Entry("mqtt", "out", (messages.MqttTopic,)),
-    Entry("postgres-cdc", "in", (databases.PostgresChanges,)),
-    Entry("mysql-cdc", "in", (databases.MariaDBChanges,)),
-    Entry("http", "in", (hosts.PolledHost,)),
-    Entry("webhook", "out", (hosts.Webhook,)),
-    Entry("http-push", "in", (hosts.Pushed,)),
-    Entry("otlp", "in", (hosts.Exporter,)),
-    Entry("syslog", "in", (hosts.SyslogIn,)),
+    Entry(
+        "rocketmq", "in", (messages.RocketMQTopic,),
+        {
+            "back-pressure": "connectors/rocketmq/test_reading.py::test_a_source_reads_no_more_ahead_than_it_may",
+            "kills": "connectors/rocketmq/test_delivery.py::test_kills_of_the_engine",
+        },
+    ),
+    Entry(
+        "rocketmq", "out", (messages.RocketMQTopic,),
+        {"kills": "connectors/rocketmq/test_delivery.py::test_kills_of_the_engine"},
+    ),
+    Entry(
+        "mqtt", "in", (messages.MqttTopic,),
+        {"kills": "connectors/mqtt/test_kills.py::test_kills_of_the_engine"},
+    ),
+    Entry(
+        "mqtt", "out", (messages.MqttTopic,),
+        {"kills": "connectors/mqtt/test_kills.py::test_kills_of_an_engine_that_publishes"},
+    ),
+    Entry(
+        "postgres-cdc", "in", (databases.PostgresChanges,),
+        {
+            "malformed": "a value that is none of its column's type fails the job",
+            "kills": "connectors/test_postgres_cdc.py::test_every_change_counts_once_through_kills",
+        },
+    ),
+    Entry(
+        "mysql-cdc", "in", (databases.MariaDBChanges,),
+        {
+            "types": "connectors/test_mysql_cdc.py::test_a_snapshot_and_then_the_changes",
+            "malformed": "a value that is none of its column's type fails the job",
+        },
+    ),
+    Entry(
+        "http", "in", (hosts.PolledHost,),
+        {"kills": "connectors/http/test_http.py::test_polled_rows_are_there_once_after_many_kills"},
+    ),
+    Entry(
+        "webhook", "out", (hosts.Webhook,),
+        {"kills": "connectors/webhook/test_jobs.py::test_no_row_is_lost_through_many_kills"},
+    ),
+    Entry(
+        "http-push", "in", (hosts.Pushed,),
+        {
+            "reconnect": "clients connect; there is no server outside",
+            "kills": "connectors/pushed/test_rows.py::test_rows_that_were_answered_are_there_once_after_many_kills",
+        },
+    ),
+    Entry(
+        "otlp", "in", (hosts.Exporter,),
+        {
+            "types": "connectors/otlp/test_logs.py::test_log_records_become_rows",
+            "malformed": "connectors/otlp/test_logs.py::test_requests_that_are_refused",
+            "reconnect": "clients connect; there is no server outside",
+        },
+    ),
+    Entry(
+        "syslog", "in", (hosts.SyslogIn,),
+        {
+            "reconnect": "connectors/syslog/test_rsyslog.py::test_senders_go_on_when_either_side_was_killed",
+            "kills": "connectors/syslog/test_rsyslog.py::test_senders_go_on_when_either_side_was_killed",
+        },
+    ),
     Entry("syslog", "out", (hosts.SyslogOut,)),
-)
+)  # fmt: skip
 
 
 def cases(shown: Property, direction: Direction) -> list[ParameterSet]:

@@ -31,7 +31,7 @@ class PolledHost(Place):
 
     def __init__(self, servers: Servers) -> None:
         super().__init__(servers)
-        self._port = 0
+        self._port, self._away = 0, False
         self._rows: list[bytes] = []
         self.start()
 
@@ -51,6 +51,8 @@ class PolledHost(Place):
         self._rows += records
 
     def _reply(self, got: Got) -> Told:
+        if self._away:  # connections outlive their listener
+            raise ConnectionError
         after = int(parse_qs(urlsplit(got.path).query)["after"][0])
         numbered = enumerate(self._rows[after : after + 50], after + 1)
         rows = (b'{"at": %d, %s' % (at, row.lstrip(b"{")) for at, row in numbered)
@@ -58,10 +60,12 @@ class PolledHost(Place):
         return Told(headers=kind, body=b"[" + b",".join(rows) + b"]")
 
     def kill(self) -> None:
+        self._away = True
         self._host.shutdown()
         self._host.server_close()
 
     def start(self) -> None:
+        self._away = False
         self._host = Receiver(self._port)
         self._host.reply = self._reply
         self._port = self._host.server_port
@@ -145,17 +149,17 @@ class Pushed(Client):
 
 
 class Exporter(Client):
-    """Log records: the id is their severity, the name their body."""
+    """Log records: the id is their severity, of which 0 is none, the name their body."""
 
     columns = "severity_number INT, body STRING"
-    select = "CAST(severity_number AS BIGINT), body"
+    select = "CAST(severity_number - 1 AS BIGINT), body"
 
     def options(self, direction: Direction, shown: Property | None = None) -> dict[str, str]:
         return {"connector": "otlp"} | (_BOUND if shown == "back-pressure" else {})
 
     def put(self, rows: Sequence[Row]) -> None:
         records = [
-            {"severityNumber": row["id"], "body": {"stringValue": row.get("name", "")}}
+            {"severityNumber": row["id"] + 1, "body": {"stringValue": row.get("name", "")}}
             for row in rows
         ]
         request = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
@@ -166,6 +170,7 @@ class SyslogIn(Place):
     """A sender that puts the length of each message before it."""
 
     types, full = TYPES, FULL
+    once = False
 
     def __init__(self, servers: Servers) -> None:
         super().__init__(servers)
@@ -189,6 +194,7 @@ class SyslogIn(Place):
 
 
 class SyslogOut(Place):
+    once = False
     columns = "id BIGINT, name STRING, level STRING"
     select = "id, name, CASE name WHEN 'refused' THEN 'loud' ELSE 'info' END"
     types, full = TYPES, FULL

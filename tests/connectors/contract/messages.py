@@ -130,6 +130,7 @@ class MqttTopic(Place):
 
     types, full = TYPES, FULL
     refused: ClassVar[Row] = {"name": "refused"}
+    once = False
 
     def __init__(self, servers: Servers) -> None:
         super().__init__(servers)
@@ -160,6 +161,7 @@ class MqttTopic(Place):
         return self._got
 
     def kill(self) -> None:
+        self._client.connection.close()
         self._server.kill()
 
     def start(self) -> None:

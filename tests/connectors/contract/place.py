@@ -27,7 +27,8 @@ class Place(ABC):
     `columns`: of the table; `select`: what makes an `id` and a `name` of these columns, or them of
     these two. `key`: its primary key. `types`: columns of all types, and `full`: a value of each, as
     JSON. `malformed`: a record that is no row of it; `refused`: a row that it does not take. `once`:
-    each row comes once through kills, not once at least."""
+    each row comes once through kills, not once at least. `bounded`: it is read once, when its job begins;
+    `fails`: a job that writes to it fails while the server is away, and is started again by itself."""
 
     columns: ClassVar[str] = "id BIGINT, name STRING"
     select: ClassVar[str] = "id, name"
@@ -37,10 +38,12 @@ class Place(ABC):
     malformed: ClassVar[bytes] = b'{"id": "x"}'
     refused: ClassVar[Row] = {}
     once: ClassVar[bool] = True
+    bounded: ClassVar[bool] = False
+    fails: ClassVar[bool] = False
 
     def __init__(self, servers: Servers) -> None:
         """Makes the table, on one of the servers. `Missing` where that cannot run here."""
-        self.name = f"t{next(_NAMES)}"
+        self.name = f"place{next(_NAMES)}"
 
     def close(self) -> None:
         """Called at the end of the test."""

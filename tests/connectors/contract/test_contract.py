@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -47,22 +48,23 @@ def ids(rows: Sequence[Row]) -> Counter[int]:
 
 
 def text(
-    place: Place, direction: Direction, shown: Property, local: str = "", name: str = "name"
+    place: Place, direction: Direction, shown: Property, made: str = "", name: str = "name"
 ) -> str:
-    """A job from the table to a topic, or from there (or from the table that `local` declares) to the
+    """A job from the table to a topic, or from there (or from the table that `made` declares) to the
     table. `name`: what becomes of a name."""
     columns = place.types if shown == "types" else "id BIGINT, name STRING"
     key = place.constraint if direction == "in" else ""
     upsert = ", 'upsert' = 'true'" if key else ""
     topic = f"'connector' = 'topic', 'topic' = 'here', 'format' = 'json'{upsert}"
-    tables = local or f"CREATE TABLE here ({columns}{key}) WITH ({topic});\n"
-    into, source = ("here", "source") if direction == "in" else ("target", "here")
-    tables += place.create(source if direction == "in" else into, direction, shown)
-    if shown == "types":
-        return f"{tables}INSERT INTO {into} SELECT * FROM {source};"
-    made = {"in": f"id, {name} FROM (SELECT {place.select} FROM source) AS t (id, name)"}
-    made["out"] = f"{place.select} FROM (SELECT id, {name} FROM here) AS t (id, name)"
-    return f"{tables}INSERT INTO {into} SELECT {made[direction]};"
+    tables = made or f"CREATE TABLE here ({columns}{key}) WITH ({topic});\n"
+    if direction == "in":
+        tables += place.create("source", "in", shown)
+        rows = f"id, {name} FROM (SELECT {place.select} FROM source) AS t (id, name)"
+        return f"{tables}INSERT INTO here SELECT {'* FROM source' if shown == 'types' else rows};"
+    tables += place.create("target", "out", shown)
+    rows = f"{place.select} FROM (SELECT id, {name} FROM here) AS t (id, name)"
+    last = " ON CONFLICT DO DEDUPLICATE" if place.key else ""
+    return f"{tables}INSERT INTO target SELECT {'* FROM here' if shown == 'types' else rows}{last};"
 
 
 @contextmanager
@@ -72,14 +74,20 @@ def copying(
     shown: Property,
     data: Path,
     name: str = "name",
+    *,
+    rows: Sequence[Row] = (),
     **config: Any,
 ) -> Iterator[tuple[Service, User]]:
-    """A server that runs the job, and hears what comes."""
+    """A server that runs the job, and hears what comes. `rows`: the first of the table."""
+    if rows and place.bounded:
+        place.put(rows)
     with running(data, checkpoint_ms=200, **config) as (service, user):
         place.serve(service.port)
         user.topic("here")
         user.submit(JOB, text(place, direction, shown, name=name))
         listens(place, direction, service)
+        if rows and not place.bounded:
+            place.put(rows)
         yield service, user
 
 
@@ -130,11 +138,10 @@ def test_all_types_and_nulls_come(place: Place, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", cases("large", "in"), indirect=True)
 def test_a_large_record_comes(place: Place, tmp_path: Path) -> None:
-    large = "x" * LARGE
-    with copying(place, "in", "large", tmp_path / "data", "MD5(name)") as (_, user):
-        place.put([{"id": 1, "name": "a"}, {"id": 2, "name": large}, {"id": 3, "name": "c"}])
+    rows = [{"id": n, "name": name} for n, name in enumerate(["a", "x" * LARGE, "c"])]
+    with copying(place, "in", "large", tmp_path / "data", "MD5(name)", rows=rows) as (_, user):
         found = came(user, 3)
-    assert [row["name"] for row in found] == [md5(t.encode()).hexdigest() for t in ("a", large, "c")]
+    assert [row["name"] for row in found] == [md5(row["name"].encode()).hexdigest() for row in rows]
 
 
 @pytest.mark.parametrize("place", cases("malformed", "in"), indirect=True)
@@ -145,7 +152,7 @@ def test_a_malformed_record_is_a_dead_letter(place: Place, tmp_path: Path) -> No
         place.put(named([3]))
         assert came(user, 2) == named([1, 3])
         (letter,) = eventually(user.letters)
-        assert letter["subject"] == "table source"
+        assert letter["subject"].endswith("source")
 
 
 @pytest.mark.parametrize("place", cases("reconnect", "in"), indirect=True)
@@ -204,9 +211,10 @@ def test_a_reader_that_was_stopped_goes_on(place: Place, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("place", cases("spark", "in"), indirect=True)
 def test_tasks_of_spark_compute_with_it(place: Place, tmp_path: Path, on_spark: None) -> None:
-    with copying(place, "in", "spark", tmp_path / "data", "UPPER(name)", target="spark") as (_, user):
-        place.put(named(range(100)))
-        assert came(user, 100) == [{"id": i, "name": f"N{i}"} for i in range(100)]
+    rows, data = named(range(100)), tmp_path / "data"
+    with copying(place, "in", "spark", data, "UPPER(name)", rows=rows, target="spark") as (_, user):
+        found = came(user, 100)
+    assert sorted(row["name"] for row in found) == sorted(row["name"].upper() for row in rows)
 
 
 class Sending(threading.Thread):
@@ -281,27 +289,25 @@ def test_rows_wait_for_a_killed_server_and_few_are_read_meanwhile(
     place: Place, tmp_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outputs, "_WAITING_ROWS", 1000)
-    with copying(place, "out", "reconnect", tmp_path / "data", rows_per_read=100) as (service, user):
+    data = tmp_path / "data"
+    with copying(place, "out", "reconnect", data, rows_per_read=100) as (service, user):
         user.write("here", *map(dict, named([0])))
-        arrived(place, user, 1)
-        before = place.got()
+        before = ids(arrived(place, user, 1))
         place.kill()
         for begin in range(1, 5001, 500):
             user.write("here", *map(dict, named(range(begin, begin + 500))))
-        assert "target" in hint(service)
-        eventually(lambda: user.metric("sqlengine_job_behind") <= 4000)
+        waits = "its rows wait|does not take rows now|cannot be written now|cannot open the"
+        eventually(lambda: re.search(waits, str(user.job(JOB))), lambda: user.job(JOB))
         time.sleep(1)
-        assert user.metric("sqlengine_job_behind") > 3000
+        assert place.fails or 3000 < user.metric("sqlengine_job_behind") <= 4000
         place.start()
-        kept = {row["id"] for row in before}
-
-        def complete() -> bool:
-            return len(kept | ids(place.got()).keys()) == 5001
-
-        eventually(complete, lambda: (len(place.got()), user.job(JOB), service.engine.hints()))
-        eventually(lambda: not service.engine.hints())
-        assert user.states() == {JOB: "running"}
-        assert not service.engine.restarts_by_job()
+        eventually(
+            lambda: len((before | ids(place.got())).keys()) == 5001,
+            lambda: (len(place.got()), user.job(JOB)),
+        )
+        eventually(lambda: user.states() == {JOB: "running"} and not user.job(JOB)["hint"])
+        assert place.fails or not service.engine.restarts_by_job()
+        assert not place.once or ids(place.got()) == Counter(range(5001))
 
 
 @pytest.mark.parametrize("place", cases("stops", "out"), indirect=True)
@@ -332,11 +338,11 @@ MADE = """CREATE TABLE here (id BIGINT, name STRING) WITH ('connector' = 'datage
 
 @pytest.mark.parametrize("place", cases("kills", "out"), indirect=True)
 def test_rows_that_are_written_are_there_once_through_kills(place: Place, tmp_path: Path) -> None:
-    count, chance = 2000 * KILLS, random.Random(KILLS)
+    count, chance = 1000 * KILLS, random.Random(KILLS)
     job = text(place, "out", "kills", MADE.format(count=count, last=count - 1))
     for number in range(KILLS):
         with life(tmp_path / "data", job, awaited=number % 3 != 0):
-            time.sleep(chance.uniform(0, 0.6))
+            time.sleep(chance.uniform(0, 0.4))
     assert len(place.got()) < count, "it was not killed while it wrote"
     with running(tmp_path / "data") as (_, user):
         found = ids(arrived(place, user, count))
