@@ -9,7 +9,7 @@ from tests.servers.process import ServerProcess, is_open
 from tests.servers.setup import RSYSLOG
 
 _CONFIGURATION = """
-global(workDirectory="{folder}" maxMessageSize="16m" parser.escapeControlCharactersOnReceive="off")
+global(workDirectory="{folder}" maxMessageSize="64k" parser.escapeControlCharactersOnReceive="off")
 main_queue(queue.type="Direct")
 module(load="imudp")
 module(load="imtcp")

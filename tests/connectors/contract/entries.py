@@ -121,7 +121,10 @@ ENTRIES: Final = (
             "kills": "connectors/syslog/test_rsyslog.py::test_senders_go_on_when_either_side_was_killed",
         },
     ),
-    Entry("syslog", "out", (hosts.SyslogOut,)),
+    Entry(
+        "syslog", "out", (hosts.SyslogOut,),
+        {"large": "connectors/syslog/test_framing.py::test_a_large_row_is_sent_over_tcp"},
+    ),
 )  # fmt: skip
 
 

@@ -83,12 +83,14 @@ class Webhook(Place):
     def options(self, direction: Direction, shown: Property | None = None) -> dict[str, str]:
         path = "/{{id}}" if shown == "malformed" else ""
         url = f"{self._server.url}/{self.name}{path}"
-        return {"connector": "webhook", "url": url, "format": "json"}
+        batch = {"sink.batch.max-rows": "100"} if shown == "reconnect" else {}
+        return {"connector": "webhook", "url": url, "format": "json"} | batch
 
     def got(self) -> list[Row]:
         """See `Place`: a key stands for one request."""
-        mine = [g for g in self._server.got() if g.path.startswith(f"/{self.name}")]
-        return [g.json for g in {g.headers["idempotency-key"]: g for g in mine}.values()]
+        mine = [g for g in self._server.got() if g.path.split("/")[1] == self.name]
+        found = [g.json for g in {g.headers["idempotency-key"]: g for g in mine}.values()]
+        return [row for body in found for row in (body if isinstance(body, list) else [body])]
 
     def kill(self) -> None:
         self._server.kill()
