@@ -28,6 +28,16 @@ class Entry:
     elsewhere: Mapping[Property, str] = field(default_factory=dict)
 
 
+# Connectors with nothing outside, and where their rows are followed through crashes.
+WITHIN: Final[Mapping[str, str]] = {
+    "blackhole": "keeps nothing",
+    "datagen": "recovery/test_kill.py",
+    "filesystem": "recovery/test_kill.py",
+    "memory": "lives as long as its process",
+    "print": "shows rows",
+    "python": "a function of the user",
+    "topic": "recovery/test_kill.py",
+}
 _DATABASES: Final = (databases.Sqlite, databases.PostgreSQL, databases.MariaDB)
 ENTRIES: Final = (
     Entry(
