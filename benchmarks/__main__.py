@@ -117,7 +117,9 @@ def chosen(names: Sequence[str]) -> list[str]:
     that stands for none."""
     found: list[str] = []
     for name in names:
-        members = [name] if name in BENCHMARKS else [n for n in BENCHMARKS if n.startswith(f"{name}_")]
+        members = (
+            [name] if name in BENCHMARKS else [n for n in BENCHMARKS if n.startswith(f"{name}_")]
+        )
         if not members:
             raise KeyError(name)
         found += [n for n in members if n not in found]

@@ -137,7 +137,9 @@ class PostgresChanges(Changes, PostgreSQL):
 
     def __init__(self, servers: Servers) -> None:
         super().__init__(servers)
-        added = (f"ALTER TABLE {self.name} ADD {column}" for column in re.split(r", (?!\d)", _COLUMNS))
+        added = (
+            f"ALTER TABLE {self.name} ADD {column}" for column in re.split(r", (?!\d)", _COLUMNS)
+        )
         self.database.execute(*added, f"ALTER TABLE {self.name} REPLICA IDENTITY FULL")
 
     def put(self, rows: Sequence[Row]) -> None:

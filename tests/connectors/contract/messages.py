@@ -76,7 +76,9 @@ class KafkaUpserts(KafkaTopic):
     def options(self, direction: Direction, shown: Property | None = None) -> dict[str, str]:
         given = super().options(direction, shown)
         formats = {"connector": "upsert-kafka", "key.format": "json", "value.format": "json"}
-        return {k: v for k, v in given.items() if k not in ("format", "scan.startup.mode")} | formats
+        return {
+            k: v for k, v in given.items() if k not in ("format", "scan.startup.mode")
+        } | formats
 
     def _as_records(self, records: Sequence[bytes]) -> Iterable[Record | bytes]:
         from tests.connectors.kafka.clients import Record

@@ -4,7 +4,6 @@ read."""
 from __future__ import annotations
 
 import json
-from abc import ABC
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -21,7 +20,7 @@ Property: TypeAlias = Literal[
 _NAMES = count()
 
 
-class Place(ABC):
+class Place:
     """A new table of a connector on a real server.
 
     `columns`: of the table; `select`: what makes an `id` and a `name` of these columns, or them of

@@ -27,8 +27,8 @@ from sqlengine.machine import THIS
 from sqlengine.service import Service
 from sqlengine.system import back_off
 from tests.connectors.contract.entries import cases
-from tests.connectors.contract.lives import JOB, life
 from tests.connectors.contract.place import Direction, Place, Property, Row
+from tests.connectors.lives import JOB, life
 from tests.servers.process import free_ports
 from tests.service.harness import User, running
 from tests.spark.staged import Staged
@@ -324,7 +324,10 @@ def test_a_writer_that_was_stopped_goes_on(place: Place, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("place", cases("spark", "out"), indirect=True)
 def test_tasks_of_spark_compute_for_it(place: Place, tmp_path: Path, on_spark: None) -> None:
-    with copying(place, "out", "spark", tmp_path / "data", "UPPER(name)", target="spark") as (_, user):
+    with copying(place, "out", "spark", tmp_path / "data", "UPPER(name)", target="spark") as (
+        _,
+        user,
+    ):
         user.write("here", *map(dict, named(range(100))))
         found = arrived(place, user, 100)
     assert Counter(row["name"] for row in found) == Counter(f"N{i}" for i in range(100))
