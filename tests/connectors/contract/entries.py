@@ -1,5 +1,9 @@
 """The contract of each connector: where its tests are. A connector that is not here fails a test, and so
-does one that lacks a test of what it promises."""
+does one that lacks a test of what it promises.
+
+    python -m tests.connectors.contract.entries
+
+prints all of them."""
 
 from __future__ import annotations
 
@@ -146,3 +150,21 @@ def cases(shown: Property, direction: Direction) -> list[ParameterSet]:
         if entry.direction == direction and shown not in entry.elsewhere
         for place in entry.places
     ]
+
+
+def main() -> None:
+    """Prints where each property of each connector is shown."""
+    for entry in ENTRIES:
+        print(
+            f"{entry.connector}, {entry.direction}: {', '.join(p.__name__ for p in entry.places)}"
+        )
+        for shown in PROPERTIES:
+            print(
+                f"  {shown:<13} {entry.elsewhere.get(shown, 'connectors/contract/test_contract.py')}"
+            )
+    for name, why in WITHIN.items():
+        print(f"{name}: {why}")
+
+
+if __name__ == "__main__":
+    main()
