@@ -61,7 +61,7 @@ class Jdbc(Place):
             )
             connection.commit()
 
-    def got(self) -> list[Row]:
+    def got(self) -> Sequence[Row]:
         return [{"id": row[0], "name": row[1]} for row in self.database.rows(self.name)]
 
     def kill(self) -> None:
@@ -144,11 +144,12 @@ class PostgresChanges(Changes, PostgreSQL):
 
     def put(self, rows: Sequence[Row]) -> None:
         """See `Place`: in one transaction."""
-        told = json.dumps(rows).replace(FULL["y"], "\\\\x" + b64decode(FULL["y"]).hex())
+        given = str(FULL["y"])
+        told = json.dumps(rows).replace(given, "\\\\x" + b64decode(given).hex())
         with closing(self.database.connect()) as connection:
             found: Any = connection.cursor()
-            given = f"json_populate_recordset(NULL::{self.name}, %s)"
-            found.execute(f"INSERT INTO {self.name} SELECT * FROM {given}", (told,))
+            made = f"json_populate_recordset(NULL::{self.name}, %s)"
+            found.execute(f"INSERT INTO {self.name} SELECT * FROM {made}", (told,))
             connection.commit()
 
     def close(self) -> None:

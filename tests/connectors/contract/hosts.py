@@ -27,7 +27,6 @@ class PolledHost(Place):
     """A host that gives the rows behind a mark, some at a time."""
 
     types, full = TYPES, FULL
-    malformed: ClassVar[bytes] = b'{"id": 2, "name": {}}'
 
     def __init__(self, servers: Servers) -> None:
         super().__init__(servers)
@@ -86,7 +85,7 @@ class Webhook(Place):
         batch = {"sink.batch.max-rows": "100"} if shown == "reconnect" else {}
         return {"connector": "webhook", "url": url, "format": "json"} | batch
 
-    def got(self) -> list[Row]:
+    def got(self) -> Sequence[Row]:
         """See `Place`: a key stands for one request."""
         mine = [g for g in self._server.got() if g.path.split("/")[1] == self.name]
         found = [g.json for g in {g.headers["idempotency-key"]: g for g in mine}.values()]
@@ -213,7 +212,7 @@ class SyslogOut(Place):
             "app-name": self.name, **severity,
         }  # fmt: skip
 
-    def got(self) -> list[Row]:
+    def got(self) -> Sequence[Row]:
         return [json.loads(m[5]) for m in self._server.messages() if m[2] == self.name]
 
     def kill(self) -> None:

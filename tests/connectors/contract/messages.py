@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.clients import Kafka, Record
 
 _LARGE = "11000000"  # bytes
+_ID = re.compile(rb'"id": (\d+)')
 
 
 class KafkaTopic(Place):
@@ -52,7 +54,7 @@ class KafkaTopic(Place):
     def _as_records(self, records: Sequence[bytes]) -> Iterable[Record | bytes]:
         return records
 
-    def got(self) -> list[Row]:
+    def got(self) -> Sequence[Row]:
         return [json.loads(r.value) for r in self._kafka.read(self.name) if r.value is not None]
 
     def kill(self) -> None:
@@ -71,7 +73,7 @@ def _kafka(server: KafkaServer) -> Kafka:
 class KafkaUpserts(KafkaTopic):
     key = "id"
     types = TYPES.replace("id BIGINT", "id BIGINT NOT NULL")
-    malformed: ClassVar[bytes] = b'{"id": 2, "name": {}}'
+    malformed: ClassVar[bytes] = b'{"id": 2, "name": "'
 
     def options(self, direction: Direction, shown: Property | None = None) -> dict[str, str]:
         given = super().options(direction, shown)
@@ -83,7 +85,7 @@ class KafkaUpserts(KafkaTopic):
     def _as_records(self, records: Sequence[bytes]) -> Iterable[Record | bytes]:
         from tests.connectors.kafka.clients import Record
 
-        return (Record(r, b'{"id":%d}' % json.loads(r)["id"]) for r in records)
+        return (Record(r, b'{"id":%s}' % _ID.findall(r)[0]) for r in records)
 
 
 class RocketMQTopic(Place):
@@ -116,7 +118,7 @@ class RocketMQTopic(Place):
     def put_records(self, records: Sequence[bytes]) -> None:
         send(self._topic, records)
 
-    def got(self) -> list[Row]:
+    def got(self) -> Sequence[Row]:
         return rows(self._cluster.options(self._topic))
 
     def kill(self) -> None:
@@ -158,7 +160,7 @@ class MqttTopic(Place):
         with MqttClient(self._server.address) as client:
             client.publish(f"{self.name}/in", *records)
 
-    def got(self) -> list[Row]:
+    def got(self) -> Sequence[Row]:
         self._got += [json.loads(m.payload) for m in self._client.came()]
         return self._got
 

@@ -68,7 +68,7 @@ class Place:
         """Puts records into the table as they are, as `put` does."""
         raise NotImplementedError
 
-    def got(self) -> list[Row]:
+    def got(self) -> Sequence[Row]:
         """Returns the rows that the table has now, in any order."""
         raise NotImplementedError
 
@@ -98,7 +98,7 @@ TYPES = (
     "id BIGINT, b BOOLEAN, i INT, n DECIMAL(10, 2), d DOUBLE, s STRING, dd DATE, t TIME, ts TIMESTAMP(3),"
     " z TIMESTAMP_LTZ(3), y BYTES, a ARRAY<INT>, m MAP<STRING, INT>, r ROW<x INT, z STRING>"
 )
-FULL = {
+FULL: Row = {
     "id": 9_007_199_254_740_993, "b": True, "i": -7, "n": 12.34, "d": 0.5, "s": "über 'x' 😀\\\n",
     "dd": "2026-01-31", "t": "12:00:01", "ts": "2026-01-31 12:00:00.123",
     "z": "2026-01-31 12:00:00.123Z", "y": "AAEC", "a": [1, None, 3], "m": {"k": 1}, "r": {"x": 1, "z": "q"},

@@ -96,18 +96,18 @@ def listens(place: Place, direction: Direction, service: Service) -> None:
         eventually(partial(place.listening, service), lambda: service.engine.receivers.views())
 
 
-def came(user: User, count: int) -> list[Row]:
+def came(user: User, count: int) -> Sequence[Row]:
     """The rows that the server has got, once there are so many."""
-    found: list[Row] = eventually(
+    found: Sequence[Row] = eventually(
         lambda: len(rows := user.read("here")) >= count and rows,
         lambda: (count, len(user.read("here")), user.job(JOB), user.letters()[:2]),
     )
     return found
 
 
-def arrived(place: Place, user: User, count: int) -> list[Row]:
+def arrived(place: Place, user: User, count: int) -> Sequence[Row]:
     """The rows that the table has, once there are so many."""
-    found: list[Row] = eventually(
+    found: Sequence[Row] = eventually(
         lambda: len(rows := place.got()) >= count and rows,
         lambda: (count, len(place.got()), user.job(JOB), user.letters()[:2]),
     )
@@ -138,10 +138,11 @@ def test_all_types_and_nulls_come(place: Place, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", cases("large", "in"), indirect=True)
 def test_a_large_record_comes(place: Place, tmp_path: Path) -> None:
-    rows = [{"id": n, "name": name} for n, name in enumerate(["a", "x" * LARGE, "c"])]
+    names = ["a", "x" * LARGE, "c"]
+    rows = [{"id": n, "name": name} for n, name in enumerate(names)]
     with copying(place, "in", "large", tmp_path / "data", "MD5(name)", rows=rows) as (_, user):
         found = came(user, 3)
-    assert [row["name"] for row in found] == [md5(row["name"].encode()).hexdigest() for row in rows]
+    assert [row["name"] for row in found] == [md5(name.encode()).hexdigest() for name in names]
 
 
 @pytest.mark.parametrize("place", cases("malformed", "in"), indirect=True)
