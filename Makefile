@@ -85,8 +85,8 @@ test-oracle goldens-check: $(SETUP) ## record the golden files again with a real
 test-spark: $(SPARK) ## the same rows on Spark
 	$(PYTEST) -m "spark and not oracle" $(NO_TESTS_OK)
 
-bench: $(SETUP) ## the figures of the documents
-	$(BIN)/python -m benchmarks
+bench: $(SETUP) ## the figures of the documents, the quick ones (ONLY=connectors: those of this name, or that begin with it)
+	$(BIN)/python -m benchmarks $(ONLY)
 
 demo: $(SETUP) ## events, attacks and rules on this machine
 	$(BIN)/python -m demo

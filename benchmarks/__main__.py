@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from benchmarks import (
     access,
@@ -113,20 +113,36 @@ NOT_BY_DEFAULT = frozenset(
 )
 
 
+def chosen(names: Sequence[str]) -> list[str]:
+    """Returns the benchmarks of these names, in order: all quick ones where there is no name, and for
+    the first word of several all of them, as `connectors` for `connectors_kafka`. KeyError for a name
+    that stands for none."""
+    found: list[str] = []
+    for name in names:
+        members = (
+            [name] if name in BENCHMARKS else [n for n in BENCHMARKS if n.startswith(f"{name}_")]
+        )
+        if not members:
+            raise KeyError(name)
+        found += [n for n in members if n not in found]
+    return found or [n for n in BENCHMARKS if n not in NOT_BY_DEFAULT]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"of {', '.join(BENCHMARKS)} (default: all quick ones)",
+        help=f"of {', '.join(BENCHMARKS)}, or the first word of several, such as connectors"
+        " (default: all quick ones)",
     )
     parser.add_argument("--dry", action="store_true", help="leave docs/benchmarks.md as it is")
     options = parser.parse_args()
-    unknown = [n for n in options.names if n not in BENCHMARKS]
-    if unknown:
-        parser.error(f"there is no benchmark '{unknown[0]}'; there are {', '.join(BENCHMARKS)}")
-    names = options.names or [n for n in BENCHMARKS if n not in NOT_BY_DEFAULT]
+    try:
+        names = chosen(options.names)
+    except KeyError as error:
+        parser.error(f"there is no benchmark {error}; there are {', '.join(BENCHMARKS)}")
     if len(names) > 1:  # each in a process of its own: memory is measured, too
         dry = ["--dry"] if options.dry else []
         sys.exit(

@@ -17,6 +17,9 @@ HEAD = """# Benchmarks
 
 What `make bench` measured; each section is written by the command in it. CPU seconds count (all threads, and child
 processes where there are any), since they are the same on a busy machine; ratios are of runs side by side.
+
+`make bench` takes the quick ones, `python -m benchmarks NAME` those of a name. `python -m benchmarks connectors` is all of connectors: rows per
+CPU second in and out, the bare client beside them, and Flink beside Kafka and databases.
 """
 
 

@@ -122,11 +122,6 @@ def bare(library: str, batch: int, count: int) -> float:
 
 def _client(library: str, url: str) -> Callable[[bytes], object]:
     headers = {"Content-Type": "application/json"}
-    if library == "httpx":
-        import httpx  # type: ignore[import-not-found,unused-ignore]
-
-        client = httpx.Client()
-        return lambda body: client.post(url, content=body, headers=headers).read()
     if library == "urllib3":
         import urllib3
 
@@ -238,10 +233,10 @@ def run() -> Section:
 
     out = [
         [f"webhook, {name}", rate(count, "hook", batch, count)]
-        + [rate(count, "bare", library, batch, count) for library in ("urllib3", "httpx", "stdlib")]
+        + [rate(count, "bare", library, batch, count) for library in ("urllib3", "stdlib")]
         for name, batch, count in (("500 rows a request", 500, ROWS), ("a row a request", 1, FEW))
     ]
-    out.append(["syslog over TCP", rate(ROWS, "syslog_out", ROWS), "", "", ""])
+    out.append(["syslog over TCP", rate(ROWS, "syslog_out", ROWS), "", ""])
     into = [
         [name, rate(ROWS, "taken", what, transport)]
         for name, what, transport in (
@@ -258,7 +253,7 @@ def run() -> Section:
         " process of the engine: out of a topic to a host in another process, and in from a client in"
         " another process, through the log, to a job that drops them.",
         (
-            Table("Rows out per CPU second", ("", "engine", "urllib3 alone", "httpx alone", "http.client alone"), out),
+            Table("Rows out per CPU second", ("", "engine", "urllib3 alone", "http.client alone"), out),
             Table("Rows in per CPU second", ("", "engine"), into),
         ),
     )  # fmt: skip

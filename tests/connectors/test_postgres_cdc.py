@@ -4,11 +4,8 @@ and of ours."""
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -16,9 +13,10 @@ import pytest
 
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from tests.connectors import lives
 from tests.connectors.databases import Database
 from tests.servers.postgresql import PostgresServer
-from tests.support import ROOT, eventually
+from tests.support import eventually
 
 _numbers = count()
 JOB = """
@@ -238,13 +236,10 @@ def test_every_change_counts_once_through_kills(life: Life, tmp_path: Path, kill
         "INSERT INTO cdc.source SELECT i, 'n', 0 FROM generate_series(10000, 60000) i",
     )
     tables = JOB.partition("INSERT INTO")[0] + SUMS
-    job = tmp_path / "job.sql"
-    job.write_text(
-        tables.format(port=life.server.port, url=life.server.url, slot=life.slot, more="")
-    )
+    job = tables.format(port=life.server.port, url=life.server.url, slot=life.slot, more="")
     chance = random.Random(kills)
-    with killed(tmp_path / "killed", job) as again:
-        for number in range(kills):
+    for number in range(kills):
+        with lives.life(tmp_path / "killed", job):
             for _ in range(chance.randint(1, 20)):
                 bucket = chance.randint(0, 49)
                 life.run(f"UPDATE cdc.source SET price = price + 1 WHERE id % 50 = {bucket}")
@@ -252,35 +247,10 @@ def test_every_change_counts_once_through_kills(life: Life, tmp_path: Path, kill
             if number % 7 == 2:
                 life.server.kill()
                 life.server.start()
-            again()
+    with lives.life(tmp_path / "killed", job):
         eventually(
             lambda: not life.database_rows(DIFFERENT), lambda: life.database_rows(DIFFERENT)[:5]
         )
-
-
-@contextmanager
-def killed(folder: Path, job: Path) -> Iterator[Callable[[], None]]:
-    """Runs a server of ours over a folder; what it gives kills it and starts the next."""
-    command = [sys.executable, "-m", "tests.connectors.postgres_life", str(folder), str(job)]
-    processes: list[subprocess.Popen[str]] = []
-
-    def end() -> None:
-        processes[-1].kill()
-        processes[-1].communicate()
-
-    def again() -> None:
-        if processes:
-            end()
-        started = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        processes.append(started)
-        assert started.stdout is not None
-        assert started.stdout.readline() == "running\n"
-
-    again()
-    try:
-        yield again
-    finally:
-        end()
 
 
 def test_what_the_server_lacks_is_told(life: Life) -> None:

@@ -12,7 +12,7 @@ from tests.servers.setup import MARIADB
 
 _SETTINGS: Final = (
     "--bind-address=127.0.0.1", "--socket=socket", "--pid-file=pid", "--skip-grant-tables",
-    "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--key-buffer-size=1M",
+    "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=32M", "--key-buffer-size=1M",
     "--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-image=FULL", "--server-id=1",
     "--binlog-row-metadata=FULL", "--max-allowed-packet=64M",
 )  # fmt: skip

@@ -166,15 +166,20 @@ class RocketServer:
     def address(self) -> str:
         return f"127.0.0.1:{self.names.port}"
 
+    @property
+    def running(self) -> bool:
+        return all(server.running for server in (self.names, *self.brokers))
+
     def client(self) -> RocketClient:
         """Returns a client, which the caller closes."""
         return self._client(self.address)
 
     def start(self) -> Self:
-        """Starts all of them, or none."""
+        """Starts all of them that do not run, or none."""
         try:
             for server in (self.names, *self.brokers):
-                server.start()
+                if not server.running:
+                    server.start()
         except BaseException:
             self.kill()
             raise

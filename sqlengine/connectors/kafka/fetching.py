@@ -173,6 +173,7 @@ class Fetcher:
             return
         self._asked = {partition}
         self._fetch(0.0)
+        self._pause_full(partition)
 
     def _fetch_to(self, partition: Partition, fetched: _Fetched, until: int) -> None:
         """Fetches until nothing before an offset is still to come."""
@@ -188,6 +189,10 @@ class Fetcher:
                 what = f"records {before} to {until} of partition '{partition.shard}' do not come"
                 hint = f"see whether Kafka at {self._servers} is there and can be reached"
                 raise KafkaAway(what, detail=self._health.trouble, hint=hint)
+        self._pause_full(partition)
+
+    def _pause_full(self, partition: Partition) -> None:
+        """Ends fetching for all partitions but this one of which enough waits here."""
         for other, waiting in self._fetched.items():
             if other != partition and not waiting.paused and waiting.is_full:
                 self._pause(other, waiting, paused=True)

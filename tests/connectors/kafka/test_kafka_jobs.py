@@ -6,10 +6,7 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +20,7 @@ from sqlengine.engine import Engine
 from sqlengine.metrics import render
 from sqlengine.session import spark
 from tests.connectors.kafka.clients import Kafka, Record
-from tests.connectors.kafka.life import JOB
+from tests.connectors.lives import JOB, life
 from tests.connectors.tables import json_rows
 from tests.docs.test_documents import TOPIC, jobs_of
 from tests.spark.scripting import run as run_script
@@ -162,70 +159,6 @@ def test_records_that_are_no_rows_are_dead_letters(kafka: Kafka, tmp_path: Path)
         eventually(lambda: behind in render(server).decode(), "how far the job is behind")
 
 
-@pytest.mark.slow
-def test_a_server_that_went_away_is_told_and_the_job_goes_on(kafka: Kafka, tmp_path: Path) -> None:
-    first, second = kafka.topic(), kafka.topic()
-    kafka.write(first, json_rows([1]))
-    with engine(tmp_path / "data") as server:
-        server.submit(
-            JOB,
-            source(kafka, first)
-            + target(kafka, second, **EXACTLY_ONCE)
-            + "INSERT INTO target SELECT id, name FROM source;",
-        )
-        eventually(lambda: kafka.values(second) == json_rows([1]), "the first row")
-        kafka.server.kill()
-        eventually(lambda: "source" in server.hints().get(JOB, ""), "a word of it")
-        kafka.server.start()
-        kafka.write(first, json_rows([2]))
-        eventually(lambda: kafka.values(second) == json_rows([1, 2]), "the second row")
-        assert server.job(JOB).state.value == "running"
-
-
-VALUES = {
-    "BOOLEAN": "TRUE", "TINYINT": "CAST(-1 AS TINYINT)", "BIGINT": "1234567890123456789", "DOUBLE": "0.1E0",
-    "DECIMAL(20, 4)": "CAST(-1.5 AS DECIMAL(20, 4))", "STRING": """'ä "€"'""", "BYTES": "X'00FF'",
-    "DATE": "DATE '2026-02-28'", "TIME(0)": "TIME '23:59:59'", "TIMESTAMP(3)": "TIMESTAMP '2026-01-01 00:00:00.123'",
-    "TIMESTAMP_LTZ(3)": "TO_TIMESTAMP_LTZ(1700000000123, 3)", "ARRAY<INT>": "ARRAY[1, CAST(NULL AS INT)]",
-    "MAP<STRING, BIGINT>": "MAP['k', CAST(5 AS BIGINT)]", "ROW<a INT, b STRING>": "CAST(ROW(1, 'b') AS ROW<a INT, b STRING>)",
-}  # fmt: skip
-
-
-def test_all_types_and_nulls_come_back(kafka: Kafka, tmp_path: Path) -> None:
-    topic = kafka.topic()
-    options = kafka.options(topic, {"scan.bounded.mode": "latest-offset"})
-    given = ", ".join(f"{value} AS c{n}" for n, value in enumerate(VALUES.values()))
-    nulls = ", ".join(f"CAST(NULL AS {kind})" for kind in VALUES)
-    rows = f"CREATE VIEW made AS SELECT {given} UNION ALL SELECT {nulls};\n"
-    table = _table("kept", ", ".join(f"c{n} {kind}" for n, kind in enumerate(VALUES)), options)
-    insert = table + rows + "INSERT INTO kept SELECT * FROM made;"
-    assert not run_script(insert, tmp_path, tmp_path / "write", "embedded").errors
-    read = run_script(table + "SELECT * FROM kept;", tmp_path, tmp_path / "read", "embedded")
-    made = run_script(rows + "SELECT * FROM made;", tmp_path, tmp_path / "made", "embedded")
-    assert not read.errors
-    found, expected = (Counter(r.partition(": ")[2] for r in done.rows) for done in (read, made))
-    assert {r for r in found if r[0] == "["} == {r for r in expected if r[0] == "["}
-    assert sum(r[0] == "[" for r in found) == 2
-
-
-def test_a_job_that_stops_goes_on_from_its_savepoint(kafka: Kafka, tmp_path: Path) -> None:
-    first, second = kafka.topic(), kafka.topic()
-    kafka.write(first, json_rows(range(5)))
-    with engine(tmp_path / "data") as server:
-        server.submit(
-            JOB,
-            source(kafka, first)
-            + target(kafka, second, **EXACTLY_ONCE)
-            + "INSERT INTO target SELECT id, name FROM source;",
-        )
-        eventually(lambda: len(kafka.values(second)) == 5, "five rows")
-        server.save_job(JOB, stop=True)
-        kafka.write(first, json_rows(range(5, 8)))
-        server.start_job(JOB)
-        eventually(lambda: len(kafka.values(second)) >= 8, "the others")
-    assert kafka.values(second) == json_rows(range(8))
-
-
 @pytest.mark.parametrize(
     "where", ["in one process", "in stages", pytest.param("on Spark", marks=pytest.mark.spark)]
 )
@@ -276,22 +209,6 @@ def test_the_page(kafka: Kafka, tmp_path: Path) -> None:
             assert server.submit(f"block{number}", text).status == "added"
 
 
-class Life:
-    """A server in a child process, on one data folder."""
-
-    def __init__(self, folder: Path, script: Path) -> None:
-        command = [sys.executable, "-m", "tests.connectors.kafka.life", str(folder), str(script)]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
-
-    def wait_until_ready(self) -> None:
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == b"ready\n"
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
 @pytest.mark.parametrize(
     ("kills", "of_broker"), [(3, 0), pytest.param(50, 3, marks=pytest.mark.slow)]
 )
@@ -299,8 +216,7 @@ def test_rows_are_there_once_through_kills(
     kafka: Kafka, tmp_path: Path, kills: int, of_broker: int
 ) -> None:
     first, second = kafka.topic(2), kafka.topic(2)
-    script = tmp_path / "job.sql"
-    script.write_text(
+    job = (
         source(kafka, first)
         + target(kafka, second, key_format="json", key_fields="name", **EXACTLY_ONCE)
         + "INSERT INTO target SELECT id, name FROM source;"
@@ -308,27 +224,21 @@ def test_rows_are_there_once_through_kills(
     chance = random.Random(kills)
     sent = 0
     for number in range(kills):
-        life = Life(tmp_path / "data", script)
-        if number % 3:
-            life.wait_until_ready()
-        until = time.monotonic() + chance.uniform(0.1, 2.0)
-        while time.monotonic() < until:
-            ids = range(sent, sent + 20)
-            kafka.write(
-                first,
-                [Record(v, partition=i % 2) for i, v in zip(ids, json_rows(ids), strict=True)],
-            )
-            sent = ids.stop
-            time.sleep(0.02)
-        if of_broker and number % (kills // of_broker) == 1:
-            kafka.server.kill()
-            kafka.server.start()
-        life.kill()
-    life = Life(tmp_path / "data", script)
-    try:
+        with life(tmp_path / "data", job, awaited=number % 3 != 0):
+            until = time.monotonic() + chance.uniform(0.1, 1.0)
+            while time.monotonic() < until:
+                ids = range(sent, sent + 20)
+                kafka.write(
+                    first,
+                    [Record(v, partition=i % 2) for i, v in zip(ids, json_rows(ids), strict=True)],
+                )
+                sent = ids.stop
+                time.sleep(0.02)
+            if of_broker and number % (kills // of_broker) == 1:
+                kafka.server.kill()
+                kafka.server.start()
+    with life(tmp_path / "data", job):
         eventually(lambda: len(kafka.values(second)) >= sent, "all rows")
         found = [json.loads(v or b"")["id"] for v in kafka.values(second)]
-    finally:
-        life.kill()
     assert len(found) == sent
     assert sorted(found) == list(range(sent))

@@ -17,7 +17,7 @@ from sqlengine.engine import Engine
 from sqlengine.system.file_access import FileAccess, PathRefused
 from tests.connectors.kafka.clients import Kafka
 from tests.connectors.kafka.conftest import PASSWORD
-from tests.connectors.kafka.life import JOB
+from tests.connectors.lives import JOB
 from tests.connectors.tables import environment, json_rows, table
 from tests.hostile.certificates import Authority
 from tests.support import eventually

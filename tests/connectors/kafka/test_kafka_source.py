@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
 import pytest
@@ -17,6 +17,8 @@ from planner.graph.distribution import SubtaskAssignment
 from sqlengine.batch import RowKind
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.kafka.connector import KafkaConnector
+from sqlengine.connectors.kafka.source import KafkaSource
 from sqlengine.connectors.kafka.topics import Discovery, Partition
 from sqlengine.connectors.registry import open_source
 from tests.connectors.kafka.clients import Kafka, Record
@@ -266,6 +268,25 @@ def test_records_that_are_gone_are_told(kafka: Kafka) -> None:
         assert (start.num_rows, start.end) == (0, 3)
         rest = eventually(lambda: source.read(f"{topic}-0", 3, max_rows=10))
         assert rest.num_rows == 2
+
+
+def test_no_more_is_fetched_than_is_read(kafka: Kafka) -> None:
+    """Of a partition that nobody reads few records wait, while another one is read on."""
+    topic = kafka.topic(2)
+    kafka.write(topic, [Record(b"x" * 10_000) for _ in range(2000)])
+    kafka.write(topic, [Record(b"y" * 10_000, partition=1) for _ in range(1000)])
+    options = kafka.options(topic, {"properties.queued.max.messages.kbytes": "1000"})
+    source = KafkaConnector().source(table(options), environment())
+    assert isinstance(source, KafkaSource)
+    with closing(source):
+        left, read = source.shards()
+        assert eventually(lambda: source.read(left, 0, max_rows=1)).num_rows == 1
+        at = 0
+        while at < 1000:
+            at = eventually(partial(source.read, read, at, max_rows=10)).end
+        waiting = source._fetcher._fetched[Partition(topic, 0)]
+        assert waiting.paused
+        assert 8 << 20 < sum(sum(map(len, run)) for run, _ in waiting.runs) < 12 << 20
 
 
 def test_subtasks_share_out_the_partitions(kafka: Kafka) -> None:

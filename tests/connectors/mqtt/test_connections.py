@@ -87,31 +87,6 @@ def test_a_job_goes_on_where_it_was(world: World) -> None:
     assert [r["v"] for r in found] == [*range(200)]
 
 
-def test_no_more_is_taken_than_jobs_read(world: World) -> None:
-    """A job that stands still holds up the server of MQTT, not the memory of this one."""
-    text = (
-        world.table("i", "v INT", "in", receive__max_unread="100 kb", receive_maximum="10").replace(
-            "max.unread", "max-unread"
-        )
-        + world.table("p", "v INT", "out")
-        + out("o", "v INT")
-    )
-    wide = [b'{"v": %d, "pad": "%s"}' % (v, b"x" * 1000) for v in range(400)]
-    with world.open() as engine, MqttClient(world.server.address) as client:
-        engine.submit("j", text + COPY)
-        world.connected()
-        graph = engine.graphs.of("j")
-        graph.loop.call(lambda: graph.runner.inputs.pause({}))
-        client.publish(f"{world.root}/in", *wide)
-        hint = eventually(lambda: engine.hints().get("j"))
-        assert "wait to be read" in hint
-        (view,) = engine.receivers.views()
-        assert 100 <= view.unread <= 300
-        graph.loop.call(lambda: setattr(graph.runner.inputs, "bounds", {}))
-        found = world.rows("o", 400)
-    assert [r["v"] for r in found] == [*range(400)]
-
-
 def test_what_came_before_a_confirmation_is_received_once(mosquitto: Mosquitto) -> None:
     with MqttClient(mosquitto.address) as client, MqttClient(mosquitto.address) as other:
         client.subscribe("confirmed")

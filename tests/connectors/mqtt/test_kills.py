@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.connectors.mqtt.connection import ConnectionLost
-from tests.connectors.mqtt.life import life
+from tests.connectors.lives import JOB, life
 from tests.connectors.mqtt.world import World, out
 from tests.servers.mosquitto import Mosquitto
 from tests.servers.mqtt_client import MqttClient
@@ -77,11 +77,11 @@ def test_kills_of_the_engine(mosquitto: Mosquitto, tmp_path: Path, qos: str, kil
         + out("o", "v INT")
         + "INSERT INTO o SELECT v FROM i"
     )
-    with life(world.folder / "data", text):
+    with life(world.folder / "data", text, reads=True):
         pass  # from here on the server of MQTT keeps what comes
     devices = Devices(mosquitto.address, f"{world.root}/in", int(qos))
     for _ in range(kills):
-        with life(world.folder / "data", text):
+        with life(world.folder / "data", text, reads=True):
             time.sleep(chance.uniform(0.1, 0.7))
     count = devices.stop()
     assert count > 100
@@ -133,7 +133,7 @@ def test_kills_of_an_engine_that_publishes(mosquitto: Mosquitto, tmp_path: Path)
     )
     with world.open() as running:
         running.broker.create_topic("numbers")
-        running.submit("j", text)
+        running.submit(JOB, text)
         running.broker.append("numbers", 0, [*numbered(0, 2000)], timestamp_ms=0)
     seen: Counter[bytes] = Counter()
     with MqttClient(mosquitto.address) as client:
@@ -141,7 +141,7 @@ def test_kills_of_an_engine_that_publishes(mosquitto: Mosquitto, tmp_path: Path)
         for _ in range(kills):
             with world.open() as running:
                 running.broker.append("numbers", 0, [*numbered(0, 2000)], timestamp_ms=0)
-            with life(world.folder / "data", text, reads=False):
+            with life(world.folder / "data", text):
                 time.sleep(chance.uniform(0.0, 0.2))
             seen.update(m.payload for m in client.came())
         with world.open():

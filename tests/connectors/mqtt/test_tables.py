@@ -14,36 +14,6 @@ from tests.servers.mqtt_client import MqttClient
 from tests.spark.staged import Staged
 from tests.support import eventually
 
-TYPES = (
-    "b BOOLEAN, i INT, l BIGINT, d DOUBLE, n DECIMAL(10, 2), s STRING, dd DATE, t TIME,"
-    " ts TIMESTAMP(3), y BYTES, a ARRAY<INT>, m MAP<STRING, INT>, r ROW<x INT, z STRING>"
-)
-FULL = {
-    "b": True, "i": -7, "l": 9_007_199_254_740_993, "d": 0.5, "n": 12.34, "s": "über 'x'",
-    "dd": "2026-01-31", "t": "12:00:01", "ts": "2026-01-31 12:00:00.123", "y": "AAEC",
-    "a": [1, None, 3], "m": {"k": 1}, "r": {"x": 1, "z": "q"},
-}  # fmt: skip
-
-
-def test_all_types_come_and_go(world: World) -> None:
-    copied = (
-        world.table("i", TYPES, "in")
-        + world.table("o", TYPES, "out")
-        + "INSERT INTO o SELECT * FROM i"
-    )
-    nothing = dict.fromkeys(FULL)
-    large = {**nothing, "s": "x" * 10_000_000}
-    with world.open() as engine, MqttClient(world.server.address) as client:
-        client.subscribe(f"{world.root}/out")
-        engine.submit("copy", copied)
-        world.connected()
-        client.publish(
-            f"{world.root}/in", *(json.dumps(r).encode() for r in (FULL, nothing, large))
-        )
-        found = [json.loads(m.payload) for m in client.next(3)]
-    assert found[0] == FULL
-    assert found[1:] == [nothing, large]
-
 
 @pytest.mark.parametrize("java", [False, pytest.param(True, marks=pytest.mark.spark)])
 def test_spark_reads_what_its_driver_receives(world: World, *, java: bool) -> None:

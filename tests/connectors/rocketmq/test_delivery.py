@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
-import sys
+import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +25,9 @@ from sqlengine.connectors.rocketmq.delivery import EpochDelivery, Numbered, Queu
 from sqlengine.connectors.rocketmq.source import RocketSource
 from sqlengine.engine import Engine
 from sqlengine.system import back_off
+from tests.connectors.lives import life
 from tests.connectors.rocketmq.cluster import Cluster, await_rows, ids, messages, send, send_ids
-from tests.connectors.rocketmq.life import copying
+from tests.connectors.rocketmq.copying import COPY, TABLES, copying
 from tests.connectors.tables import SCHEMA, environment, json_rows, table
 from tests.engine.by_hand import die
 from tests.support import ROOT, eventually
@@ -79,11 +79,11 @@ def test_a_sink_that_starts_again_adds_nothing(cluster: Cluster, tmp_path: Path)
     """It is known by its data folder: in another one the same graph is another writer."""
     topic = cluster.topic(3)
     options = cluster.options(topic, keyColumns="id")
-    for folder, life, expected in (("a", 1, 40), ("a", 2, 0), ("b", 1, 40)):
+    for folder, turn, expected in (("a", 1, 40), ("a", 2, 0), ("b", 1, 40)):
         broker = EmbeddedBroker(tmp_path / folder)
         name_writers(broker, used=False)
         sink = open_sink(table(options), environment(broker))
-        assert sink.last_epoch() == (None if life == 1 else 6)
+        assert sink.last_epoch() == (None if turn == 1 else 6)
         numbers = list(range(40))
         sink.write(from_pydict(SCHEMA, {"id": numbers, "name": [None] * 40}))
         assert sink.commit(7) == expected
@@ -139,28 +139,19 @@ def test_a_broker_that_is_killed_and_comes_back(
     assert ids(cluster.options(put)) == list(range(10))
 
 
-def test_malformed_messages_become_dead_letters(cluster: Cluster, tmp_path: Path) -> None:
-    taken, given = cluster.topic(), cluster.topic()
-    send(taken, [b'{"id":1}', b"\x00\xff", b'{"id":"x"}', b'{"id":2}'])
-    with running(copying(tmp_path, cluster.server.address, taken.name, given.name)) as engine:
-        eventually(lambda: engine.rows_of("copy") == 2, lambda: engine.job("copy"))
-        eventually(lambda: engine.broker.end_offset("_dead_letters", 0) == 2)
-    assert ids(cluster.options(given)) == [1, 2]
-
-
 def test_stopped_started_and_dead(cluster: Cluster, tmp_path: Path) -> None:
     taken, given = cluster.topic(2), cluster.topic(2)
     names = (tmp_path / "data", cluster.server.address, taken.name, given.name)
     engine = copying(*names)
     options = cluster.options(given)
-    for life in range(4):
-        send_ids(taken, range(life * 50, life * 50 + 50), queue=life % 2)
-        await_rows(options, life * 50 + 50)
-        if life == 1:
+    for turn in range(4):
+        send_ids(taken, range(turn * 50, turn * 50 + 50), queue=turn % 2)
+        await_rows(options, turn * 50 + 50)
+        if turn == 1:
             engine.save_job("copy", stop=True)
             engine.start_job("copy")
         else:
-            (die if life % 2 else Engine.close)(engine)
+            (die if turn % 2 else Engine.close)(engine)
             engine = copying(*names)
     engine.close()
     assert Counter(ids(options)) == Counter(range(200))
@@ -182,22 +173,16 @@ def test_the_example_of_the_page_runs(cluster: Cluster, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_kills_of_the_engine(cluster: Cluster, tmp_path: Path, kills: int) -> None:
     taken, given = cluster.topic(2), cluster.topic(3)
-    names = (str(tmp_path / "data"), cluster.server.address, taken.name, given.name)
+    job = TABLES.format(address=cluster.server.address, taken=taken.name, given=given.name) + COPY
     chance, sent = random.Random(kills), 0
     for _ in range(kills):
-        command = [sys.executable, "-m", "tests.connectors.rocketmq.life", *names]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as life:
-            assert life.stdout is not None
-            assert life.stdout.readline() == b"lives\n"
+        with life(tmp_path / "data", job):
             for _ in range(chance.randint(1, 12)):
                 more = chance.randint(1, 400)
                 send_ids(taken, range(sent, sent + more), queue=chance.randint(0, 1))
                 sent += more
-            try:
-                life.wait(chance.uniform(0, 0.4))
-            except subprocess.TimeoutExpired:
-                life.kill()
+            time.sleep(chance.uniform(0, 0.4))
     options = cluster.options(given)
-    with running(copying(Path(names[0]), *names[1:])):
+    with life(tmp_path / "data", job):
         eventually(lambda: len(ids(options)) >= sent, lambda: (len(ids(options)), sent))
     assert Counter(ids(options)) == Counter(range(sent))

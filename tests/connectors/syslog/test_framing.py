@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -125,6 +127,22 @@ def test_a_row_goes_in_its_format_unless_a_message_is_named(place: socket.socket
     (found,) = sent(place, options(hostname="h"), rows(("x", "y", "é", 1)))
     assert found.startswith("<13>1 1970-01-01T00:00:00.000Z h sqlengine - - - ")
     assert found.endswith('{"sev":"x","host":"y","text":"é","n":1}')
+
+
+def test_a_large_row_is_sent_over_tcp() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as other:
+        came = other.submit(read_all, listening)
+        given = options(server=f"tcp://127.0.0.1:{listening.getsockname()[1]}")
+        with closing(open_sink(table(given, SCHEMA), environment(clock=Clock()))) as target:
+            target.write(rows(("x", "y", "z" * 10_000_000, 1)))
+            assert target.commit(1) == 1
+    assert came.result(60).endswith(b'"text":"%s","n":1}' % (b"z" * 10_000_000))
+
+
+def read_all(listening: socket.socket) -> bytes:
+    """What the first connection brings."""
+    with listening.accept()[0] as connection, connection.makefile("rb") as stream:
+        return stream.read()
 
 
 def test_rows_that_are_no_message_are_told() -> None:

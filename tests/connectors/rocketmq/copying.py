@@ -1,11 +1,7 @@
-"""One life of an engine that copies a topic of RocketMQ to another, made to be killed.
-
-python -m tests.connectors.rocketmq.life FOLDER ADDRESS FROM TO"""
+"""An engine that copies a topic of RocketMQ to another."""
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
 from sqlengine.config import Config
@@ -27,14 +23,3 @@ def copying(folder: Path, address: str, taken: str, given: str) -> Engine:
     engine.submit("copy", COPY)
     engine.start()
     return engine
-
-
-def main() -> None:
-    """Lives until it is killed."""
-    copying(Path(sys.argv[1]), *sys.argv[2:])
-    print("lives", flush=True)
-    time.sleep(3600)
-
-
-if __name__ == "__main__":
-    main()
