@@ -106,7 +106,7 @@ def _run(wanted: Wanted, events: Events, servers: Site, watcher: Watcher) -> Res
     due = Counter((r, events.id(n)) for n in range(wanted.events) for r in events.due(n))
     with Senders(servers, events, pace, watcher.seen) as senders:
         outages = kill_in_turn(servers.turns, wanted.minutes * 60, wanted.kills, usage)
-        senders.finish(_PATIENCE_S)
+        _wait("events, as their senders know", lambda: senders.finished)
     _wait("alerts as a reader of Kafka sees them", lambda: len(watcher.alerts) >= due.total())
     _wait("alerts at the webhook", lambda: due.keys() <= _pushed(servers).keys())
     seconds = time.time() - pace.at(0)
