@@ -74,7 +74,9 @@ def test_of_the_first_row_to_arrive_its_key_alone_stays() -> None:
     """A stream of distinct keys costs state in proportion to its keys, not to its rows."""
     now = replace(timestamp_ltz(3), time=TimeAttribute.PROCTIME)
     schema = Schema.of(k=INT, text=STRING, must=STRING.with_nullable(False), now=now)
-    operator = RankOperator(Rank(Source(schema, ModifyKindSet.NONE), ("k",), (SortKey("now"),), 1, 1))
+    operator = RankOperator(
+        Rank(Source(schema, ModifyKindSet.NONE), ("k",), (SortKey("now"),), 1, 1)
+    )
     context = TaskContext()
     operator.open(context)
     told = []
