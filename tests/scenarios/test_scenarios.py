@@ -16,6 +16,7 @@ from benchmarks.detection_live.events import Events
 from benchmarks.detection_live.senders import Pace, Senders
 from benchmarks.detection_live.site import Site
 from benchmarks.iot import run as iot
+from benchmarks.scenarios.measured import Measured
 from benchmarks.scenarios.sql_server import Share, SqlServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.process import Missing
@@ -77,7 +78,8 @@ def test_what_is_lost_or_twice_or_too_much_is_not_good(
 ) -> None:
     judged = detection.Judged(5, {"kafka": lost}, {"webhook": doubled}, {}, repeated=3, keys=0)
     wanted = detection.Wanted(share=Share(1, MEMORY))
-    found = detection.Result(wanted, 1, 0, judged, {"sql": 1}, {"sql": peak_mb}, 1, 1, [])
+    measured = Measured({"sql": 1}, {"sql": peak_mb}, 1, 1, [])
+    found = detection.Result(wanted, 1, 0, judged, measured)
     assert found.good == good
 
 
@@ -86,7 +88,7 @@ def test_a_detection_loses_nothing_over_kills() -> None:
     result = detect(detection.Wanted(minutes=1, kills=2, rate=100, copies=1))
     assert result.good, result.judged
     assert result.judged.due > 0
-    assert [o.name for o in result.outages] == ["sql", "kafka"]
+    assert [o.name for o in result.measured.outages] == ["sql", "kafka"]
 
 
 @pytest.mark.slow
