@@ -14,10 +14,10 @@ from benchmarks import sigma
 from benchmarks.detection_live.events import Events, undisturbed
 from benchmarks.detection_live.senders import Pace, Senders, Watcher
 from benchmarks.detection_live.site import Site, site
-from benchmarks.measure import percentile
 from benchmarks.page import Section, Table
 from benchmarks.scenarios import topics
-from benchmarks.scenarios.kills import Outage, counted, kill_in_turn, slowest_s
+from benchmarks.scenarios.kills import kill_in_turn
+from benchmarks.scenarios.measured import Measured
 from benchmarks.scenarios.sql_server import Share
 from benchmarks.scenarios.usage import Usage
 
@@ -70,11 +70,7 @@ class Result:
     seconds: float
     again: int
     judged: Judged
-    cpu_s: dict[str, float]
-    peak_mb: dict[str, float]
-    p50_ms: float
-    p99_ms: float
-    outages: list[Outage]
+    measured: Measured
 
     @property
     def per_second(self) -> float:
@@ -82,11 +78,11 @@ class Result:
 
     @property
     def per_cpu_second(self) -> float:
-        return self.wanted.events / self.cpu_s["sql"]
+        return self.wanted.events / self.measured.cpu_s["sql"]
 
     @property
     def good(self) -> bool:
-        over = self.wanted.share.exceeded(self.peak_mb["sql"])
+        over = self.wanted.share.exceeded(self.measured.peak_mb["sql"])
         return self.judged.faults == 0 and not over
 
 
@@ -106,7 +102,7 @@ def _run(wanted: Wanted, events: Events, servers: Site, watcher: Watcher) -> Res
     due = Counter((r, events.id(n)) for n in range(wanted.events) for r in events.due(n))
     with Senders(servers, events, pace, watcher.seen) as senders:
         outages = kill_in_turn(servers.turns, wanted.minutes * 60, wanted.kills, usage)
-        senders.finish(_PATIENCE_S)
+        _wait("events, as their senders know", lambda: senders.finished)
     _wait("alerts as a reader of Kafka sees them", lambda: len(watcher.alerts) >= due.total())
     _wait("alerts at the webhook", lambda: due.keys() <= _pushed(servers).keys())
     seconds = time.time() - pace.at(0)
@@ -115,11 +111,8 @@ def _run(wanted: Wanted, events: Events, servers: Site, watcher: Watcher) -> Res
     usage.cpu_s["senders and judge"] = time.process_time() - own
     numbers = {events.id(n): n for n in range(wanted.events)}
     late = [(at - pace.at(numbers[event])) * 1000 for event, at in list(watcher.alerts)]
-    p50, p99 = percentile(late, 0.5), percentile(late, 0.99)
-    judged = _judge(servers, due)
-    return Result(
-        wanted, seconds, senders.again, judged, dict(usage.cpu_s), usage.peak_mb, p50, p99, outages
-    )  # fmt: skip
+    measured = Measured.of(usage, late, outages)
+    return Result(wanted, seconds, senders.again, _judge(servers, due), measured)
 
 
 def _wait(what: str, condition: Callable[[], bool]) -> None:
@@ -164,12 +157,11 @@ def section(result: Result) -> Section:
     wanted, judged = result.wanted, result.judged
     rows = [
         ["time; rules; the engine's share", f"{wanted.minutes:g} min; {wanted.rules:,}; {wanted.share}"],
-        ["kills", counted(result.outages)],
-        ["the server's longest start", f"{slowest_s(result.outages, 'sql'):.1f} s"],
+        *result.measured.kills,
         ["events (half over syslog, half over Kafka)", f"{wanted.events:,}"],
         ["events a second, until the last alert came", f"{result.per_second:,.0f}"],
         ["events a CPU second of the engine, with its starts", f"{result.per_cpu_second:,.0f}"],
-        ["latency p50 / p99", f"{result.p50_ms:,.0f} ms / {result.p99_ms:,.0f} ms"],
+        result.measured.latency,
         ["alerts due in each sink", f"{judged.due:,}"],
         ["lost: Kafka / webhook", _two(judged.lost)],
         ["twice: Kafka / webhook", _two(judged.doubled)],
@@ -177,8 +169,7 @@ def section(result: Result) -> Section:
         ["webhook: requests again with the key of the first", f"{judged.repeated:,}"],
         ["webhook: keys with two contents", f"{judged.keys:,}"],
         ["syslog: events sent again, not confirmed after 10 s", f"{result.again:,}"],
-        *([f"CPU seconds: {name}", f"{s:,.0f}"] for name, s in result.cpu_s.items()),
-        *([f"peak MB: {name}", f"{mb:,.0f}"] for name, mb in result.peak_mb.items()),
+        *result.measured.usage,
     ]  # fmt: skip
     return Section(
         "detection_live",

@@ -84,20 +84,19 @@ class Senders:
             thread.join()
         self._hang_up()
 
-    def finish(self, patience_s: float) -> None:
-        """Waits until all has been sent and has arrived, but not longer than that."""
-        deadline = time.monotonic() + patience_s
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+    @property
+    def finished(self) -> bool:
+        """True once all has been sent and has arrived."""
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _log(self) -> None:
         """Sends events with even numbers to rsyslogd."""
-        sent = 0
+        following = 0
         while not self._abandoned.is_set():
-            new = range(sent + sent % 2, self._pace.until_now(), 2)
+            new = range(following, self._pace.until_now(), 2)
             late = self._unseen()
             if not new and not late:
-                if sent >= self._pace.total and not self._waiting:
+                if following >= self._pace.total and not self._waiting:
                     return
                 time.sleep(_PAUSE_S)
                 continue
@@ -110,7 +109,7 @@ class Senders:
                 continue
             self._waiting |= dict.fromkeys(numbers, time.monotonic())
             self.again += len(late)
-            sent = max(sent, new.stop) if new else sent
+            following += 2 * len(new)
 
     def _unseen(self) -> list[int]:
         """Returns what has been waited for long enough, and forgets what has arrived."""

@@ -35,6 +35,7 @@ CREATE TABLE web (rule_id STRING, level STRING, event_id BIGINT)
 WITH ('connector' = 'webhook', 'url' = '{web}/alerts', 'format' = 'json', 'sink.batch.max-rows' = '100');
 """
 _INTAKE: Final = """
+SET 'table.exec.state.ttl' = '10 min';
 EXECUTE STATEMENT SET BEGIN
 INSERT INTO seen SELECT id FROM messages;
 INSERT INTO arrived SELECT message FROM

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from benchmarks.iot.plant import TOGETHER, Devices, Plant, connected, plant
 from benchmarks.iot.rules import RATE, SINKS, START, Rule, due
-from benchmarks.measure import percentile
 from benchmarks.page import Section, Table
 from benchmarks.scenarios import topics
-from benchmarks.scenarios.kills import Outage, counted, kill_in_turn, slowest_s
+from benchmarks.scenarios.kills import kill_in_turn
+from benchmarks.scenarios.measured import Measured
 from benchmarks.scenarios.sql_server import Share
 from benchmarks.scenarios.usage import Usage
 
@@ -44,11 +44,7 @@ class Result:
     lost: dict[str, int]
     doubled: dict[str, int]
     wrong: dict[str, int]
-    cpu_s: dict[str, float]
-    peak_mb: dict[str, float]
-    p50_ms: float
-    p99_ms: float
-    outages: list[Outage]
+    measured: Measured
 
     @property
     def per_second(self) -> float:
@@ -56,12 +52,12 @@ class Result:
 
     @property
     def per_cpu_second(self) -> float:
-        return self.readings / self.cpu_s["sql"]
+        return self.readings / self.measured.cpu_s["sql"]
 
     @property
     def good(self) -> bool:
         faults = any(sum(c.values()) for c in (self.lost, self.doubled, self.wrong))
-        return not faults and not self.wanted.share.exceeded(self.peak_mb["sql"])
+        return not faults and not self.wanted.share.exceeded(self.measured.peak_mb["sql"])
 
 
 def run(wanted: Wanted, folder: Path | None = None) -> Result:
@@ -82,7 +78,6 @@ def _run(wanted: Wanted, servers: Plant) -> Result:
     reads = {"web": _web, "told": _told, "stored": _stored}
     found = {sink: _await(reads[sink], servers, needed[sink]) for sink in SINKS}
     usage.end()
-    late = _latencies(servers, devices)
     return Result(
         wanted,
         devices.sent,
@@ -90,11 +85,7 @@ def _run(wanted: Wanted, servers: Plant) -> Result:
         {s: len(needed[s] - alerts.keys()) for s, alerts in found.items()},
         {s: sum(n - 1 for n in alerts.values()) for s, alerts in found.items()},
         {s: len(alerts.keys() - allowed[s]) for s, alerts in found.items()},
-        dict(usage.cpu_s),
-        usage.peak_mb,
-        percentile(late, 0.5),
-        percentile(late, 0.99),
-        outages,
+        Measured.of(usage, _latencies(servers, devices), outages),
     )
 
 
@@ -173,18 +164,16 @@ def _rows(result: Result) -> list[list[str]]:
     wanted = result.wanted
     return [
         ["time; the engine's share", f"{wanted.minutes:g} min; {wanted.share}"],
-        ["kills", counted(result.outages)],
-        ["the server's longest start", f"{slowest_s(result.outages, 'sql'):.1f} s"],
+        *result.measured.kills,
         ["readings", f"{result.readings:,}"],
         ["readings a second", f"{result.per_second:,.0f}"],
         ["readings a CPU second of the engine, with its starts", f"{result.per_cpu_second:,.0f}"],
-        ["latency p50 / p99", f"{result.p50_ms:,.0f} ms / {result.p99_ms:,.0f} ms"],
+        result.measured.latency,
         ["alerts: webhook / Kafka / PostgreSQL", _three(result.found)],
         ["lost", _three(result.lost)],
         ["twice", _three(result.doubled)],
         ["never due", _three(result.wrong)],
-        *([f"CPU seconds: {name}", f"{s:,.0f}"] for name, s in result.cpu_s.items()),
-        *([f"peak MB: {name}", f"{mb:,.0f}"] for name, mb in result.peak_mb.items()),
+        *result.measured.usage,
     ]
 
 

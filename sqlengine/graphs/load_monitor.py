@@ -23,7 +23,8 @@ LimitsOf: TypeAlias = Callable[[str], IsolationLimits]
 _SLOW_COMMITS, _COMMIT_WINDOW_S, _SLOW_FACTOR = 3, 60.0, 5
 # Errors and cost are measured over this window; fewer dead letters than this never count.
 _WINDOW_S, _MIN_LETTERS = 10.0, 500
-# A node of more jobs than this is charged to none of them.
+# A node of more jobs than this is charged to none of them, and a sink neither: one of them that left
+# would read all rows once more, and wait for the same sink as those that stay.
 _MAX_SHARERS = 8
 
 
@@ -108,7 +109,7 @@ class LoadMonitor:
                 recent.setdefault(commit.sink, []).append(commit.seconds)
         for name, durations in recent.items():
             sink = runner.executor.plan.sinks.get(name)
-            if sink is None:
+            if sink is None or len(sink.jobs) > _MAX_SHARERS:
                 continue
             table = sink.sink.table
             display = table.display if table is not None else name

@@ -294,8 +294,8 @@ class RowsTable:
         return self.sort_key(self._members[group][place])
 
     def sort_key(self, slot: int) -> bytes:
-        """Returns the sort key of a row."""
-        return self._ranks[slot][:-_ARRIVAL_BYTES]
+        """Returns the sort key of a row; of rows in the order of their arrival they are equal."""
+        return self._ranks[slot][:-_ARRIVAL_BYTES] if self._ranks else b""
 
     def size(self, group: int) -> int:
         """Returns the number of a key's rows; equal rows count once."""

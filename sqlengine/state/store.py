@@ -4,18 +4,26 @@ are built."""
 from __future__ import annotations
 
 import json
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from parser.errors import ServiceError
-from sqlengine.state.columns import IntArray
-from sqlengine.state.table import BUCKET, SEQUENCE, TableDelta
+from sqlengine.state.parts import (
+    TablePart,
+    decode,
+    encode,
+    fold,
+    identities,
+    identities_in,
+    merge_parts,
+    pieces,
+    remaining,
+)
+from sqlengine.state.table import TableDelta
 from sqlengine.system.format_numbers import check_number
 
 STORE_FORMAT: Final = 1
@@ -27,7 +35,9 @@ Position: TypeAlias = Mapping[str, object]
 # has at most _MOST_DELTAS deltas, however small: each is a blob of its own, listed in every head.
 _FOLD_AT_LEAST = 4096
 _MOST_DELTAS = 16
+# A blob of a base has so many rows and bytes, or a little more.
 _ROWS_PER_BLOB = 65536
+_BYTES_AT_ONCE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -61,42 +71,6 @@ class CheckpointStore(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class TablePart:
-    """One delta of a table: keys to remove, then rows to put, both with the hidden columns."""
-
-    puts: pa.Table
-    removed: pa.Table
-
-
-def fold(parts: Sequence[TablePart]) -> pa.Table:
-    """Returns the rows that remain after a table's parts were applied in order, in order of
-    arrival."""
-    puts = pa.concat_tables([part.puts for part in parts]).combine_chunks()
-    identities: list[IntArray] = []
-    rows: list[IntArray] = []  # where the row is, -1 for one that is gone
-    start = 0
-    for part in parts:
-        identities += [_ids(part.removed), _ids(part.puts)]
-        rows += [np.full(part.removed.num_rows, -1), np.arange(start, start + part.puts.num_rows)]
-        start += part.puts.num_rows
-    # A stable sort by identity puts a row's versions beside each other in the order of the parts:
-    # the last one decides whether the row exists, and where its values are. Identities begin with
-    # the arrival number, so the sorted rows are in order of arrival.
-    ids = np.concatenate(identities)
-    order = np.argsort(ids, kind="stable")
-    last = np.ones(len(ids), np.bool_)
-    last[:-1] = np.diff(ids[order]) != 0
-    remaining = np.concatenate(rows)[order[last]]
-    return puts.take(pa.array(remaining[remaining >= 0]))
-
-
-def merge_parts(parts: Sequence[TablePart]) -> TablePart:
-    """Merges consecutive parts into one."""
-    removed = pa.concat_tables([part.removed for part in parts])
-    return TablePart(fold(parts), removed.group_by(removed.column_names).aggregate([]))
-
-
 def deltas_to_merge(rows: Sequence[int], own: int) -> int:
     """Returns how many of the last deltas, with these numbers of rows, are merged with a new one.
 
@@ -109,12 +83,6 @@ def deltas_to_merge(rows: Sequence[int], own: int) -> int:
         total += rows[-count - 1]
         count += 1
     return count
-
-
-def _ids(rows: pa.Table) -> IntArray:
-    """Returns the identity of each row in its table: its arrival number and its bucket."""
-    ids: IntArray = rows[SEQUENCE].to_numpy() * 256 + rows[BUCKET].to_numpy()
-    return ids
 
 
 def should_fold(base_rows: int, delta_rows: int) -> bool:
@@ -185,7 +153,7 @@ class _Writes:
     def put(self, part: TablePart, *, base: bool) -> _Blob:
         blob = _Blob(self.head.next_number, part.puts.num_rows + part.removed.num_rows, base)
         self.head.next_number += 1
-        self.puts[_key(blob.number)] = _encode(part)
+        self.puts[_key(blob.number)] = encode(part)
         return blob
 
     def delete(self, blobs: Sequence[_Blob]) -> None:
@@ -271,14 +239,24 @@ class BlobStore(ABC):
         return [*blobs[:-count], work.put(merged, base=False)]
 
     def _fold(self, work: _Writes, blobs: Sequence[_Blob], part: TablePart) -> list[_Blob]:
-        """Replaces the base and all deltas by a new base."""
-        rows = fold([*self._parts(blobs), part])
-        nothing = part.removed.slice(0, 0)
+        """Replaces the base and all deltas by a new base: blob by blob, so that memory never holds
+        the rows of the whole table once more."""
+        known = [*(identities_in(self._data(blob)) for blob in blobs), identities(part)]
+        kept = zip([*blobs, None], remaining(known), strict=True)
+        sources = ((part if b is None else decode(self._data(b)), rows) for b, rows in kept)
+        made: list[_Blob] = []
+        for rows in pieces(sources, _ROWS_PER_BLOB, _BYTES_AT_ONCE):
+            made.append(work.put(TablePart(rows, part.removed.slice(0, 0)), base=True))
+            self._relieve(work)
         work.delete(blobs)
-        starts = range(0, max(rows.num_rows, 1), _ROWS_PER_BLOB)
-        return [
-            work.put(TablePart(rows.slice(s, _ROWS_PER_BLOB), nothing), base=True) for s in starts
-        ]
+        return made
+
+    def _relieve(self, work: _Writes) -> None:
+        """Writes blobs before their checkpoint where they are large. No head lists them yet: if it
+        never does, their numbers are given again."""
+        if sum(map(len, work.puts.values())) >= _BYTES_AT_ONCE:
+            self._write(work.puts, ())
+            work.puts.clear()
 
     def _commit(self, work: _Writes) -> None:
         self._write({**work.puts, _HEAD: _encode_head(work.head)}, work.deletes)
@@ -286,11 +264,13 @@ class BlobStore(ABC):
         self._head = work.head
 
     def _parts(self, blobs: Sequence[_Blob]) -> Iterator[TablePart]:
-        for blob in blobs:
-            data = self._get(_key(blob.number))
-            if data is None:
-                raise ServiceError(f"checkpoint store '{self._name}' has lost blob {blob.number}")
-            yield _decode(data)
+        return (decode(self._data(blob)) for blob in blobs)
+
+    def _data(self, blob: _Blob) -> bytes:
+        data = self._get(_key(blob.number))
+        if data is None:
+            raise ServiceError(f"checkpoint store '{self._name}' has lost blob {blob.number}")
+        return data
 
 
 def _key(number: int) -> bytes:
@@ -321,26 +301,3 @@ def _encode_head(head: _Head) -> bytes:
 
 
 _HEAD = b"head"
-_LENGTH = struct.Struct("<Q")
-
-
-def _encode(part: TablePart) -> bytes:
-    puts = _ipc(part.puts)
-    return _LENGTH.pack(len(puts)) + puts + _ipc(part.removed)
-
-
-def _decode(data: bytes) -> TablePart:
-    (length,) = _LENGTH.unpack_from(data)
-    view = memoryview(data)
-    puts, removed = view[_LENGTH.size : _LENGTH.size + length], view[_LENGTH.size + length :]
-    return TablePart(pa.ipc.open_stream(puts).read_all(), pa.ipc.open_stream(removed).read_all())
-
-
-def _ipc(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(
-        sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
-    ) as writer:
-        writer.write_table(rows)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data

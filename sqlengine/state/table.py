@@ -115,6 +115,14 @@ class KeyedTable(SlotTable):
         for name, array in columns.items():
             self._write(self._by_name[name], slots, array)
 
+    def blank(self, slots: IntArray, columns: Sequence[str]) -> None:
+        """Forgets values of rows that nobody reads any more: they are those of new rows. The caller
+        has to call `mark`, before or afterwards."""
+        for column in map(self._by_name.__getitem__, columns):
+            self.columns[column.name][slots] = blank(column.type, 1)
+            if column.type.nullable:
+                self._valid(column.name)[slots] = False
+
     def mark(self, slots: IntArray) -> None:
         """Records that value columns at `slots` were written: checkpoint, counters, timers."""
         self._touch(slots)

@@ -76,6 +76,22 @@ def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engi
     assert (engine.job("files").graph, engine.job("files").reason) == (MAIN, None)
 
 
+def test_a_slow_sink_that_many_write_to_moves_none_of_them(engine: Engine) -> None:
+    """Each would have a graph that reads all rows and waits for the same sink: memory for nothing."""
+    for number in range(8):
+        engine.submit(f"files{number}", f"INSERT INTO lines SELECT id + {number}, host FROM events")
+    isolation, moment = watch(engine)
+    commit(engine, "files0", moment.now, 60.0)
+    isolation.check()
+    assert sum(job.graph != MAIN for job in engine.jobs()) == 1
+    engine.submit("files8", "INSERT INTO lines SELECT id + 8, host FROM events")
+    engine.submit("files9", "INSERT INTO lines SELECT id + 9, host FROM events")
+    for moment.now in (1.0, 2.0, 3.0):
+        commit(engine, "files9", moment.now, 60.0)
+        isolation.check()
+    assert sum(job.graph != MAIN for job in engine.jobs()) == 1
+
+
 def test_one_commit_that_takes_much_too_long_is_enough_and_the_next_time_the_job_stays_away_longer(
     engine: Engine,
 ) -> None:

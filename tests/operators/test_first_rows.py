@@ -4,13 +4,15 @@ ones, in the same order, as those found key by key."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parser.types import INT, STRING, Schema, TimeAttribute, timestamp_ltz
 from planner.logical import Rank, SortKey
 from planner.logical.change_kinds import ModifyKindSet
-from sqlengine.batch import RowKind
+from sqlengine.batch import RowKind, from_pydict
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.formats.results import JsonValue, rows_of
 from sqlengine.operators.ranks.rank import RankOperator
@@ -66,3 +68,26 @@ def test_keys_together_are_keys_one_by_one(
     assert emitted(node, changes, size, together=True) == emitted(
         node, changes, size, together=False
     )
+
+
+def test_of_the_first_row_to_arrive_its_key_alone_stays() -> None:
+    """A stream of distinct keys costs state in proportion to its keys, not to its rows."""
+    now = replace(timestamp_ltz(3), time=TimeAttribute.PROCTIME)
+    schema = Schema.of(k=INT, text=STRING, must=STRING.with_nullable(False), now=now)
+    operator = RankOperator(
+        Rank(Source(schema, ModifyKindSet.NONE), ("k",), (SortKey("now"),), 1, 1)
+    )
+    context = TaskContext()
+    operator.open(context)
+    told = []
+    for start in range(0, 2000, 100):  # each key comes in two batches
+        keys = [max(0, start - 50) + n for n in range(100)]
+        rows = {"k": keys, "text": ["x" * 1000] * 100, "must": ["y"] * 100, "now": [start] * 100}
+        for _, batch in operator.process(0, replace(from_pydict(schema, rows), proctime=start)):
+            told += [row[:3] for _, row in rows_of(batch)]
+    assert told == [[key, "x" * 1000, "y"] for key in range(1950)]
+    (table,) = context.tables.values()
+    assert len(table) == 1950
+    assert table.bytes < 1950 * 250
+    again = table.copy()
+    assert again.dump().equals(table.dump()), "what is forgotten is restored as such"

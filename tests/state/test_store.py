@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from parser.errors import ServiceError
-from parser.types import BIGINT, INT, Schema
+from parser.types import BIGINT, INT, STRING, Schema
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.state import store as store_module
 from sqlengine.state.checkpoint import (
@@ -127,6 +128,42 @@ def test_a_table_has_few_blobs_however_little_changes(tmp_path: Path) -> None:
             assert held.tables["small"].equals(small.dump())
     assert sum(written) < 8 * 5 * len(written)
     store.close()
+
+
+def test_a_fold_holds_no_table_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State may fill most of the memory, and a checkpoint goes on within the rest."""
+    monkeypatch.setattr(store_module, "_BYTES_AT_ONCE", 1 << 20)
+    table = KeyedTable("texts", Schema.of(k=INT), Schema.of(text=STRING), ("k",))
+    store, size = RocksStore(tmp_path), 500
+    checkpointer, folded = Checkpointer(store), 0
+    for epoch in range(40):  # each third one changes rows of before, too
+        keys = pa.array(range(epoch * size - epoch % 3 * 50, (epoch + 1) * size), pa.int32())
+        slots, _ = table.slots_for([keys], len(keys))
+        table.write(slots, {"text": pa.array([f"{epoch:0>4000}"] * len(keys))})
+        table.mark(slots)
+        before = store._head.tables.get("texts", [])
+        with arrow_memory() as pool:
+            checkpointer.begin({"epoch": epoch}, {"texts": table})
+        if before and before[0] != store._head.tables["texts"][0]:
+            folded += 1
+            assert pool.max_memory() < 16 << 20, f"of {table.bytes >> 20} MB in epoch {epoch}"
+    held = store.load()
+    assert folded == 3
+    assert held is not None
+    assert held.tables["texts"].equals(table.dump())
+    store.close()
+
+
+@contextmanager
+def arrow_memory() -> Iterator[pa.MemoryPool]:
+    """What Arrow allocates meanwhile."""
+    usual = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(pool)
+    try:
+        yield pool
+    finally:
+        pa.set_memory_pool(usual)
 
 
 def test_store_of_another_format_is_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from sqlengine.executors.spark.worker import TIMES, Step, bucket_range
 from sqlengine.executors.wire import StateFile, decode_state, encode_state, is_whole
 from sqlengine.operators.watermark import decode_times, encode_times
 from sqlengine.state.keys import BUCKETS
-from sqlengine.state.store import TablePart, fold
+from sqlengine.state.parts import TablePart, fold
 from sqlengine.state.table import BUCKET, SEQUENCE
 
 _WHOLE: Final = ".state"

@@ -53,7 +53,8 @@ class RankOperator(TopNOperator):
     StreamExecDeduplicate and StreamExecSortLimit. A retraction of an unknown row is dropped
     (`rows_without_key`).
 
-    State: table `rows`, partition and identity -> rows in order; `RankEnds`.
+    State: table `rows`, partition and identity -> rows in order; `RankEnds`. A deduplication that
+    keeps the first row to arrive emits it at once and never again: of the row its key alone stays.
     """
 
     def __init__(self, node: Rank) -> None:
@@ -64,7 +65,9 @@ class RankOperator(TopNOperator):
         self._only_first = node.end == 1 and node.end_column is None
         # By processing time rows are in the order of their arrival.
         kinds = [node.input.schema.type(k.column) for k in node.order]
-        self._keys = () if node.deduplicates and kinds[0].is_proctime else node.order
+        by_arrival = node.deduplicates and kinds[0].is_proctime
+        self._keys = () if by_arrival else node.order
+        self._keys_alone = by_arrival and not self._last_first
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
@@ -79,9 +82,8 @@ class RankOperator(TopNOperator):
             if self._node.input.changes and not self._node.input.upsert_keys
             else RowsTable
         )
-        self._rows = self._table(
-            context, identity, values, sorting(self._keys, self._last_first), form
-        )
+        by = sorting(self._keys, self._last_first) if self._keys or self._last_first else None
+        self._rows = self._table(context, identity, values, by, form)
         self._ends = RankEnds(context, self._node)
 
     def process(self, port: int, batch: Batch) -> Output:
@@ -108,6 +110,8 @@ class RankOperator(TopNOperator):
         touched = first_seen(groups[groups >= 0])
         changes = compare(touched, end_of)
         result = self._emit(batch, changes) if len(changes) else None
+        if self._keys_alone:
+            self._rows.table.blank(changes.rows, self._rest)
         self._rows.drop(retracted if not self._insert_only else self._beyond(touched, end_of))
         return result
 

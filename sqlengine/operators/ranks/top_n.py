@@ -79,10 +79,11 @@ class TopNOperator:
         context: Context,
         identity: Schema,
         values: Schema,
-        by: Sorting,
+        by: Sorting | None,
         form: type[RowsTable] = RowsTable,
     ) -> RowsTable:
-        """Opens the state: rows by partition, identified by `identity`."""
+        """Opens the state: rows by partition, identified by `identity`; in the order of their arrival
+        without another one."""
         if self._node.ttl_ms:
             values = Schema((Column(TOUCHED, NUMBER), *values))
         key = self._node.input.schema.select(self._node.partition)
