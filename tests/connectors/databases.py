@@ -35,9 +35,12 @@ class Database:
             connection.commit()
 
     def rows(self, name: str) -> list[tuple[object, ...]]:
+        return self.query(f"SELECT * FROM {name} ORDER BY 1, 2")
+
+    def query(self, text: str) -> list[tuple[object, ...]]:
         with closing(self.connect()) as connection:
             cursor = connection.cursor()
-            cursor.execute(f"SELECT * FROM {name} ORDER BY 1, 2")
+            cursor.execute(text)
             return [tuple(row) for row in cursor.fetchall()]
 
     def table(

@@ -3,6 +3,7 @@ of ours."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from parser.errors import ServiceError, UnsupportedError
+from parser.errors import PlanError, ServiceError, UnsupportedError
 from parser.types import BIGINT, STRING, Schema, map_of
 from sqlengine.config import Config
 from sqlengine.connectors.mysql_cdc.texts import text_of
-from sqlengine.connectors.registry import open_source
+from sqlengine.connectors.registry import capabilities_of, open_source
 from sqlengine.engine import Engine
 from tests.connectors.databases import Database
 from tests.connectors.tables import environment, table
@@ -28,7 +29,7 @@ TYPES = """id BIGINT, name STRING, price DECIMAL(10, 2), born DATE, ts TIMESTAMP
   bits BYTES, mood STRING, lasts TIME, j STRING, n BIGINT, v DOUBLE, PRIMARY KEY (id) NOT ENFORCED"""
 JOB = """
 CREATE TABLE source ({types}) WITH ('connector' = 'mysql-cdc', 'hostname' = '127.0.0.1', 'port' = '{port}',
-  'username' = 'root', 'database-name' = 'app', 'table-name' = 'source');
+  'username' = 'root', 'database-name' = 'app', 'table-name' = 'source'{more});
 CREATE TABLE copied ({types}) WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'root', 'table-name' = 'copied');
 INSERT INTO copied SELECT * FROM source;
 """
@@ -56,9 +57,9 @@ class Life:
         self.engine = Engine(Config(data=self._folder, checkpoint_ms=300))
         self.engine.start()
 
-    def submit(self) -> None:
+    def submit(self, more: str = "") -> None:
         assert self.engine is not None
-        text = JOB.format(port=self.server.port, url=self.server.url, types=TYPES)
+        text = JOB.format(port=self.server.port, url=self.server.url, types=TYPES, more=more)
         self.engine.submit("copies", text)
 
     def die(self) -> None:
@@ -131,6 +132,42 @@ def test_nothing_is_lost_or_twice_through_stops_and_kills(life: Life) -> None:
             life.run("UPDATE source SET price = price * 2 WHERE id < 50")
             life.open()
     life.same()
+
+
+def test_a_job_begins_behind_a_transaction(life: Life) -> None:
+    """With the changes from there on, and without the rows of before; also after a restart."""
+    ((at,),) = life.database.query("SELECT @@gtid_binlog_pos")
+    life.run("INSERT INTO source (id, name) VALUES (1000, 'new'), (1001, 'gone')")
+    life.run("DELETE FROM source WHERE id = 1001", "DELETE FROM source WHERE id <= 500")
+    life.open()
+    more = f"""'scan.startup.mode' = 'specific-offset',
+  'scan.startup.specific-offset.gtid-set' = '{at}'"""
+    life.submit(f", {more}")
+    life.same()
+    life.die()
+    life.run("UPDATE source SET name = 'newer'")
+    life.open()
+    life.same()
+    assert [row[:2] for row in life.database.rows("copied")] == [(1000, "newer")]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mode": "specific-offset"}, "needs the option '.*gtid-set' or '.*file' and '.*pos'"),
+        ({"mode": "specific-offset", "specific-offset.pos": "4"}, "needs the option"),
+        ({"mode": "timestamp"}, "needs the option 'scan.startup.timestamp-millis'"),
+        ({"timestamp-millis": "4"}, "needs 'scan.startup.mode' = 'timestamp'"),
+        ({"mode": "timestamp", "specific-offset.file": "f"}, "= 'specific-offset'"),
+        ({"mode": "specific-offset", "specific-offset.gtid-set": "3E11FA47-71CA:1-5"}, "0-1-42"),
+    ],
+)
+def test_places_that_options_do_not_say(given: dict[str, str], words: str) -> None:
+    options = {"connector": "mysql-cdc", "hostname": "h", "username": "u", "database-name": "d"}
+    start = {f"scan.startup.{name}": value for name, value in given.items()}
+    with pytest.raises(PlanError) as told:
+        capabilities_of(table({**options, "table-name": "t", **start}))
+    assert re.search(words, f"{told.value.message} {told.value.detail}")
 
 
 def test_types_of_columns_that_changes_have_not_are_named() -> None:

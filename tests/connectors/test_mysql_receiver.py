@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -21,14 +21,15 @@ from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
 from sqlengine.connectors.receivers.base import Stream, Taken, Unreachable
 from tests.connectors.databases import Database
 from tests.servers.mariadb import MariaDbServer
+from tests.support import eventually
 
 _TABLES = ("numbers", "others")
+_LATEST = {"startup": "latest-offset"}
 
 
-def stream(table: str) -> Stream:
+def stream(table: str, start: Mapping[str, str]) -> Stream:
     what = {"schema": "app", "table": table, "columns": '["id"]', "key": '["id"]'}
-    more = {"changelog": "all", "startup": "latest-offset"}
-    return Stream("server", {**what, **more}, 1 << 30, 0, 0, 0)
+    return Stream("server", {**what, "changelog": "all", **start}, 1 << 30, 0, 0, 0)
 
 
 @dataclass
@@ -40,12 +41,13 @@ class Follower:
     logs: dict[str, Taken] = field(default_factory=dict)
     receiver: MariaDbReceiver | None = None
     skips: bool = False
+    start: Mapping[str, str] = field(default_factory=lambda: _LATEST)
 
     def connect(self) -> None:
         """Connects with what the logs tell, as after a restart."""
         self.close()
         self.receiver = MariaDbReceiver(Place(self.account), 77, skips=self.skips)
-        self.receiver.connect([stream(t) for t in _TABLES], [], self.tail)
+        self.receiver.connect([stream(t, self.start) for t in _TABLES], [], self.tail)
 
     def tail(self, topic: str, count: int) -> Taken:
         found = self.logs.setdefault(topic, Taken())
@@ -79,7 +81,7 @@ class Follower:
 
     def rows(self, table: str) -> list[tuple[RowKind, int]]:
         """The changes in the log of a table."""
-        found = self.tail(stream(table).topic, 1 << 30)
+        found = self.tail(stream(table, self.start).topic, 1 << 30)
         marks = [Mark.decoded(m) for m in found.metadata]
         return [
             (RowKind(mark.kind), int(value.strip(b'"')))
@@ -134,7 +136,7 @@ def test_a_large_transaction_goes_on_behind_a_restart(follower: Follower, origin
         "COMMIT",
         "INSERT INTO others VALUES (4)",
     )
-    follower.take()
+    follower.take_until(lambda: bool(follower.ids("numbers")))
     assert 0 < len(follower.ids("numbers")) < 50_000
     follower.take_with_restarts(lambda: follower.ids("others")[-1:] == [4])
     assert follower.ids("numbers") == list(range(1, 50_001))
@@ -206,3 +208,74 @@ def test_a_log_of_several_domains_is_told() -> None:
         require_order(first, other)
     with pytest.raises(ServiceError, match="0-3-7 comes behind 0-1-7"):
         require_order(first, Gtid.parsed("0-3-7"))
+
+
+# ---- where logs begin ----------------------------------------------------------------------------
+
+_OFFSET = "scan.startup.specific-offset."
+
+
+def _only_file(follower: Follower) -> bool:
+    """Removes the files of the log but for the last one; False where others are read still."""
+    follower.database.execute("PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 HOUR")
+    return len(follower.database.query("SHOW BINARY LOGS")) == 1
+
+
+def _start(follower: Follower, mode: str) -> dict[str, str]:
+    """What says that a log begins here."""
+    if mode == "gtid":
+        ((at,),) = follower.database.query("SELECT @@gtid_binlog_pos")
+        return {"startup": "specific-offset", f"{_OFFSET}gtid-set": str(at)}
+    if mode == "file":
+        ((file, at, *_),) = follower.database.query("SHOW MASTER STATUS")
+        place = {f"{_OFFSET}file": str(file), f"{_OFFSET}pos": str(at)}
+        return {"startup": "specific-offset", **place}
+    if mode == "timestamp":
+        time.sleep(1.1)
+        return {"startup": mode, "scan.startup.timestamp-millis": f"{int(time.time())}999"}
+    return {"startup": mode}
+
+
+_SLOW = [pytest.param(m, marks=pytest.mark.slow) for m in ("timestamp", "earliest-offset")]
+
+
+@pytest.mark.parametrize("mode", ["gtid", "file", *_SLOW])
+def test_a_log_begins_at_a_place(follower: Follower, mode: str) -> None:
+    """Of changes that were there before anybody read them; and goes on behind restarts."""
+    follower.close()
+    follower.database.execute("INSERT INTO numbers VALUES (1)", "TRUNCATE others")
+    follower.database.execute("FLUSH BINARY LOGS")
+    eventually(lambda: _only_file(follower))
+    if mode != "earliest-offset":
+        follower.database.execute("INSERT INTO numbers VALUES (2)", "TRUNCATE others")
+    follower.start = _start(follower, mode)
+    follower.database.execute(
+        "UPDATE numbers SET id = 3 WHERE id = 1", "FLUSH BINARY LOGS", "INSERT INTO others VALUES (1)",
+        "BEGIN", "INSERT INTO others VALUES (2)", "INSERT INTO numbers SELECT seq FROM seq_4_to_24000", "COMMIT",
+    )  # fmt: skip
+    follower.take_with_restarts(lambda: follower.ids("numbers")[-1:] == [24_000])
+    before, after = RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER
+    assert follower.rows("numbers")[:3] == [(before, 1), (after, 3), (RowKind.INSERT, 4)]
+    assert len(follower.rows("numbers")) == 2 + 23_997
+    assert follower.ids("others") == [1, 2]
+
+
+def test_places_that_are_none_are_told(follower: Follower) -> None:
+    follower.close()
+    ((file, at, *_),) = follower.database.query("SHOW MASTER STATUS")
+    follower.database.execute(
+        "BEGIN", "INSERT INTO numbers VALUES (1)", "INSERT INTO numbers VALUES (2)", "COMMIT"
+    )
+    events = follower.database.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {at}")
+    within = str([e[1] for e in events if "Write_rows" in str(e[2])][-1])
+    place = {"startup": "specific-offset", f"{_OFFSET}file": str(file), f"{_OFFSET}pos": within}
+    follower.start = place
+    with pytest.raises(ServiceError, match="is within a transaction of the log"):
+        follower.connect()
+    follower.start = {**place, f"{_OFFSET}file": "binlog.999999"}
+    with pytest.raises(Unreachable, match="Could not find target log"):
+        follower.connect()
+    follower.start = {"startup": "specific-offset", f"{_OFFSET}gtid-set": "0-1-999999"}
+    follower.connect()
+    with pytest.raises(Unreachable, match="not in the master's binlog"):
+        follower.take_until(lambda: False)

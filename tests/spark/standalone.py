@@ -154,7 +154,10 @@ class Standalone:
         for process in self._all:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
-        psutil.wait_procs(self._all, timeout=30)
+        for process in self._all:
+            # One that goes at this moment may be no process any more, and no error of psutil either.
+            with suppress(psutil.Error, FileNotFoundError):
+                process.wait(30)
 
 
 def end_with_parent() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -14,14 +14,16 @@ from sqlengine.connectors.changes.change import UNCHANGED, Change, Values
 from sqlengine.connectors.changes.positions import COMPLETE, Mark
 from sqlengine.connectors.receivers.base import Stream, Tail, Taken
 
+_START: Final = "scan.startup."  # before the options that say where a log begins
 # Returns values of a row by its key, as it is now; None where it is not there any more.
 Lookup: TypeAlias = Callable[["Followed", Sequence[int], Values], Values | None]
 
 
 @dataclass
 class Followed:
-    """One table, for one log. `upsert`: an update is told without the row before it; `initial`: the
-    log begins with a snapshot; `binary`: columns of bytes.
+    """One table, for one log. `upsert`: an update is told without the row before it; `startup`: the
+    mode in which the log began, 'initial' with a snapshot, and `start`: what options say of the
+    place where it did; `binary`: columns of bytes.
 
     `snapshot` and `last` (with `origin`, see `Mark`) are the place of the snapshot and of the last
     change in the log: what is not behind both is there already. `resumes`: where the log of the
@@ -33,12 +35,13 @@ class Followed:
     columns: tuple[str, ...]
     key: tuple[str, ...]
     upsert: bool
-    initial: bool
+    startup: str
     snapshot: int = 0
     last: tuple[int, int] = (0, 0)
     origin: int = 0
     resumes: bytes = b""
     binary: frozenset[str] = frozenset()
+    start: Mapping[str, str] = field(default_factory=dict)
     _places: list[int | None] = field(default_factory=list)
     _commit: int = 0
     _number: int = 0
@@ -54,9 +57,15 @@ class Followed:
             tuple(msgspec.json.decode(what["columns"], type=list[str])),
             tuple(msgspec.json.decode(what["key"], type=list[str])),
             what["changelog"] == "upsert",
-            what["startup"] == "initial",
+            what["startup"],
+            start={name: text for name, text in what.items() if name.startswith(_START)},
             binary=frozenset(msgspec.json.decode(what.get("binary", "[]"), type=list[str])),
         )
+
+    @property
+    def initial(self) -> bool:
+        """True if the log begins with a snapshot."""
+        return self.startup == "initial"
 
     @property
     def name(self) -> tuple[str, str]:

@@ -34,20 +34,20 @@ class ChangesSource(ReceivedSource):
     ) -> None:
         self._changes = rows
         self._anew = anew
-        self._initial = options[_STARTUP] == "initial"
+        self._whole = options[_STARTUP] != "latest-offset"
         self._name = table.display
-        mode = "earliest-offset" if self._initial else "latest-offset"
+        mode = "earliest-offset" if self._whole else "latest-offset"
         told = {**options, _STARTUP: mode, "scan.startup.timestamp-millis": None}
         super().__init__(environment, table, told, wanted, rows)
 
     def start(self, shard: str) -> int:
-        """See `Source`. ExecutionError where the snapshot is gone from the log."""
+        """See `Source`. ExecutionError where the log has lost its beginning."""
         offset = super().start(shard)
-        if self._initial and offset > 0:
+        if self._whole and offset > 0:
             raise ExecutionError(
-                f"table '{self._name}' cannot be read from its snapshot on: what was received then"
+                f"table '{self._name}' cannot be read from its beginning on: what was received then"
                 " is not kept any more",
-                hint=f"give another '{self._anew}', which takes a snapshot of its own",
+                hint=f"give another '{self._anew}', which begins anew",
             )
         return offset
 

@@ -27,6 +27,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.mysql_cdc.database import Place, replication
 from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
+from sqlengine.connectors.mysql_cdc.starts import START_OPTIONS, start_of
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import stream_of
 from sqlengine.connectors.registry import options_of
@@ -55,6 +56,7 @@ class MySqlCdcConnector(Connector):
             at_least(1), doc="the number of a replica that no other has; default: made up"
         ),
         **CHANGE_OPTIONS,
+        **START_OPTIONS,
     }
     metadata: ClassVar[Mapping[str, DataType]] = {
         key: kind for key, kind in COLUMNS.items() if key != "schema_name"
@@ -62,6 +64,11 @@ class MySqlCdcConnector(Connector):
     capabilities: ClassVar[Capabilities] = Capabilities(
         source=SourceCapabilities(changelog=ALL_CHANGES, expires=True), received=True
     )
+
+    def capabilities_of(self, table: Table) -> Capabilities:
+        """See `Connector`."""
+        start_of(table, options_of(table))
+        return self.capabilities
 
     def source(self, table: Table, environment: Environment) -> Source:
         """See `Connector`. The server may be away. UnsupportedError for columns that changes do not
@@ -75,6 +82,7 @@ class MySqlCdcConnector(Connector):
             **followed_by(table, options["database-name"], options),
             "binary": msgspec.json.encode(binary).decode(),
             "changelog": "all",
+            **start_of(table, options),
         }
         number = options["server-id"]
         place = f"{options['hostname']}:{options['port']}"

@@ -28,6 +28,7 @@ from sqlengine.connectors.mysql_cdc.database import (
     unreachable,
 )
 from sqlengine.connectors.mysql_cdc.snapshot import Snapshot, complete
+from sqlengine.connectors.mysql_cdc.starts import since
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken
 
 log = logging.getLogger("sqlengine.connectors")
@@ -64,6 +65,7 @@ class MariaDbReceiver(Receiver):
         self._tail: Tail | None = None
         self._at = self._before = Gtid(0)  # the transaction that is read, and the one before it
         self._within = False  # a transaction
+        self._second = 0  # of that transaction, since 1970
         self._noted = time.monotonic()
         self._columns: dict[object, list[str]] = {}
 
@@ -156,7 +158,7 @@ class MariaDbReceiver(Receiver):
             # Savepoints are statements, too.
             self._within = self._within and event.query.strip().upper() not in _ENDS
             name = truncated_by(event)
-            tables = [table for table in self._tables if table.name == name]
+            tables = [] if name is None else self._concerned(name)
             host = self._place.account.host
             self._refusal = truncated(tables, host, skips=self._skips, anew="server-id")
         else:
@@ -167,6 +169,7 @@ class MariaDbReceiver(Receiver):
         """Begins a transaction. ServiceError where its number says nothing of its place."""
         self._before, self._at = self._at, Gtid.parsed(event.gtid)
         self._within = not event.flags & _STANDALONE
+        self._second = event.timestamp
         require_order(self._before, self._at)
         for table in self._tables:
             table.begins(self._at.number)
@@ -176,13 +179,16 @@ class MariaDbReceiver(Receiver):
         name, rows = (event.schema, event.table), event.rows
         deleted = type(event).__name__ == "DeleteRowsEvent"
         time_ms = event.timestamp * 1000
-        for table in self._tables:
-            if table.name == name and rows:
-                columns = list(next(iter(rows[0].values())))
-                self._relate(table, columns)
-                for change in changes_of(table, columns, rows, deleted=deleted):
-                    table.take(change, time_ms, found[table.topic], _nothing)
+        for table in self._concerned(name) if rows else ():
+            columns = list(next(iter(rows[0].values())))
+            self._relate(table, columns)
+            for change in changes_of(table, columns, rows, deleted=deleted):
+                table.take(change, time_ms, found[table.topic], _nothing)
         return len(rows)
+
+    def _concerned(self, name: tuple[str, str]) -> list[Followed]:
+        """Returns the tables of this name that follow the transaction that is read."""
+        return [t for t in self._tables if t.name == name and self._second >= since(t)]
 
     def _relate(self, table: Followed, columns: list[str]) -> None:
         if self._columns.get(table.topic) != columns:

@@ -13,6 +13,7 @@ from sqlengine.connectors.changes.positions import COMPLETE, Mark
 from sqlengine.connectors.changes.snapshot import TableSnapshots
 from sqlengine.connectors.jdbc.driver import Cursor
 from sqlengine.connectors.mysql_cdc.database import Gtid, Place, quoted, unreachable
+from sqlengine.connectors.mysql_cdc.starts import gtid_at, place_of
 from sqlengine.connectors.mysql_cdc.texts import text_of
 from sqlengine.connectors.receivers.base import Taken
 
@@ -20,7 +21,7 @@ _ROWS: Final = 10_000  # that are handed on at a time
 
 
 class Snapshot(TableSnapshots):
-    """Snapshots of tables of MariaDB, all of one place: `at`."""
+    """Snapshots of tables of MariaDB, all of one place; or the places where their changes begin."""
 
     def __init__(self, place: Place, tables: Sequence[Followed]) -> None:
         self._connection = place.connect()
@@ -28,11 +29,15 @@ class Snapshot(TableSnapshots):
         with unreachable():
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-            self.at = _place_of_snapshot(cursor)
+            now = _place_of_snapshot(cursor)
         for table in tables:
             # The changes behind it are in those with a greater number.
-            table.snapshot, table.last = self.at.number + 1, (self.at.number, 1 << 31)
-            table.origin = self.at.origin
+            at = place_of(table, now, cursor)
+            table.snapshot, table.last, table.origin = (
+                at.number + 1,
+                (at.number, 1 << 31),
+                at.origin,
+            )
         super().__init__(tables)
 
     def take(self) -> tuple[str, Taken] | None:
@@ -42,7 +47,7 @@ class Snapshot(TableSnapshots):
 
     def complete(self, table: Followed) -> bytes:
         """See `TableSnapshots`."""
-        return complete(table, self.at)
+        return complete(table, Gtid(table.last[0], table.origin))
 
     def rows(self, table: Followed) -> Iterator[Taken]:
         """See `TableSnapshots`."""
@@ -81,6 +86,4 @@ def _place_of_snapshot(cursor: Cursor) -> Gtid:
             "the server writes no binary log, or is no MariaDB",
             hint="start it with --log-bin --binlog-format=ROW --binlog-row-metadata=FULL",
         )
-    cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (str(file), int(str(at))))
-    found = cursor.fetchone()
-    return Gtid.parsed("" if found is None or found[0] is None else str(found[0]))
+    return gtid_at(cursor, str(file), int(str(at)))

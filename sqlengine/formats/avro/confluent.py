@@ -20,6 +20,7 @@ from sqlengine.formats.avro.decoder import BinaryDecoder
 from sqlengine.formats.avro.derived import schema_of
 from sqlengine.formats.avro.encoder import BinaryEncoder
 from sqlengine.formats.avro.format import LEGACY
+from sqlengine.formats.avro.kept_answers import KeptAnswers
 from sqlengine.formats.avro.schema_registry import Access, SchemaRegistry, urls_of
 from sqlengine.formats.avro.schemas import BadSchema
 from sqlengine.formats.base import (
@@ -63,10 +64,12 @@ OPTIONS: Final[Mapping[str, Option]] = {
     **_PROPERTIES,
 }
 
+# Who asks a registry, in texts without secrets: what it tells one is not for others.
+_WHO: Final = tuple(name for name, option in OPTIONS.items() if option.secret or "location" in name)
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 
-# The registries that tables have opened in this process, by their options as texts of jobs have
-# them: decoders find them without the secrets.
+# The registries that tables have opened in this process, by their options as connectors have them,
+# and as texts of jobs do: decoders find them without the secrets.
 _opened: dict[tuple[tuple[str, str], ...], SchemaRegistry] = {}
 
 
@@ -107,7 +110,9 @@ class AvroConfluentFormat(Format):
         for name in _FILES:
             if name in options:
                 files.check_file(Path(options[name]))
-        _opened[_key(options)] = _made(self.name, filled)
+        who = [options["url"], *(options.get(name, "") for name in _WHO)]
+        made = _made(self.name, filled, KeptAnswers.of(files.data, *who))
+        _opened[_key(options)] = _opened[_key(filled)] = made
 
     def prepare(self, records: pa.Array, options: Mapping[str, str]) -> None:
         """See `Format`: fetches the schemas of records."""
@@ -141,7 +146,7 @@ def _registry(name: str, options: Mapping[str, str]) -> SchemaRegistry:
     return _made(name, options) if found is None else found
 
 
-def _made(name: str, options: Mapping[str, str]) -> SchemaRegistry:
+def _made(name: str, options: Mapping[str, str], kept: KeptAnswers | None = None) -> SchemaRegistry:
     values = parse_options(options, OPTIONS, f"format '{name}'")
     given = {k: v for k, v in values.items() if isinstance(v, str)}
     user = given.get("basic-auth.user-info", given.get("properties.basic.auth.user.info"))
@@ -154,7 +159,7 @@ def _made(name: str, options: Mapping[str, str]) -> SchemaRegistry:
         None if keystore is None else (keystore, given.get("ssl.keystore.password")),
         given.get("ssl.truststore.location"),
     )
-    return SchemaRegistry(access)
+    return SchemaRegistry(access, kept or KeptAnswers())
 
 
 def ids_of(records: pa.Array) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import ssl
 import threading
 import time
@@ -17,14 +18,18 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 import msgspec
 
 from parser.errors import ExecutionError, OptionError
+from sqlengine.formats.avro.kept_answers import Answer, KeptAnswers
 from sqlengine.formats.base import OutOfReach
 from sqlengine.system.hidden import hidden
+
+log = logging.getLogger("sqlengine.formats")
 
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S: Final = 10.0
 _ATTEMPTS: Final = 3
 _MOST_BYTES: Final = 16 << 20
-# Seconds for which a schema that is not there is not asked for again.
+# Seconds for which a schema that is not there, or a registry that knows nothing new, is not asked
+# again.
 _FORGET_S: Final = 30.0
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
@@ -72,12 +77,8 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-class _Asked(msgspec.Struct):
-    """The answer of a registry: the text of a schema, or its id."""
-
-    schema: str = ""
-    id: int = -1
-    schemaType: str = "AVRO"  # noqa: N815  its name there
+class _Silent(OutOfReach):
+    """The registry does not answer."""
 
 
 class _Refused(msgspec.Struct):
@@ -87,13 +88,18 @@ class _Refused(msgspec.Struct):
 
 @dataclass
 class SchemaRegistry:
-    """Schemas by id, each of which is asked for once, and ids by subject and schema. Any thread."""
+    """Schemas by id, each of which is asked for once, and ids by subject and schema. Any thread.
+
+    `kept`: what it has told before; that counts where it does not answer alone, since one that was
+    made anew may give an id to another schema."""
 
     access: Access
+    kept: KeptAnswers = field(default_factory=KeptAnswers)
     clock: Callable[[], float] = time.monotonic
     _schemas: dict[int, str] = field(default_factory=dict)
     _missing: dict[int, float] = field(default_factory=dict)
     _ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    _silent_until: float = -1.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def schema(self, number: int) -> str | None:
@@ -104,7 +110,9 @@ class SchemaRegistry:
                 return self._schemas[number]
             if self.clock() < self._missing.get(number, -1.0):
                 return None
-            answer = self._ask("GET", f"schemas/ids/{number}", None)
+            answer = self._told(
+                f"schema {number}", lambda: self._ask("GET", f"schemas/ids/{number}", None)
+            )
             if answer is None or answer.schemaType != "AVRO":
                 self._missing[number] = self.clock() + _FORGET_S
                 return None
@@ -117,7 +125,10 @@ class SchemaRegistry:
         with self._lock:
             if (subject, schema) not in self._ids:
                 path = f"subjects/{quote(subject, safe='')}" + ("/versions" if register else "")
-                answer = self._ask("POST", path, {"schema": schema})
+                answer = self._told(
+                    f"the id of a schema of '{subject}': {schema}",
+                    lambda: self._ask("POST", path, {"schema": schema}),
+                )
                 if answer is None or answer.id < 0:
                     raise ExecutionError(
                         f"subject '{subject}' has not the schema of the table",
@@ -126,7 +137,30 @@ class SchemaRegistry:
                 self._ids[subject, schema] = answer.id
             return self._ids[subject, schema]
 
-    def _ask(self, method: str, path: str, body: Mapping[str, str] | None) -> _Asked | None:
+    def _told(self, what: str, ask: Callable[[], Answer | None]) -> Answer | None:
+        """Returns the answer to what is asked; the one from before where the registry is silent."""
+        known = self.kept.get(what)
+        if known is not None and self.clock() < self._silent_until:
+            return known
+        try:
+            answer = ask()
+        except _Silent as error:
+            if known is None:
+                raise
+            self._silent_until = self.clock() + _FORGET_S
+            log.warning("%s (%s): what it has told before is taken", error.message, error.detail)
+            return known
+        if answer is not None:
+            self._keep(what, answer)
+        return answer
+
+    def _keep(self, what: str, answer: Answer) -> None:
+        try:
+            self.kept.put(what, answer)
+        except OSError as error:
+            log.warning("what a schema registry has told cannot be kept: %s", error)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, str] | None) -> Answer | None:
         """Returns the answer; None for one that there is nothing of this name."""
         reason = ""
         for attempt in range(_ATTEMPTS):
@@ -138,9 +172,9 @@ class SchemaRegistry:
                 except (URLError, HTTPException, OSError, msgspec.DecodeError) as error:
                     reason = _words(error)
         where = ", ".join(self.access.urls)
-        raise OutOfReach(f"schema registry '{where}' does not answer", detail=reason)
+        raise _Silent(f"schema registry '{where}' does not answer", detail=reason)
 
-    def _asked(self, method: str, url: str, body: Mapping[str, str] | None) -> _Asked | None:
+    def _asked(self, method: str, url: str, body: Mapping[str, str] | None) -> Answer | None:
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Accept": f"{_TYPE}, application/json", "Content-Type": _TYPE}
         request = Request(url, data, headers | self.access.headers(), method=method)
@@ -149,7 +183,7 @@ class SchemaRegistry:
             handlers.append(HTTPSHandler(context=self.access.context()))
         try:
             with build_opener(*handlers).open(request, timeout=_TIMEOUT_S) as response:
-                return msgspec.json.decode(response.read(_MOST_BYTES), type=_Asked)
+                return msgspec.json.decode(response.read(_MOST_BYTES), type=Answer)
         except HTTPError as error:
             if error.code >= 500:
                 raise
