@@ -1,0 +1,84 @@
+"""What a rule reads: a table, the names that its fields have there, and the values of placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from parser.errors import PlanError
+from parser.types import STRING
+from sqlengine.sigma.rules import TextPart
+from sqlengine.sigma.tables import Column, EventTable
+
+
+class Unconvertible(PlanError):
+    """A rule that cannot be said in SQL, and why."""
+
+    title = "not converted"
+
+
+@dataclass(frozen=True)
+class SqlTest:
+    """A placeholder that stands for a condition: `{field}` in its text is the field."""
+
+    text: str
+
+
+# What a placeholder stands for: any of these.
+Replacement: TypeAlias = tuple[TextPart, ...] | SqlTest
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A table as the rules of a log source see it.
+
+    `names`: Sigma's fields by their paths in the table; `extra`: a column with the fields that have
+    no own one; `keywords`: where keywords are looked for, in all texts where None; `null_missing`:
+    fields that nothing holds are NULL; `condition`: SQL that rows of the log source fulfil."""
+
+    table: EventTable
+    names: Mapping[str, str] = field(default_factory=dict)
+    extra: str | None = None
+    keywords: tuple[str, ...] | None = None
+    null_missing: bool = False
+    condition: str | None = None
+    placeholders: Mapping[str, tuple[Replacement, ...]] = field(default_factory=dict)
+
+    def find(self, field: str) -> Column | None:
+        return self.table.column(self.names.get(field, field), self.extra)
+
+    def column(self, field: str) -> Column:
+        """Returns what a field is. Unconvertible where nothing holds it."""
+        found = self.find(field)
+        if found is not None:
+            return found
+        if self.null_missing:
+            return Column("CAST(NULL AS STRING)", STRING)
+        raise self.lacks([field])
+
+    def check(self, fields: Iterable[str]) -> None:
+        """Raises Unconvertible with all fields that nothing holds."""
+        missing = [] if self.null_missing else [f for f in fields if self.find(f) is None]
+        if missing:
+            raise self.lacks(missing)
+
+    def lacks(self, fields: Iterable[str]) -> Unconvertible:
+        told = ", ".join(f if self.names.get(f, f) == f else f"{f} ({self.names[f]})" for f in fields)
+        return Unconvertible(
+            f"table '{self.table.name}' has no column for {told}",
+            hint="add the column, map the field ('fields'), name a column for all others ('extra'),"
+            " or let it be NULL ('missing: null')",
+        )
+
+    def searched(self) -> list[Column]:
+        """Returns where keywords are looked for."""
+        if self.keywords is not None:
+            return [self.column(k) for k in self.keywords]
+        found = self.table.texts()
+        if not found:
+            raise Unconvertible(f"table '{self.table.name}' has no text to look for keywords in")
+        return found
+
+    def over(self, table: EventTable) -> Reading:
+        return replace(self, table=table)
