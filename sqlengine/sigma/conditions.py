@@ -12,12 +12,12 @@ from sqlengine.sigma.rules import All, Any_, Condition, Match, Not, fields_of
 def where(condition: Condition, reading: Reading) -> str:
     """Returns a condition as SQL, with that of the log source. Unconvertible with all that is in
     the way."""
-    reading.check(fields_of(condition))
-    written = _write(condition, reading)
+    own = condition if reading.match is None else All((reading.match, condition))
+    reading.check(fields_of(own))
+    written = _write(own, reading)
     if reading.condition is None:
         return written
-    own = f"({written})" if isinstance(condition, Any_) else written
-    return f"({reading.condition}) AND {own}"
+    return f"({reading.condition}) AND {_operand(own, reading)}"
 
 
 def _write(condition: Condition, reading: Reading) -> str:

@@ -316,3 +316,17 @@ def _pattern_part(part: object) -> str | Placeholder:
     """Returns a part of a pattern, in which * and ? are no wildcards."""
     found = _part(part)
     return found.value if isinstance(found, Wildcard) else found
+
+
+def text_parts(text: str) -> tuple[TextPart, ...]:
+    """Returns a text with its wildcards, as a rule has it."""
+    return tuple(_part(p) for p in types.SigmaString(text).s)
+
+
+def detection(raw: object) -> Condition:
+    """Returns what one detection of a rule says. Raises ValueError where it is none."""
+    try:
+        found = {"detection": {"selection": raw, "condition": "selection"}}
+        return _rule({"title": "-", "logsource": {"product": "-"}, **found}, About("-")).condition
+    except SigmaError as error:
+        raise ValueError(_line(error)) from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from parser.errors import PlanError
 from parser.types import STRING
-from sqlengine.sigma.rules import TextPart
+from sqlengine.sigma.rules import Condition, TextPart
 from sqlengine.sigma.tables import Column, EventTable
 
 
@@ -35,7 +35,8 @@ class Reading:
 
     `names`: Sigma's fields by their paths in the table; `extra`: a column with the fields that have
     no own one; `keywords`: where keywords are looked for, in all texts where None; `null_missing`:
-    fields that nothing holds are NULL; `condition`: SQL that rows of the log source fulfil."""
+    fields that nothing holds are NULL; `condition`, `match`: what rows of the log source fulfil, as
+    SQL and as a rule says it."""
 
     table: EventTable
     names: Mapping[str, str] = field(default_factory=dict)
@@ -44,9 +45,14 @@ class Reading:
     null_missing: bool = False
     condition: str | None = None
     placeholders: Mapping[str, tuple[Replacement, ...]] = field(default_factory=dict)
+    match: Condition | None = None
 
     def find(self, field: str) -> Column | None:
-        return self.table.column(self.names.get(field, field), self.extra)
+        """Returns what holds a field: the column it is mapped to, the one of its own name, or
+        `extra`."""
+        path = self.names.get(field, field)
+        own = self.table.column(path) or self.table.column(field)
+        return own or self.table.column(path, self.extra)
 
     def column(self, field: str) -> Column:
         """Returns what a field is. Unconvertible where nothing holds it."""
@@ -79,6 +85,3 @@ class Reading:
         if not found:
             raise Unconvertible(f"table '{self.table.name}' has no text to look for keywords in")
         return found
-
-    def over(self, table: EventTable) -> Reading:
-        return replace(self, table=table)

@@ -168,6 +168,10 @@ class About:
         """What others may know it by: its id, else its name, else its title."""
         return self.id or self.name or self.title
 
+    @property
+    def origin(self) -> tuple[str, int]:
+        return self.file, self.place
+
     def called(self, reference: str) -> bool:
         return reference in (self.id, self.name) and bool(reference)
 
