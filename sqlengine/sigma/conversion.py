@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Final
 
 from sqlengine.sigma.alerts import Alerts, alerts_of, event_value, rule_value
 from sqlengine.sigma.conditions import where
 from sqlengine.sigma.heads import head
 from sqlengine.sigma.mappings import Mappings
 from sqlengine.sigma.reading import Reading, Unconvertible
-from sqlengine.sigma.rules import About, Correlation, LogSource, Rule, Unread
+from sqlengine.sigma.rules import About, Correlation, LogSource, Rule
 from sqlengine.sigma.ruleset import Ruleset
 from sqlengine.sigma.tables import EventTable, quoted
 
-
-@dataclass(frozen=True)
-class Converted:
-    """A rule as the text of a job."""
-
-    about: About
-    job: str
-    sql: str
+# Correlations of correlations: deeper ones come back to themselves.
+MAX_DEPTH: Final = 10
 
 
 @dataclass(frozen=True)
-class NotConverted:
+class Done:
+    """A rule, and its text as that of a job, or why there is none. `parts`: all that the text came
+    from."""
+
     about: About
     job: str
-    error: Unconvertible
+    sql: str = ""
+    error: Unconvertible | None = None
+    parts: tuple[Rule | Correlation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """All rules of a folder: those that are jobs now, and the others with the reason."""
+    """All rules of a folder."""
 
-    converted: tuple[Converted, ...]
-    refused: tuple[NotConverted, ...]
+    done: tuple[Done, ...]
+
+    @property
+    def converted(self) -> list[Done]:
+        return [d for d in self.done if d.error is None]
+
+    @property
+    def refused(self) -> list[Done]:
+        return [d for d in self.done if d.error is not None]
 
 
 @dataclass(frozen=True)
@@ -91,24 +98,47 @@ class Converter:
 
 
 def convert_all(
-    rules: Ruleset, mappings: Mappings, tables: Mapping[str, EventTable]
+    rules: Ruleset,
+    mappings: Mappings,
+    tables: Mapping[str, EventTable],
+    known: Mapping[tuple[str, int], Done] | None = None,
 ) -> Conversion:
-    """Converts all rules that give alerts."""
+    """Converts all rules that give alerts. `known`: what came of them before, with these mappings
+    and tables."""
     converter = Converter(rules, mappings, tables)
+    done = [
+        Done(u.about, base_name(u.about.file), error=Unconvertible(u.reason)) for u in rules.unread
+    ]
     wanted = rules.alerting()
-    names = job_names([r.about for r in wanted])
-    converted: list[Converted] = []
-    refused = [NotConverted(u.about, _base(u.about.file), _told(u)) for u in rules.unread]
-    for rule, job in zip(wanted, names, strict=True):
-        try:
-            converted.append(Converted(rule.about, job, converter.convert(rule)))
-        except Unconvertible as error:
-            refused.append(NotConverted(rule.about, job, error))
-    return Conversion(tuple(converted), tuple(refused))
+    for rule, job in zip(wanted, job_names([r.about for r in wanted]), strict=True):
+        parts = (rule, *_members(rule, rules, 0))
+        before = (known or {}).get(rule.about.origin)
+        if before is not None and (before.job, before.parts) == (job, parts):
+            done.append(before)
+        else:
+            done.append(_done(converter, rule, job, parts))
+    return Conversion(tuple(done))
 
 
-def _told(unread: Unread) -> Unconvertible:
-    return Unconvertible(unread.reason)
+def _members(
+    rule: Rule | Correlation, rules: Ruleset, depth: int
+) -> Iterator[Rule | Correlation]:
+    """Yields the rules that a correlation is made of."""
+    if isinstance(rule, Correlation) and depth < MAX_DEPTH:
+        for reference in rule.rules:
+            found = rules.named(reference)
+            if found is not None:
+                yield found
+                yield from _members(found, rules, depth + 1)
+
+
+def _done(
+    converter: Converter, rule: Rule | Correlation, job: str, parts: tuple[Rule | Correlation, ...]
+) -> Done:
+    try:
+        return Done(rule.about, job, converter.convert(rule), parts=parts)
+    except Unconvertible as error:
+        return Done(rule.about, job, error=error, parts=parts)
 
 
 def job_names(rules: list[About]) -> list[str]:
@@ -116,10 +146,11 @@ def job_names(rules: list[About]) -> list[str]:
     several rules."""
     several = Counter(r.file for r in rules)
     return [
-        _base(r.file) if several[r.file] == 1 else f"{_base(r.file)}.{r.place}" for r in rules
+        base_name(r.file) if several[r.file] == 1 else f"{base_name(r.file)}.{r.place}" for r in rules
     ]
 
 
-def _base(file: str) -> str:
+def base_name(file: str) -> str:
+    """Returns a path below a folder as the name of a job."""
     path = PurePath(file)
     return ".".join((*path.parts[:-1], path.stem if path.suffix in (".yml", ".yaml") else path.name))

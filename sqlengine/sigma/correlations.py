@@ -25,7 +25,6 @@ _NUMBERS: Final = frozenset(
 )
 _TEMPORAL: Final = frozenset(("temporal", "temporal_ordered"))
 _TEXT_METRICS: Final = frozenset(("value_count",))
-_MAX_DEPTH: Final = 10
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,9 @@ class _Writer:
     def relation(self, correlation: Correlation, carried: Sequence[Carried], depth: int) -> str:
         """Returns a query of what a correlation found: `at`, `metric`, the groups, what is
         carried."""
-        if depth > _MAX_DEPTH:
+        from sqlengine.sigma.conversion import MAX_DEPTH
+
+        if depth > MAX_DEPTH:
             raise Unconvertible(f"correlation '{correlation.about.title}' comes back to itself")
         branches = [
             self._branch(correlation, members, slot, carried, depth)
