@@ -40,6 +40,7 @@ MODULES = {
     "shell": "shell.command",
     "dead-letters": "dead_letters",
     "secrets": "secrets",
+    "sigma": "sigma",
     "instances": "instances",
     "spark": "instances",
     "access": "access",

@@ -6,19 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final
 
 from sqlengine.sigma.alerts import Alerts, alerts_of, event_value, rule_value
 from sqlengine.sigma.conditions import where
+from sqlengine.sigma.correlations import MAX_DEPTH, correlation_statement
 from sqlengine.sigma.heads import head
 from sqlengine.sigma.mappings import Mappings
-from sqlengine.sigma.reading import Reading, Unconvertible
-from sqlengine.sigma.rules import About, Correlation, LogSource, Rule
+from sqlengine.sigma.reading import Unconvertible
+from sqlengine.sigma.rules import About, Correlation, Rule
 from sqlengine.sigma.ruleset import Ruleset
+from sqlengine.sigma.sources import Sources
 from sqlengine.sigma.tables import EventTable, quoted
-
-# Correlations of correlations: deeper ones come back to themselves.
-MAX_DEPTH: Final = 10
 
 
 @dataclass(frozen=True)
@@ -49,34 +47,11 @@ class Conversion:
 
 
 @dataclass(frozen=True)
-class Converter:
-    """Knows the tables that there are, and the mapping of log sources to them."""
-
-    rules: Ruleset
-    mappings: Mappings
-    tables: Mapping[str, EventTable]
-
-    def reading(self, source: LogSource) -> Reading:
-        """Returns what rules of a log source read. Unconvertible where no table is there."""
-        tried = []
-        for name, chosen in self.mappings.tables_for(source):
-            if name in self.tables:
-                return self.mappings.reading(chosen, self.tables[name])
-            tried.append(name)
-        if not tried:
-            raise Unconvertible(
-                f"the mapping has no table for log source {source}",
-                hint="add one under 'sources' of the mapping",
-            )
-        told = " or ".join(f"'{n}'" for n in dict.fromkeys(tried))
-        raise Unconvertible(
-            f"table {told} of log source {source} is not defined", hint="define it in _tables.sql"
-        )
+class Converter(Sources):
+    """Writes the statements of rules."""
 
     def convert(self, rule: Rule | Correlation) -> str:
         """Returns the text of a rule's job."""
-        from sqlengine.sigma.correlations import correlation_statement
-
         alerts = alerts_of(self.mappings.alerts, self.tables)
         source = rule.source if isinstance(rule, Rule) else None
         if isinstance(rule, Rule):

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from parser.types import Root
+from parser.types import STRING, Root
 from sqlengine.sigma.alerts import Alerts, event_value, rule_value
 from sqlengine.sigma.conditions import where
 from sqlengine.sigma.reading import Reading, Unconvertible
 from sqlengine.sigma.rules import Any_, Combination, Correlation, Of, Rule, fields_of
+from sqlengine.sigma.sources import Sources
 from sqlengine.sigma.tables import Column, quoted
-
-if TYPE_CHECKING:
-    from sqlengine.sigma.conversion import Converter
 
 _NUMBERS: Final = frozenset(
     (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE, Root.DECIMAL)
 )
 _TEMPORAL: Final = frozenset(("temporal", "temporal_ordered"))
 _TEXT_METRICS: Final = frozenset(("value_count",))
+# Correlations of correlations: deeper ones come back to themselves.
+MAX_DEPTH: Final = 10
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Carried:
 Member: TypeAlias = Rule | Correlation
 
 
-def correlation_statement(correlation: Correlation, converter: Converter, alerts: Alerts) -> str:
+def correlation_statement(correlation: Correlation, sources: Sources, alerts: Alerts) -> str:
     """Returns the statement of a correlation. Unconvertible with what is in the way."""
     about = correlation.about
     of_event = [c for c in alerts.columns if c.of_event and c.form != "{time}"]
     carried = [Carried(lambda r, c=c: event_value(c, about, r.table)) for c in of_event]
-    relation = _Writer(converter).relation(correlation, carried, 0)
+    relation = _Writer(sources).relation(correlation, carried, 0)
     groups = ", ".join(f"`g{i}`" for i in range(len(correlation.group_by)))
     known = {
         "group": f"CONCAT_WS(', ', {groups})" if groups else "''",
@@ -64,13 +64,11 @@ def correlation_statement(correlation: Correlation, converter: Converter, alerts
 
 @dataclass(frozen=True)
 class _Writer:
-    converter: Converter
+    sources: Sources
 
     def relation(self, correlation: Correlation, carried: Sequence[Carried], depth: int) -> str:
         """Returns a query of what a correlation found: `at`, `metric`, the groups, what is
         carried."""
-        from sqlengine.sigma.conversion import MAX_DEPTH
-
         if depth > MAX_DEPTH:
             raise Unconvertible(f"correlation '{correlation.about.title}' comes back to itself")
         branches = [
@@ -94,13 +92,13 @@ class _Writer:
             if isinstance(member, Correlation):
                 return "", member.about.key
             aliases = [(a, _aliased(correlation, member, a)) for a in correlation.aliases]
-            return self.converter.reading(member.source).table.name, str(aliases)
+            return self.sources.reading(member.source).table.name, str(aliases)
 
         ordered = sorted(members, key=alike)
         return [(0, list(found)) for _, found in groupby(ordered, alike)]
 
     def _member(self, correlation: Correlation, reference: str) -> Member:
-        found = self.converter.rules.named(reference)
+        found = self.sources.rules.named(reference)
         if found is None:
             raise Unconvertible(f"its rule '{reference}' is not there", hint="add it to the folder")
         return found
@@ -131,7 +129,7 @@ class _Writer:
     def _of_rules(
         self, correlation: Correlation, rules: list[Rule], slot: int, carried: Sequence[Carried]
     ) -> str:
-        reading = self.converter.reading(rules[0].source)
+        reading = self.sources.reading(rules[0].source)
         if reading.table.time is None:
             raise Unconvertible(
                 f"table '{reading.table.name}' has no event time",
@@ -162,8 +160,6 @@ class _Writer:
         fields = list(dict.fromkeys((*correlation.group_by, *correlation.fields)))
         wanted = [Carried(field=_aliased(correlation, member, f)) for f in fields]
         inner = self.relation(member, [*wanted, *carried], depth + 1)
-        from parser.types import STRING
-
         def column(field: str) -> Column:
             return Column(f"`c{fields.index(field)}`", STRING)
 

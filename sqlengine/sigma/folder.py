@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Final
 
-from parser.errors import ServiceError, SqlError
+from parser.errors import ServiceError
 from sqlengine.sigma.conversion import Conversion, Done, convert_all
 from sqlengine.sigma.mappings import DEFAULT, Mappings, load_mappings, read_mapping
 from sqlengine.sigma.rules import Document
 from sqlengine.sigma.ruleset import Ruleset, ruleset
+from sqlengine.sigma.sources import Sources
 from sqlengine.sigma.tables import EventTable, defined_tables
 
 MAPPING: Final = "_sigma.yaml"
@@ -82,10 +83,12 @@ class FolderRules:
 class Folder:
     """A folder as it was converted."""
 
-    rules: Ruleset
-    mappings: Mappings
-    tables: Mapping[str, EventTable]
+    sources: Sources
     conversion: Conversion
+
+    @property
+    def rules(self) -> Ruleset:
+        return self.sources.rules
 
 
 def convert_folder(folder: Path, named: Sequence[str], tables: Path | None) -> Folder:
@@ -114,7 +117,7 @@ def convert_folder(folder: Path, named: Sequence[str], tables: Path | None) -> F
     for path in paths:
         documents += read(_text(path), path.relative_to(folder).as_posix())
     rules = ruleset(documents)
-    return Folder(rules, mappings, known, convert_all(rules, mappings, known))
+    return Folder(Sources(rules, mappings, known), convert_all(rules, mappings, known))
 
 
 def _text(path: Path) -> str:
@@ -125,8 +128,3 @@ def _text(path: Path) -> str:
         raise ServiceError(f"'{path}' is not UTF-8", detail=detail) from None
     except OSError as error:
         raise ServiceError(f"'{path}' cannot be read", detail=error.strerror) from None
-
-
-def told(error: SqlError) -> str:
-    """Returns an error in one line, with what to do about it."""
-    return error.with_hint
