@@ -35,7 +35,10 @@ def folder_arguments(command: F) -> F:
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Script that defines the tables (default: _tables.sql in FOLDER).",
     )(command)
-    text = "A file, or one of the package; may be repeated (default: _sigma.yaml in FOLDER, else sigma)."
+    text = (
+        "A file, or one of the package; may be repeated (default: _sigma.yaml in FOLDER, else"
+        " sigma)."
+    )
     command = click.option("--mapping", "named", multiple=True, help=text)(command)
     path = click.Path(exists=True, file_okay=False, path_type=Path)
     return click.argument("folder", type=path)(command)
@@ -91,7 +94,7 @@ def submit(
     from sqlengine.cli.jobs import send
     from sqlengine.cli.texts import read_text
     from sqlengine.cli.waiting import connect
-    from sqlengine.sigma.folder import TABLES
+    from sqlengine.sigma.files import TABLES
 
     found = _converted(folder, named, tables)
     script = tables or folder / TABLES
@@ -116,7 +119,7 @@ def lint(
     from sqlengine.sigma.lint import lint as found_in
 
     findings = found_in(_converted(folder, named, tables))
-    items = [
+    items: list[Json] = [
         {
             "file": f.about.file,
             "title": f.about.title,

@@ -32,9 +32,11 @@ _KNOWN: Final = {
 }
 # Kinds that JSON_OBJECT takes as they are.
 _IN_JSON: Final = frozenset(
-    (Root.VARCHAR, Root.CHAR, Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT)
-    + (Root.FLOAT, Root.DOUBLE, Root.DECIMAL)
-)
+    (
+        Root.VARCHAR, Root.CHAR, Root.BOOLEAN, Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT,
+        Root.FLOAT, Root.DOUBLE, Root.DECIMAL,
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

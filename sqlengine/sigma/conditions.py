@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from sqlengine.sigma.predicates import test
 from sqlengine.sigma.reading import Reading
-from sqlengine.sigma.rules import All, Any_, Condition, Match, Not, fields_of
+from sqlengine.sigma.rules import All, Condition, Match, Not, Some, fields_of
 
 
 def where(condition: Condition, reading: Reading) -> str:
@@ -28,11 +28,11 @@ def _write(condition: Condition, reading: Reading) -> str:
             return f"({_write(child, reading)}) IS NOT TRUE"
         case All(children):
             return " AND ".join(_operand(c, reading) for c in children)
-        case Any_(children):
+        case Some(children):
             return " OR ".join(_operand(c, reading) for c in children)
 
 
 def _operand(condition: Condition, reading: Reading) -> str:
     written = _write(condition, reading)
-    nested = isinstance(condition, All | Any_) and len(condition.children) > 1
+    nested = isinstance(condition, All | Some) and len(condition.children) > 1
     return f"({written})" if nested else written

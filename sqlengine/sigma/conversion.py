@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from sqlengine.sigma.alerts import Alerts, alerts_of, event_value, rule_value
 from sqlengine.sigma.conditions import where
 from sqlengine.sigma.correlations import MAX_DEPTH, correlation_statement
+from sqlengine.sigma.files import base_name
 from sqlengine.sigma.heads import head
 from sqlengine.sigma.mappings import Mappings
 from sqlengine.sigma.reading import Unconvertible
@@ -81,11 +81,13 @@ def convert_all(
     """Converts all rules that give alerts. `known`: what came of them before, with these mappings
     and tables."""
     converter = Converter(rules, mappings, tables)
-    done = [
-        Done(u.about, base_name(u.about.file), error=Unconvertible(u.reason)) for u in rules.unread
-    ]
     wanted = rules.alerting()
-    for rule, job in zip(wanted, job_names([r.about for r in wanted]), strict=True):
+    names = job_names([r.about for r in (*rules.unread, *wanted)])
+    done = [
+        Done(u.about, names[u.about.origin], error=Unconvertible(u.reason)) for u in rules.unread
+    ]
+    for rule in wanted:
+        job = names[rule.about.origin]
         parts = (rule, *_members(rule, rules, 0))
         before = (known or {}).get(rule.about.origin)
         if before is not None and (before.job, before.parts) == (job, parts):
@@ -95,9 +97,7 @@ def convert_all(
     return Conversion(tuple(done))
 
 
-def _members(
-    rule: Rule | Correlation, rules: Ruleset, depth: int
-) -> Iterator[Rule | Correlation]:
+def _members(rule: Rule | Correlation, rules: Ruleset, depth: int) -> Iterator[Rule | Correlation]:
     """Yields the rules that a correlation is made of."""
     if isinstance(rule, Correlation) and depth < MAX_DEPTH:
         for reference in rule.rules:
@@ -116,16 +116,10 @@ def _done(
         return Done(rule.about, job, error=error, parts=parts)
 
 
-def job_names(rules: list[About]) -> list[str]:
+def job_names(rules: Sequence[About]) -> dict[tuple[str, int], str]:
     """Returns the names of jobs: the path of the file with dots; with a number, where a file has
     several rules."""
     several = Counter(r.file for r in rules)
-    return [
-        base_name(r.file) if several[r.file] == 1 else f"{base_name(r.file)}.{r.place}" for r in rules
-    ]
-
-
-def base_name(file: str) -> str:
-    """Returns a path below a folder as the name of a job."""
-    path = PurePath(file)
-    return ".".join((*path.parts[:-1], path.stem if path.suffix in (".yml", ".yaml") else path.name))
+    return {
+        r.origin: base_name(r.file) + (f".{r.place}" if several[r.file] > 1 else "") for r in rules
+    }

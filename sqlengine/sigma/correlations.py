@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from parser.types import STRING, Root
-from sqlengine.sigma.alerts import Alerts, event_value, rule_value
+from sqlengine.sigma.alerts import AlertColumn, Alerts, event_value, rule_value
 from sqlengine.sigma.conditions import where
 from sqlengine.sigma.reading import Reading, Unconvertible
-from sqlengine.sigma.rules import Any_, Combination, Correlation, Of, Rule, fields_of
+from sqlengine.sigma.rules import About, Combination, Correlation, Of, Rule, Some, fields_of
 from sqlengine.sigma.sources import Sources
 from sqlengine.sigma.tables import Column, quoted
 
@@ -43,7 +43,7 @@ def correlation_statement(correlation: Correlation, sources: Sources, alerts: Al
     """Returns the statement of a correlation. Unconvertible with what is in the way."""
     about = correlation.about
     of_event = [c for c in alerts.columns if c.of_event and c.form != "{time}"]
-    carried = [Carried(lambda r, c=c: event_value(c, about, r.table)) for c in of_event]
+    carried = [Carried(_value_of(c, about)) for c in of_event]
     relation = _Writer(sources).relation(correlation, carried, 0)
     groups = ", ".join(f"`g{i}`" for i in range(len(correlation.group_by)))
     known = {
@@ -60,6 +60,10 @@ def correlation_statement(correlation: Correlation, sources: Sources, alerts: Al
         elif not column.of_event:
             values[column.name] = rule_value(column, about)
     return alerts.statement(values, f"(\n{relation})")
+
+
+def _value_of(column: AlertColumn, about: About) -> Callable[[Reading], str]:
+    return lambda reading: event_value(column, about, reading.table)
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,9 @@ class _Writer:
             return reading.column(_aliased(correlation, rules[0], field))
 
         own = [c.of(reading) if c.of else column(c.field).text for c in carried]
-        condition = Any_(tuple(r.condition for r in rules)) if len(rules) > 1 else rules[0].condition
+        condition = (
+            Some(tuple(r.condition for r in rules)) if len(rules) > 1 else rules[0].condition
+        )
         test = where(condition, reading)
         selected = _selected(correlation, quoted(reading.table.time), slot, column, own)
         return f"SELECT {selected}\nFROM {quoted(reading.table.name)}\nWHERE {test}"
@@ -160,6 +166,7 @@ class _Writer:
         fields = list(dict.fromkeys((*correlation.group_by, *correlation.fields)))
         wanted = [Carried(field=_aliased(correlation, member, f)) for f in fields]
         inner = self.relation(member, [*wanted, *carried], depth + 1)
+
         def column(field: str) -> Column:
             return Column(f"`c{fields.index(field)}`", STRING)
 
@@ -208,7 +215,7 @@ def _value(correlation: Correlation, columns: list[Column]) -> str:
 
 
 def _over(correlation: Correlation, events: str, carried: Sequence[str]) -> str:
-    """Returns the events after which the metric of the time before them is as the condition says."""
+    """Returns the events after which the metric of the time before is as the condition says."""
     groups = [f"`g{i}`" for i in range(len(correlation.group_by))]
     metrics = _metrics(correlation)
     named = ", ".join(["`at`", *groups, *carried])
@@ -291,7 +298,7 @@ def _in_order(correlation: Correlation, events: str, carried: Sequence[str]) -> 
     _check_order(correlation)
     groups = [f"`g{i}`" for i in range(len(correlation.group_by))]
     partition = f"  PARTITION BY {', '.join(groups)}\n" if groups else ""
-    measures = [f"MATCH_ROWTIME() AS `at`", f"{last + 1} AS `metric`"]
+    measures = ["MATCH_ROWTIME() AS `at`", f"{last + 1} AS `metric`"]
     measures += [f"LAST(R{last}.{c}) AS {c}" for c in carried]
     pattern = "R0" + "".join(f" X{i}*? R{i}" for i in range(1, last + 1))
     defined = ["R0 AS R0.`slot` = 0"]
@@ -319,7 +326,9 @@ def _check_order(correlation: Correlation) -> None:
             node.operator == "AND" and all(isinstance(c, Of) for c in node.children)
         )
     if not met:
-        raise Unconvertible("temporal_ordered is converted for all of its rules, one after the other")
+        raise Unconvertible(
+            "temporal_ordered is converted for all of its rules, one after the other"
+        )
 
 
 def _interval(seconds: int, rest: str = "") -> str:

@@ -1,31 +1,19 @@
-"""A folder of Sigma rules: its files, its mapping (`_sigma.yaml`) and its tables (`_tables.sql`)."""
+"""A folder of Sigma rules: files, the mapping (`_sigma.yaml`) and the tables (`_tables.sql`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
-from typing import Final
+from pathlib import Path
 
 from parser.errors import ServiceError
 from sqlengine.sigma.conversion import Conversion, Done, convert_all
+from sqlengine.sigma.files import MAPPING, TABLES, is_rule_file
 from sqlengine.sigma.mappings import DEFAULT, Mappings, load_mappings, read_mapping
 from sqlengine.sigma.rules import Document
 from sqlengine.sigma.ruleset import Ruleset, ruleset
 from sqlengine.sigma.sources import Sources
 from sqlengine.sigma.tables import EventTable, defined_tables
-
-MAPPING: Final = "_sigma.yaml"
-TABLES: Final = "_tables.sql"
-_SUFFIXES: Final = (".yml", ".yaml")
-
-
-def is_rule_file(name: str) -> bool:
-    """True for the name of a file with rules: not for what begins with `_` or a dot, nor for tests
-    of rules."""
-    path = PurePath(name)
-    told_apart = name.startswith(("_", ".")) or path.stem.endswith(".test")
-    return path.suffix in _SUFFIXES and not told_apart
 
 
 def rule_files(folder: Path) -> Iterator[Path]:

@@ -57,4 +57,7 @@ def _scalar(text: str) -> str:
     """Returns a text as YAML has it in one line: plain, where nothing in it could mean more."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return json.dumps(text, ensure_ascii=False).replace("\u2028", "\\u2028").replace("\x85", "\\x85")
+    written = json.dumps(text, ensure_ascii=False)
+    for character in "\u0085\u2028\u2029\u007f":  # line breaks to YAML, or not printable
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return written

@@ -14,7 +14,6 @@ from sqlengine.sigma.reading import Unconvertible
 from sqlengine.sigma.rules import (
     About,
     All,
-    Any_,
     AnyOf,
     Condition,
     Correlation,
@@ -22,6 +21,7 @@ from sqlengine.sigma.rules import (
     Not,
     Regex,
     Rule,
+    Some,
     Text,
     Value,
     Wildcard,
@@ -108,7 +108,7 @@ def _asks(condition: Condition) -> bool:
             return isinstance(child, Not) and _asks(child.child)
         case All(children):
             return any(_asks(c) for c in children)
-        case Any_(children):
+        case Some(children):
             return all(_asks(c) for c in children)
 
 

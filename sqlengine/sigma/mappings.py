@@ -17,11 +17,10 @@ FOLDER: Final = Path(__file__).parent / "mappings"
 # What is used where nobody says anything: a table for each category or service.
 DEFAULT: Final = ("sigma",)
 _SOURCE: Final = frozenset(
-    ("category", "product", "service", "table", "match", "where", "fields", "extra", "keywords")
+    "category product service table match where fields extra keywords".split()
 )
 _MAPPING: Final = frozenset(
-    ("extends", "sources", "fields", "extra", "keywords", "missing", "placeholders", "alerts")
-    + ("owner", "statuses")
+    "extends sources fields extra keywords missing placeholders alerts owner statuses".split()
 )
 
 

@@ -4,7 +4,7 @@ Only what a rule matches goes through pySigma: an author who forgets a date must
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, cast
 
 import regex
@@ -13,7 +13,6 @@ from parser.errors import ServiceError
 from sqlengine.sigma.rules import (
     About,
     All,
-    Any_,
     AnyOf,
     Combination,
     Combined,
@@ -34,6 +33,7 @@ from sqlengine.sigma.rules import (
     Placeholder,
     Regex,
     Rule,
+    Some,
     Text,
     TextPart,
     Truth,
@@ -83,7 +83,7 @@ class _Patterns(RegexEngine):
 
     @property
     def error(self) -> type[Exception]:
-        return regex.error
+        return cast(type[Exception], regex.error)
 
 
 _POLICY: Final = SigmaPolicy(regex_engine=_Patterns())
@@ -205,10 +205,11 @@ def _correlation(raw: _Raw, about: About) -> Correlation:
     wanted = {"title": about.title, "correlation": raw["correlation"]}
     found = SigmaCorrelationRule.from_dict(wanted)
     condition, combination = found.condition, None
+    operator, number, percentile = ">=", float(1), None
+    fields: tuple[str, ...] = ()
     if isinstance(condition, correlation_types.SigmaExtendedCorrelationCondition):
         combination = _combination(condition.parsed)
         rules = tuple(condition.get_referenced_rules())
-        operator, number, fields, percentile = ">=", 1, (), None
     else:
         rules = tuple(str(r.reference) for r in found.rules or ())
         operator, number = _OPERATORS[condition.op.name], condition.count
@@ -247,7 +248,7 @@ def _combination(node: object) -> Combination:
 def _detections(detections: SigmaDetections) -> Condition:
     """Returns the condition; of several, any of them."""
     found = [_condition(c.parsed) for c in detections.parsed_condition]
-    return found[0] if len(found) == 1 else Any_(tuple(found))
+    return found[0] if len(found) == 1 else Some(tuple(found))
 
 
 def _condition(node: object) -> Condition:
@@ -255,7 +256,7 @@ def _condition(node: object) -> Condition:
         case conditions.ConditionAND():
             return All(tuple(_condition(a) for a in node.args))
         case conditions.ConditionOR():
-            return Any_(tuple(_condition(a) for a in node.args))
+            return Some(tuple(_condition(a) for a in node.args))
         case conditions.ConditionNOT():
             return Not(_condition(node.args[0]))
         case conditions.ConditionFieldEqualsValueExpression():
@@ -276,7 +277,9 @@ def _value(value: object) -> Value:
             return Number(value.number)
         case types.SigmaCompareExpression():
             number = value.number
-            part = number.timestamp_part.name if isinstance(number, types.SigmaTimestampPart) else None
+            part = (
+                number.timestamp_part.name if isinstance(number, types.SigmaTimestampPart) else None
+            )
             return Comparison(_OPERATORS[value.op.name], number.number, part)
         case types.SigmaRegularExpression():
             flags = "".join(sorted(_FLAGS[f.name] for f in value.flags))

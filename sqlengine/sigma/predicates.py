@@ -10,7 +10,7 @@ from itertools import product
 
 from parser.errors import SqlError
 from parser.types import Root
-from sqlengine.sigma.reading import Reading, SqlTest, Unconvertible
+from sqlengine.sigma.reading import Reading, Replacement, SqlTest, Unconvertible
 from sqlengine.sigma.rules import (
     AnyOf,
     Comparison,
@@ -120,7 +120,7 @@ def _texts(value: Text, column: Column, reading: Reading) -> Iterator[str]:
         yield _text([p for p in plain if not isinstance(p, Placeholder)], value.cased, column)
 
 
-def _values_of(name: str, reading: Reading) -> tuple[tuple[str | Wildcard | Placeholder, ...] | SqlTest, ...]:
+def _values_of(name: str, reading: Reading) -> tuple[Replacement, ...]:
     found = reading.placeholders.get(name)
     if not found:
         raise Unconvertible(
@@ -204,10 +204,11 @@ def _patterns(value: Regex, column: Column, reading: Reading) -> Iterator[str]:
         yield f"REGEXP({column.text}, {literal(pattern)})"
 
 
-def _in_pattern(value: tuple[str | Wildcard | Placeholder, ...] | SqlTest) -> str:
+def _in_pattern(value: Replacement) -> str:
     if isinstance(value, SqlTest):
         raise Unconvertible("a placeholder in a regular expression cannot stand for a condition")
-    return "".join(p.value if isinstance(p, Wildcard) else p for p in value if not isinstance(p, Placeholder))
+    plain = [p for p in value if not isinstance(p, Placeholder)]
+    return "".join(p if isinstance(p, str) else p.value for p in plain)
 
 
 def _comparison(value: Comparison, column: Column) -> str:

@@ -1,4 +1,4 @@
-"""What a rule reads: a table, the names that its fields have there, and the values of placeholders."""
+"""What a rule reads: a table, the names of its fields there, and the values of placeholders."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ class Reading:
             raise self.lacks(missing)
 
     def lacks(self, fields: Iterable[str]) -> Unconvertible:
-        told = ", ".join(f if self.names.get(f, f) == f else f"{f} ({self.names[f]})" for f in fields)
+        told = ", ".join(
+            f if self.names.get(f, f) == f else f"{f} ({self.names[f]})" for f in fields
+        )
         return Unconvertible(
             f"table '{self.table.name}' has no column for {told}",
             hint="add the column, map the field ('fields'), name a column for all others ('extra'),"

@@ -115,7 +115,7 @@ class All:
 
 
 @dataclass(frozen=True)
-class Any_:
+class Some:
     children: tuple[Condition, ...]
 
 
@@ -124,7 +124,7 @@ class Not:
     child: Condition
 
 
-Condition: TypeAlias = Match | All | Any_ | Not
+Condition: TypeAlias = Match | All | Some | Not
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def matches_of(condition: Condition) -> Iterator[Match]:
             yield condition
         case Not(child):
             yield from matches_of(child)
-        case All(children) | Any_(children):
+        case All(children) | Some(children):
             for child in children:
                 yield from matches_of(child)
 

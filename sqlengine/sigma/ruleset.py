@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlengine.sigma.rules import All, Correlation, Document, Filter, Rule, Unread
 
@@ -20,8 +21,17 @@ class Ruleset:
 
     def named(self, reference: str) -> Rule | Correlation | None:
         """Returns what an id or a name stands for."""
-        found = (r for r in (*self.rules, *self.correlations) if r.about.called(reference))
-        return next(found, None)
+        return self._by_name.get(reference)
+
+    @property
+    def every(self) -> list[Rule | Correlation]:
+        return [*self.rules, *self.correlations]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Rule | Correlation]:
+        """The first with a name counts."""
+        found = ((name, r) for r in self.every for name in (r.about.id, r.about.name) if name)
+        return dict(reversed(list(found)))
 
     def used(self) -> frozenset[str]:
         """Returns the ids and names of rules that only take part in correlations."""
@@ -30,8 +40,7 @@ class Ruleset:
     def alerting(self) -> list[Rule | Correlation]:
         """Returns what gives alerts of its own."""
         used = self.used()
-        every = (*self.rules, *self.correlations)
-        return [r for r in every if not used & {r.about.id or r.about.name, r.about.name}]
+        return [r for r in self.every if not used & {r.about.id, r.about.name} - {""}]
 
     def idle(self) -> list[Filter]:
         """Returns the filters that change no rule."""

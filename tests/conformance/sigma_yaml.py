@@ -70,11 +70,11 @@ def _given(path: Path) -> Iterable[Given]:
         for file in files:
             yield Given(file.read_text(encoding="utf-8"), str(file.relative_to(path)))
         return
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        for number, line in enumerate(filter(str.strip, lines), 1):
-            row = json.loads(line)
-            yield Given(row["yaml"], f"{number}.yml", row.get("table"))
+    data = path.read_bytes()
+    lines = (gzip.decompress(data) if path.suffix == ".gz" else data).decode().split("\n")
+    for number, line in enumerate(filter(str.strip, lines), 1):
+        row = json.loads(line)
+        yield Given(row["yaml"], f"{number}.yml", row.get("table"))
 
 
 def _mappings(found: list[tuple[str | None, Document]]) -> Mappings:
@@ -100,9 +100,7 @@ def _home(document: Document, rules: Ruleset, mappings: Mappings, known: set[str
     return next((name for name, _ in mappings.tables_for(document.source) if name in known), None)
 
 
-def _tables(
-    rules: Ruleset, homes: Homes, events: dict[str, list[bytes]]
-) -> dict[str, str]:
+def _tables(rules: Ruleset, homes: Homes, events: dict[str, list[bytes]]) -> dict[str, str]:
     """The definitions of the tables, with the columns that only rules name, and with a time where
     there are correlations."""
     named: dict[str, list[str]] = {t: [] for t in events}
@@ -131,7 +129,8 @@ def _time(columns: dict[str, str]) -> str:
     if not found:
         return ""
     tried = ", ".join(
-        f"TRY_CAST(REPLACE(SUBSTRING(`{n}` FROM 1 FOR 23), 'T', ' ') AS TIMESTAMP(3))" for n in found
+        f"TRY_CAST(REPLACE(SUBSTRING(`{n}` FROM 1 FOR 23), 'T', ' ') AS TIMESTAMP(3))"
+        for n in found
     )
     first = "TIMESTAMP '1970-01-01 00:00:00.000'"
     return (
