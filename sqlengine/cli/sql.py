@@ -40,7 +40,7 @@ MODULES = {
     "shell": "shell.command",
     "dead-letters": "dead_letters",
     "secrets": "secrets",
-    "sigma": "sigma",
+    "sigma": "sigma.commands",
     "instances": "instances",
     "spark": "instances",
     "access": "access",

@@ -1,4 +1,4 @@
-"""What is doubtful about rules that can be converted."""
+"""Doubts about rules: findings for who writes them."""
 
 from __future__ import annotations
 

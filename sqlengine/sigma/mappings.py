@@ -47,7 +47,7 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class AlertForm:
-    """Where alerts go, and their columns as SQL with `{id}` and the like; without columns (None)
+    """The table of alerts, and their columns as SQL with `{id}` and the like; without columns (None)
     those of the table that have known names."""
 
     table: str = "alerts"

@@ -1,4 +1,4 @@
-"""What a rule reads: a table, the names of its fields there, and the values of placeholders."""
+"""Tables as rules see them: with names for Sigma's fields, and with values for placeholders."""
 
 from __future__ import annotations
 

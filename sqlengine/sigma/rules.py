@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 
 class Wildcard(Enum):
-    """What stands for any text, or for one character."""
+    """A sign for any text, or for one character."""
 
     MANY = "*"
     ONE = "?"
@@ -146,7 +146,7 @@ class LogSource:
 
 @dataclass(frozen=True)
 class About:
-    """What a rule says of itself. `file`: where it was read, `place`: its number there from 1;
+    """A rule's words about itself. `file`: where it was read, `place`: its number there from 1;
     `more`: other attributes, as text."""
 
     title: str
@@ -165,7 +165,7 @@ class About:
 
     @property
     def key(self) -> str:
-        """What others may know it by: its id, else its name, else its title."""
+        """Its id, else its name, else its title."""
         return self.id or self.name or self.title
 
     @property
@@ -187,7 +187,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Filter:
-    """What must also hold for rules of a log source: those in `rules`, None for all."""
+    """A condition that rules of a log source have to meet, too: those in `rules`, None for all."""
 
     about: About
     source: LogSource

@@ -1,4 +1,4 @@
-"""Which table a rule reads."""
+"""The table that a rule reads, by its log source."""
 
 from __future__ import annotations
 
