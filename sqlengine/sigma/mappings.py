@@ -47,8 +47,8 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class AlertForm:
-    """The table of alerts, and their columns as SQL with `{id}` and the like; without columns (None)
-    those of the table that have known names."""
+    """The table of alerts, and their columns as SQL with `{id}` and the like; None: those of the
+    table that have known names."""
 
     table: str = "alerts"
     columns: Mapping[str, str] | None = None
