@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from parser.types import Root
+from parser.types import DataType, Root
 from sqlengine.sigma.mappings import AlertForm
 from sqlengine.sigma.reading import Unconvertible
 from sqlengine.sigma.rules import About
-from sqlengine.sigma.tables import EventTable, literal, quoted
+from sqlengine.sigma.tables import Column, EventTable, literal, quoted
 
 _PART: Final = re.compile(r"\{(\w+)\}")
 _OF_CORRELATIONS: Final = ("group", "metric")
 # What columns of known names hold where the mapping says nothing.
 _KNOWN: Final = {
-    **dict.fromkeys(("rule_id", "id"), "{id}"),
+    "rule_id": "{id}",
     **dict.fromkeys(("rule_title", "rule", "title", "rule_name"), "{title}"),
     **dict.fromkeys(("level", "severity", "rule_level"), "{level}"),
     **dict.fromkeys(("tags", "rule_tags"), "{tags}"),
     **dict.fromkeys(("ts", "time", "event_time", "rowtime"), "{time}"),
-    **dict.fromkeys(("event",), "{event}"),
+    "event": "{event}",
     **dict.fromkeys(("group", "group_key"), "{group}"),
     **dict.fromkeys(("metric", "metric_value"), "{metric}"),
 }
@@ -90,7 +90,7 @@ def alerts_of(form: AlertForm, tables: Mapping[str, EventTable]) -> Alerts:
     return Alerts(
         form.table,
         tuple(
-            AlertColumn(n, f, str(kinds[n].with_nullable(True)), kinds[n].root is Root.ARRAY)
+            AlertColumn(n, f, str(kinds[n].with_nullable(True).plain), kinds[n].root is Root.ARRAY)
             for n, f in forms.items()
         ),
     )
@@ -99,7 +99,21 @@ def alerts_of(form: AlertForm, tables: Mapping[str, EventTable]) -> Alerts:
 def _default(table: EventTable) -> dict[str, str]:
     """Returns forms for the columns of known names, and for all others the event's column of that
     name."""
-    return {c.name: _KNOWN.get(c.name, "{=" + c.name + "}") for c in table.schema}
+    return {
+        c.name: _KNOWN[c.name]
+        if c.name in _KNOWN and _holds(_KNOWN[c.name], c.type)
+        else "{=" + c.name + "}"
+        for c in table.schema
+    }
+
+
+def _holds(form: str, kind: DataType) -> bool:
+    """True if a column of that type can have what the form gives."""
+    if form == "{time}":
+        return kind.is_timestamp
+    if form == "{tags}" and kind.root is Root.ARRAY:
+        return True
+    return kind.root is Root.VARCHAR or (form == "{metric}" and kind.root in _IN_JSON)
 
 
 def rule_value(column: AlertColumn, about: About) -> str:
@@ -111,15 +125,22 @@ def event_value(column: AlertColumn, about: About, table: EventTable) -> str:
     """Returns the value of a column that is computed from an event."""
     if column.form.startswith("{="):
         name = column.form[2:-1]
-        found = table.column(name)
-        return found.sql if found else f"CAST(NULL AS {column.kind})"
+        return _as(column, table.column(name))
 
     def part(found: re.Match[str]) -> str:
         if found[1] == "time":
-            return quoted(table.time) if table.time else "CAST(NULL AS TIMESTAMP(3))"
+            return _as(column, table.column(table.time) if table.time else None)
         return _event(table) if found[1] == "event" else _said(found[1], about, column)
 
     return _PART.sub(part, column.form)
+
+
+def _as(column: AlertColumn, found: Column | None) -> str:
+    """Returns a value of the event as the column has it; NULL where there is none."""
+    if found is None:
+        return f"CAST(NULL AS {column.kind})"
+    same = str(found.type.with_nullable(True).plain) == column.kind
+    return found.sql if same else f"CAST({found.sql} AS {column.kind})"
 
 
 def _event(table: EventTable) -> str:

@@ -34,8 +34,22 @@ class Ruleset:
         return dict(reversed(list(found)))
 
     def used(self) -> frozenset[str]:
-        """Returns the ids and names of rules that only take part in correlations."""
-        return frozenset(r for c in self.correlations if not c.generate for r in c.rules)
+        """Returns the ids and names of rules that only take part in correlations: not in one that
+        comes back to itself, which is refused."""
+        taking = [c for c in self.correlations if not c.generate and not self._is_circular(c)]
+        return frozenset(r for c in taking for r in c.rules)
+
+    def _is_circular(self, correlation: Correlation) -> bool:
+        waiting, seen = list(correlation.rules), set[str]()
+        while waiting:
+            reference = waiting.pop()
+            found = self.named(reference)
+            if found is correlation:
+                return True
+            if isinstance(found, Correlation) and reference not in seen:
+                seen.add(reference)
+                waiting += found.rules
+        return False
 
     def alerting(self) -> list[Rule | Correlation]:
         """Returns what gives alerts of its own."""
