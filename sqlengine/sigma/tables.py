@@ -37,12 +37,12 @@ class EventTable:
     time: str | None = None
 
     def column(self, path: str, extra: str | None = None) -> Column | None:
-        """Returns what a path of names with dots stands for, from `extra` (a map or a JSON text)
-        where no column has it; None where nothing has."""
+        """Returns what a path of names with dots stands for, from `extra` (the path of a row, a map
+        or a JSON text) where no column has it; None where nothing has."""
         found = self._at(path)
-        if found is not None or extra is None or extra not in self.schema:
+        if found is not None or extra is None or (rest := self._at(extra)) is None:
             return found
-        return _entry(quoted(extra), self.schema.type(extra), path)
+        return _inside(rest.sql, rest.type, path)
 
     def _at(self, path: str) -> Column | None:
         """Tries the longest name first: columns and fields may have dots in their names."""
