@@ -10,6 +10,7 @@ from typing import Final
 from sqlengine.sigma.rules import About, LogSource
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./()-]*(?: [A-Za-z0-9_./()-]+)*")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WORDS: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
 LEVELS: Final = ("informational", "low", "medium", "high", "critical")
 
@@ -55,7 +56,7 @@ def _listed(values: Sequence[str]) -> str:
 
 def _scalar(text: str) -> str:
     """Returns a text as YAML has it in one line: plain, where nothing in it could mean more."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+    if _UUID.fullmatch(text) or (_PLAIN.fullmatch(text) and text.lower() not in _WORDS):
         return text
     written = json.dumps(text, ensure_ascii=False)
     for character in "\u0085\u2028\u2029\u007f":  # line breaks to YAML, or not printable

@@ -62,14 +62,17 @@ def convert(
     out: Path,
     output: str,
 ) -> None:
-    """Write each rule as a file of SQL, and name those that cannot be converted.
+    """Write each rule as a file of SQL, beside the tables, and name those that cannot be converted.
 
     1 is the exit code where there are some."""
+    from sqlengine.cli.texts import read_text
+    from sqlengine.sigma.files import TABLES
+
     found = _converted(folder, named, tables)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / TABLES).write_text(read_text(str(tables or folder / TABLES)), encoding="utf-8")
     for done in found.conversion.converted:
-        path = out / f"{done.job}.sql"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(done.sql, encoding="utf-8")
+        (out / f"{done.job}.sql").write_text(done.sql, encoding="utf-8")
     show(_as_json(found), output, _draw)
     ctx.exit(int(bool(found.conversion.refused)))
 
@@ -98,7 +101,8 @@ def submit(
 
     found = _converted(folder, named, tables)
     script = tables or folder / TABLES
-    texts: dict[str, tuple[str | None, str]] = {script.stem: (str(script), read_text(str(script)))}
+    name = script.stem.replace(" ", "_")
+    texts: dict[str, tuple[str | None, str]] = {name: (str(script), read_text(str(script)))}
     texts |= {d.job: (None, d.sql) for d in found.conversion.converted}
     for done in found.conversion.refused:
         click.echo(f"{done.about.file}: not converted: {done.error}", err=True)
