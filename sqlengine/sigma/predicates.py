@@ -66,10 +66,11 @@ def _keywords(value: Value, reading: Reading) -> Iterator[Text | Regex]:
 
 
 def _searches(value: Text | Regex, reading: Reading) -> Iterator[str]:
-    anywhere = value
+    anywhere, digits = value, False
     if isinstance(value, Text):
         anywhere = Text((Wildcard.MANY, *value.parts, Wildcard.MANY), value.cased)
-    for column in reading.searched():
+        digits = "".join(p for p in value.parts if isinstance(p, str)).isdecimal()
+    for column in reading.searched(digits):
         yield from _tests(anywhere, column, reading)
 
 

@@ -79,11 +79,11 @@ class Reading:
             " or let it be NULL ('missing: null')",
         )
 
-    def searched(self) -> list[Column]:
-        """Returns where keywords are looked for."""
+    def searched(self, digits: bool) -> list[Column]:
+        """Returns where keywords are looked for; those of `digits` in numbers, too."""
         if self.keywords is not None:
             return [self.column(k) for k in self.keywords]
-        found = self.table.texts()
+        found = self.table.texts() + (self.table.integers() if digits else [])
         if not found:
             raise Unconvertible(f"table '{self.table.name}' has no text to look for keywords in")
         return found

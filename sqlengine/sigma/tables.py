@@ -55,6 +55,10 @@ class EventTable:
         """Returns the columns that hold text, those in rows, too: where keywords are looked for."""
         return [c for f in self.schema for c in _texts(quoted(f.name), f.type)]
 
+    def integers(self) -> list[Column]:
+        """Returns the columns of whole numbers: where keywords of digits are looked for, too."""
+        return [Column(quoted(f.name), f.type) for f in self.schema if f.type.is_integer]
+
 
 def quoted(name: str) -> str:
     """Returns a name as SQL writes it."""
@@ -107,6 +111,8 @@ def _texts(sql: str, kind: DataType) -> Iterator[Column]:
     elif kind.root is Root.ROW:
         for name, child in zip(kind.names, kind.children, strict=True):
             yield from _texts(f"{sql}.{quoted(name)}", child)
+    elif kind.root in (Root.MAP, Root.ARRAY) and kind.children[-1].root is Root.VARCHAR:
+        yield Column(f"CAST({sql} AS STRING)", STRING)
 
 
 def defined_tables(text: str, file: str | None = None) -> Mapping[str, EventTable]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlengine.sigma.conversion import Conversion, convert_all
+from sqlengine.sigma.folder import rule_files
 from sqlengine.sigma.mappings import AlertForm, Mappings, SourceTable, load_mappings
 from sqlengine.sigma.parsing import read
 from sqlengine.sigma.rules import Correlation, Document, Rule, fields_of
@@ -41,13 +42,21 @@ class Given:
     yaml: str
     file: str
     table: str | None = None
+    id: str = ""
+
+    def documents(self) -> list[Document]:
+        """Its documents; a single one without an id gets that of the text."""
+        found = read(self.yaml, self.file)
+        if len(found) != 1 or found[0].about.id or not self.id:
+            return found
+        return [replace(found[0], about=replace(found[0].about, id=self.id))]
 
 
 def run_sigma_yaml(path: Path, folder: Path) -> Report:
     """Converts all rules, runs them over all events, and compares with the expected alerts."""
     events = {t: records(folder, t) for t in tables(folder)}
     given = list(_given(path))
-    found = [(g.table, d) for g in given for d in read(g.yaml, g.file)]
+    found = [(g.table, d) for g in given for d in g.documents()]
     rules = ruleset(d for _, d in found)
     mappings = _mappings(found)
     homes = {d.about.origin: t or _home(d, rules, mappings, set(events)) for t, d in found}
@@ -66,15 +75,14 @@ def run_sigma_yaml(path: Path, folder: Path) -> Report:
 
 def _given(path: Path) -> Iterable[Given]:
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.suffix in (".yml", ".yaml"))
-        for file in files:
+        for file in rule_files(path):
             yield Given(file.read_text(encoding="utf-8"), str(file.relative_to(path)))
         return
     data = path.read_bytes()
     lines = (gzip.decompress(data) if path.suffix == ".gz" else data).decode().split("\n")
     for number, line in enumerate(filter(str.strip, lines), 1):
         row = json.loads(line)
-        yield Given(row["yaml"], f"{number}.yml", row.get("table"))
+        yield Given(row["yaml"], f"{number}.yml", row.get("table"), row["id"])
 
 
 def _mappings(found: list[tuple[str | None, Document]]) -> Mappings:

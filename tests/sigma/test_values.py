@@ -131,6 +131,11 @@ def test_another_field(asked: str, value: str, good: str, bad: str) -> None:
     assert matches("selection:\n  F|fieldref|neq: G", {"F": "a", "G": "b"})
 
 
+def test_a_keyword_of_digits_is_found_in_numbers() -> None:
+    assert matches("selection: ['462?']", {"N": 4624, "F": "x"}, N=BIGINT)
+    assert not matches("selection: [462x]", {"N": 4624, "F": "x"}, N=BIGINT)
+
+
 DETECTIONS = [
     # YAML, events that match, events that do not
     ("selection: [foo, b*r]", [{"F": "a Foo b"}, {"G": "xbarx"}], [{"F": "fo"}, {}]),
