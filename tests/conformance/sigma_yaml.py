@@ -82,7 +82,7 @@ def _given(path: Path) -> Iterable[Given]:
     lines = (gzip.decompress(data) if path.suffix == ".gz" else data).decode().split("\n")
     for number, line in enumerate(filter(str.strip, lines), 1):
         row = json.loads(line)
-        yield Given(row["yaml"], f"{number}.yml", row.get("table"), row["id"])
+        yield Given(row["yaml"], f"{number}.yml", row.get("table"), row.get("id") or "")
 
 
 def _mappings(found: list[tuple[str | None, Document]]) -> Mappings:
