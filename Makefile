@@ -44,7 +44,7 @@ $(SETUP): requirements/runtime.txt requirements/dev.txt pyproject.toml | $(BIN)/
 	@touch $@
 
 # Extras that `make test` needs, too.
-TESTED_EXTRAS := mysql mysql-cdc postgresql jwt avro kafka protobuf http otlp
+TESTED_EXTRAS := mysql mysql-cdc postgresql jwt avro kafka protobuf http otlp sigma
 # One list for all versions of Python and kinds of processors, with the hashes of all their files.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock" $(UPGRADE)
 

@@ -68,10 +68,10 @@ def submit(
     team/night/a.sql is team.night.a. Jobs with errors are refused, each with its place; the others
     take effect together."""
     query: Json = {"savepoint": path_for_server(savepoint), "target": target}
-    ctx.exit(_send(connect(server, token_file), job_texts(files, name, define), query, output))
+    ctx.exit(send(connect(server, token_file), job_texts(files, name, define), query, output))
 
 
-def _send(client: Client, texts: Texts, query: Json, output: str) -> int:
+def send(client: Client, texts: Texts, query: Json, output: str) -> int:
     """Submits or validates jobs, and shows what came of it. 1 when one was refused."""
     if len(texts) == 1:
         ((job, (path, text)),) = texts.items()
@@ -119,7 +119,7 @@ def validate(
     query: Json = {"dry_run": "true", "savepoint": path_for_server(savepoint)}
     above = tables_above(files, define) if savepoint is None else {}
     texts = above | job_texts(files, name, define)
-    ctx.exit(_send(connect(server, token_file), texts, query, output))
+    ctx.exit(send(connect(server, token_file), texts, query, output))
 
 
 @click.command(short_help="Show the plan of a file or of a job.")

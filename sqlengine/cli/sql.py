@@ -43,6 +43,7 @@ MODULES = {
     "shell": "shell.command",
     "dead-letters": "dead_letters",
     "secrets": "secrets",
+    "sigma": "sigma.commands",
     "instances": "instances",
     "spark": "instances",
     "access": "access",

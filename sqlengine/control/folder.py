@@ -1,5 +1,5 @@
-"""The watched folder: every `*.sql` file below it is a job, and a change of the files is a change
-of the jobs.
+"""The watched folder: every `*.sql` file below it is a job, so are Sigma's rules in `*.yml` files,
+and a change of the files is a change of the jobs.
 
 The system's notifications only wake the watcher. What changed is found by comparing the folder with
 what was taken before, so a missed, doubled or reordered notification loses nothing.
@@ -25,6 +25,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.control.folder_sigma import SigmaFiles
 from sqlengine.control.scripts import (
     Listing,
     Moving,
@@ -35,6 +36,7 @@ from sqlengine.control.scripts import (
     list_scripts,
     load,
 )
+from sqlengine.sigma.files import base_name, is_rule_file
 
 RESCAN_S = 3.0
 POLL_S = 0.5
@@ -95,7 +97,8 @@ class FolderWatcher:
         self._apply = apply
         self._quiet_s = quiet_ms / 1000
         self._rescan_s = rescan_s
-        self._state = _State(self.folder)
+        self._sigma = SigmaFiles(self.folder)
+        self._state = _State(self.folder, self._sigma)
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._stopped = threading.Event()
@@ -108,7 +111,7 @@ class FolderWatcher:
         """Returns all present scripts as upserts. Call it before `start`, which then reports what
         differs from it."""
         with self._lock:
-            change, self._state = _State(self.folder).advance(
+            change, self._state = _State(self.folder, self._sigma).advance(
                 list_scripts(self.folder), frozenset()
             )
             return change
@@ -187,7 +190,7 @@ class FolderWatcher:
             self._woken.clear()
             before, listing = listing, list_scripts(self.folder)
             moving = frozenset(
-                p for p, stamp in listing.files.items() if before.files.get(p) != stamp
+                p for p, stamp in listing.every.items() if before.every.get(p) != stamp
             )
             if (listing == before and not notified) or time.monotonic() > deadline:
                 return listing, moving
@@ -230,9 +233,10 @@ def _observe(folder: Path, waker: _Waker) -> BaseObserver | None:
 @dataclass(frozen=True, slots=True)
 class _State:
     """The state of a folder that was applied last: its listing, the jobs, and the files with
-    errors."""
+    errors. `sigma` reads rules, and keeps nothing but what it has read."""
 
     folder: Path
+    sigma: SigmaFiles
     listing: Listing = field(default_factory=lambda: Listing({}, {}))
     jobs: dict[str, SourceFile] = field(default_factory=dict)
     problems: dict[Path, SqlError] = field(default_factory=dict)
@@ -262,10 +266,12 @@ class _State:
             if str(self.problems.get(path)) != str(error)
         ]
         unread = tuple(_prefix(folder, self.folder) for folder in listing.closed)
+        unread += tuple(f"{name}." for name in reader.unread)
         change = FolderChange(
             upserts, removed - renamed.keys(), renamed, fresh, kept | reader.troubled, unread
         )
-        return change, _State(self.folder, Listing(reader.taken, listing.closed), jobs, problems)
+        taken = Listing(reader.taken, listing.closed, reader.taken_rules)
+        return change, _State(self.folder, self.sigma, taken, jobs, problems)
 
 
 def _prefix(folder: Path, root: Path) -> str:
@@ -290,10 +296,12 @@ class _Reader:
         self.moving = moving
         self.before = {job.path: job for job in state.jobs.values()}
         self.taken = dict(listing.files)
+        self.taken_rules = dict(listing.sigma)
         self.problems: dict[Path, SqlError] = {
             path: closed_folder(path, why) for path, why in listing.closed.items()
         }
         self.troubled: set[str] = set()
+        self.unread: tuple[str, ...] = ()
 
     def jobs(self) -> dict[str, SourceFile]:
         """Returns the jobs by name; names whose files are bad or still being written are in
@@ -306,7 +314,30 @@ class _Reader:
                 jobs[name] = job
             else:
                 self.troubled.add(name)
+        return jobs | self._rules(jobs)
+
+    def _rules(self, scripts: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
+        """Returns the jobs that are Sigma's rules. What cannot be a job now stays as it was."""
+        had = {n: job.path for n, job in self.state.jobs.items() if is_rule_file(job.path.name)}
+        if not self.listing.sigma and not had:
+            return {}
+        found = self.state.sigma.read(self.listing, self.moving)
+        self.taken_rules = found.taken
+        self.problems |= found.problems
+        self.troubled |= found.refused
+        self.troubled |= {n for n, path in had.items() if path in found.unread}
+        self.unread = tuple(self._base(path) for path in found.unread)
+        self.troubled |= set(self.unread)
+        jobs = {}
+        for name, job in found.jobs.items():
+            if name in scripts:
+                self.problems[job.path] = ambiguous(name, job.path, [scripts[name].path])
+            else:
+                jobs[name] = job
         return jobs
+
+    def _base(self, path: Path) -> str:
+        return base_name(path.relative_to(self.state.folder).as_posix())
 
     def keeps(self, name: str, job: SourceFile) -> bool:
         """True if a job stays without a good file: the file is bad, still being written, or cannot

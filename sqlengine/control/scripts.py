@@ -7,10 +7,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.sigma.files import MAPPING, is_rule_file
 
 SUFFIX = ".sql"
 # What a folder's rules read and write is defined in one file of it.
@@ -38,7 +39,11 @@ def job_name(path: Path, folder: Path) -> str:
 
     Raises ServiceError if that is no job name.
     """
-    name = ".".join(path.relative_to(folder).parts).removesuffix(SUFFIX)
+    return checked_name(".".join(path.relative_to(folder).parts).removesuffix(SUFFIX), path)
+
+
+def checked_name(name: str, path: Path) -> str:
+    """Returns the name of a job in `path`. ServiceError if it is none."""
     if not NAME.fullmatch(name):
         raise ServiceError(
             f"file name {path.name!r} is not a job name",
@@ -58,15 +63,22 @@ def job_name(path: Path, folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The scripts below a folder, and the folders that could not be read."""
+    """The scripts below a folder, the folders that could not be read, and the files of Sigma: rules
+    and the mapping."""
 
     files: dict[Path, Stamp]
     closed: dict[Path, str]
+    sigma: dict[Path, Stamp] = field(default_factory=dict)
+
+    @property
+    def every(self) -> dict[Path, Stamp]:
+        return {**self.files, **self.sigma}
 
 
 def list_scripts(folder: Path) -> Listing:
     files: dict[Path, Stamp] = {}
     closed: dict[Path, str] = {}
+    sigma: dict[Path, Stamp] = {}
     pending = [folder]
     while pending:
         current = pending.pop()
@@ -86,7 +98,9 @@ def list_scripts(folder: Path) -> Listing:
                 pending.append(Path(entry.path))
             elif entry.name.endswith(SUFFIX):
                 files.update(_stamped(entry, folder))
-    return Listing(files, closed)
+            elif is_rule_file(entry.name) or (entry.name == MAPPING and current == folder):
+                sigma.update(_stamped(entry, folder))
+    return Listing(files, closed, sigma)
 
 
 def _stamped(entry: os.DirEntry[str], folder: Path) -> Iterator[tuple[Path, Stamp]]:

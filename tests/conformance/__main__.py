@@ -7,13 +7,14 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from tests.conformance.expressions import run_expressions
 from tests.conformance.program_runs import run_programs
 from tests.conformance.programs import PASSING, reason
-from tests.conformance.sigma import SWITCHES, run_sigma
+from tests.conformance.sigma import SWITCHES, Report, run_sigma
 from tests.conformance.statements import run_statements
 
 
@@ -33,7 +34,25 @@ def main() -> None:
 def sigma(folder: Path, out: Path | None, without: tuple[str, ...]) -> None:
     """Rules over event logs, end to end through the broker (FOLDER is of the form of
     corpora/sigma)."""
-    report = run_sigma(folder, frozenset(without))
+    _tell_alerts(run_sigma(folder, frozenset(without)), out)
+
+
+@main.command("sigma-yaml")
+@click.argument("rules", type=click.Path(exists=True, path_type=Path))
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write all alerts here: rule id, tab, event id."
+)
+def sigma_yaml(rules: Path, folder: Path, out: Path | None) -> None:
+    """Rules as Sigma's YAML over event logs (RULES: JSON lines with id, table and yaml, or a folder
+    of YAML; FOLDER as for `sigma`, but for its rules)."""
+    from tests.conformance.sigma_yaml import run_sigma_yaml
+
+    _tell_alerts(run_sigma_yaml(rules, folder), out)
+
+
+def _tell_alerts(report: Report, out: Path | None) -> NoReturn:
+    """Prints a report, writes its alerts, and ends with 1 where something failed."""
     for line in report.lines:
         click.echo(line)
     if out is not None:

@@ -8,7 +8,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -89,20 +89,24 @@ def rules(folder: Path, table: str) -> list[Rule]:
     ]
 
 
-def create_table(table: str, events: list[bytes], wanted: list[Rule]) -> str:
-    """The table's definition: BIGINT where all values are JSON integers, STRING else and for
-    columns that only rules name."""
+def column_types(events: Iterable[bytes], named: Iterable[str]) -> dict[str, str]:
+    """The columns of a table: BIGINT where all values are JSON integers, STRING else and for those
+    that only rules name."""
     integers: dict[str, bool] = {}
     for event in events:
         for name, value in json.loads(event).items():
             is_integer = isinstance(value, int) and not isinstance(value, bool)
             integers[name] = integers.get(name, True) and (is_integer or value is None)
-    for rule in wanted:
-        for name in _columns(rule.where):
-            integers.setdefault(name, False)
-    columns = ", ".join(f"`{n}` {'BIGINT' if whole else 'STRING'}" for n, whole in integers.items())
+    for name in named:
+        integers.setdefault(name, False)
+    return {n: "BIGINT" if whole else "STRING" for n, whole in integers.items()}
+
+
+def create_table(table: str, columns: dict[str, str], more: str = "") -> str:
+    """The table's definition, with `more` behind its columns."""
+    listed = ", ".join(f"`{n}` {kind}" for n, kind in columns.items())
     return (
-        f"CREATE TABLE `{table}` ({columns}) WITH ('connector' = 'topic', 'topic' = '{table}', "
+        f"CREATE TABLE `{table}` ({listed}{more}) WITH ('connector' = 'topic', 'topic' = '{table}', "
         f"'format' = 'json', 'scan.startup.mode' = 'earliest-offset')"
     )
 
@@ -117,15 +121,34 @@ def _columns(where: str) -> set[str]:
 def run_sigma(folder: Path, without: frozenset[str] = frozenset()) -> Report:
     """Runs all rules of a folder as jobs over all its events and compares with the expected
     alerts."""
+    wanted = {t: rules(folder, t) for t in tables(folder)}
+    events = {t: records(folder, t) for t in wanted}
+    texts = {}
+    for table, found in wanted.items():
+        named = [name for rule in found for name in _columns(rule.where)]
+        texts[f"table.{table}"] = create_table(table, column_types(events[table], named))
+        texts |= {r.job: r.sql for r in found}
     report = Report()
+    refused = run(report, texts, events, without)
+    judge(report, folder, wanted, refused)
+    return report
+
+
+def run(
+    report: Report,
+    texts: dict[str, str],
+    events: dict[str, list[bytes]],
+    without: frozenset[str] = frozenset(),
+    drained: Iterable[str] = (),
+) -> dict[str, str]:
+    """Runs jobs over all events and keeps their alerts in the report; jobs in `drained` are told
+    that no more events come. Gives the reasons of those that were refused, by job."""
     switched: dict[str, Any] = dict.fromkeys(without, False)
     options = replace(Options(), **switched)
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         engine = Engine(Config(data=Path(scratch), rules=options))
         try:
-            wanted = {t: rules(folder, t) for t in tables(folder)}
-            events = {t: records(folder, t) for t in wanted}
-            refused = submit(engine, wanted, events)
+            refused = submit(engine, texts, events)
             engine.start()
             for table, lines in events.items():
                 for start in range(0, len(lines), 1000):
@@ -133,26 +156,22 @@ def run_sigma(folder: Path, without: frozenset[str] = frozenset()) -> Report:
                         table, 0, lines[start : start + 1000], timestamp_ms=engine.now_ms()
                     )
             drain(engine)
+            for job in drained:
+                if job not in refused:
+                    engine.drain_job(job, None)
             report.alerts = sorted(read_alerts(engine))
             report.counters = counters(engine)
         finally:
             engine.close()
-    _judge(report, folder, wanted, refused)
-    return report
+    return refused
 
 
-def submit(
-    engine: Engine, wanted: dict[str, list[Rule]], events: dict[str, list[bytes]]
-) -> dict[str, str]:
+def submit(engine: Engine, texts: dict[str, str], tables: Iterable[str]) -> dict[str, str]:
     """Submits tables and rules as one change; gives the reasons of those that were refused, by
     job."""
-    engine.broker.create_topic("alerts")
-    texts = {"alerts": ALERTS}
-    for table, found in wanted.items():
-        engine.broker.create_topic(table)
-        texts[f"table.{table}"] = create_table(table, events[table], found)
-        texts |= {r.job: r.sql for r in found}
-    jobs = {name: JobText(name, sql) for name, sql in texts.items()}
+    for topic in ("alerts", *tables):
+        engine.broker.create_topic(topic)
+    jobs = {name: JobText(name, sql) for name, sql in {"alerts": ALERTS, **texts}.items()}
     outcomes = engine.change(Request(Origin.SDK, jobs))
     return {n: str(o.error) for n, o in outcomes.items() if o.status == "refused"}
 
@@ -196,9 +215,10 @@ def counters(engine: Engine) -> dict[str, int]:
     return dict(totals)
 
 
-def _judge(
+def judge(
     report: Report, folder: Path, wanted: dict[str, list[Rule]], refused: dict[str, str]
 ) -> None:
+    """Compares the alerts of rules, by table, with the expected ones of the folder."""
     found: dict[str, Counter[str]] = {}
     for rule_id, event in report.alerts:
         found.setdefault(rule_id, Counter())[event] += 1

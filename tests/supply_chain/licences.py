@@ -21,8 +21,10 @@ _OPTIONAL: Final = (
     "an extra that is installed beside, as it is: the LGPL asks no more of who imports it"
 )
 EXCEPTIONS: Final[dict[str, str]] = {
+    "certifi": "of an extra, too: a list of authorities, and the MPL asks for its own files alone",
     "psycopg": _OPTIONAL,
     "psycopg-binary": _OPTIONAL,
+    "pysigma": _OPTIONAL,
     "mysql-replication": "its metadata says 'Apache 2'",
 }
 
