@@ -120,5 +120,7 @@ def test_rows_that_are_written_are_there_once_through_kills(place: Place, tmp_pa
             time.sleep(chance.uniform(0, 0.4))
     assert len(place.got()) < count, "it was not killed while it wrote"
     with running(tmp_path / "data") as (_, user):
-        found = ids(arrived(place, user, count))
-    assert found == Counter(range(count)) if place.once else found.keys() == {*range(count)}
+        eventually(lambda: len(ids(place.got())) >= count, lambda: user.job(JOB))
+    found = ids(place.got())
+    assert found.keys() == {*range(count)}
+    assert not place.once or found == Counter(range(count))
