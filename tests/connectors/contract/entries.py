@@ -22,8 +22,8 @@ PROPERTIES: Final[tuple[Property, ...]] = get_args(Property)
 
 @dataclass(frozen=True)
 class Entry:
-    """A connector that is read or written. What is not in `elsewhere` is shown by `test_contract.py`
-    at each of the places; `elsewhere` has the tests that show it otherwise, as FOLDER/FILE.py::TEST
+    """A connector that is read or written. What is not in `elsewhere` is shown by `test_reading.py`
+    or `test_writing.py` at each of the places; `elsewhere` has the tests that show it otherwise, as FOLDER/FILE.py::TEST
     below `tests`, or says in words why it has none."""
 
     connector: str
@@ -143,7 +143,7 @@ ENTRIES: Final = (
 
 
 def cases(shown: Property, direction: Direction) -> list[ParameterSet]:
-    """Returns the places at which `test_contract.py` shows it."""
+    """Returns the places at which `test_reading.py` or `test_writing.py` shows it."""
     return [
         pytest.param(place, id=f"{entry.connector}-{place.__name__}")
         for entry in ENTRIES
@@ -154,14 +154,14 @@ def cases(shown: Property, direction: Direction) -> list[ParameterSet]:
 
 def main() -> None:
     """Prints where each property of each connector is shown."""
+    files = {"in": "test_reading.py", "out": "test_writing.py"}
     for entry in ENTRIES:
         print(
             f"{entry.connector}, {entry.direction}: {', '.join(p.__name__ for p in entry.places)}"
         )
+        here = f"connectors/contract/{files[entry.direction]}"
         for shown in PROPERTIES:
-            print(
-                f"  {shown:<13} {entry.elsewhere.get(shown, 'connectors/contract/test_contract.py')}"
-            )
+            print(f"  {shown:<13} {entry.elsewhere.get(shown, here)}")
     for name, why in WITHIN.items():
         print(f"{name}: {why}")
 
