@@ -1,4 +1,4 @@
-"""Where tables of MariaDB begin in its log: options, and the places that they stand for."""
+"""Places in the log of MariaDB where tables begin: options, and what these stand for."""
 
 from __future__ import annotations
 

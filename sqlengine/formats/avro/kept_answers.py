@@ -1,4 +1,4 @@
-"""What a schema registry has told, as files of the data folder: for when it is away."""
+"""Answers of a schema registry, kept as files of the data folder for when it is away."""
 
 from __future__ import annotations
 
