@@ -103,16 +103,24 @@ class LoadMonitor:
     def _slow_sinks(self, now: float, limits: LimitsOf) -> Iterator[IsolationTrigger]:
         """Yields the jobs of sinks whose commits took too long."""
         runner = self.graph.runner
-        recent: dict[str, list[float]] = {}
+        sinks, recent = dict(runner.executor.plan.sinks), dict[str, list[float]]()
         for commit in list(runner.progress.commits):
             if now - commit.at <= _COMMIT_WINDOW_S:
                 recent.setdefault(commit.sink, []).append(commit.seconds)
+        writers: dict[str, set[str]] = {}
+        for name, sink in sinks.items() if recent else ():
+            table = sink.sink.table
+            writers.setdefault(table.display if table is not None else name, set()).update(
+                sink.jobs
+            )
         for name, durations in recent.items():
-            sink = runner.executor.plan.sinks.get(name)
-            if sink is None or len(sink.jobs) > _MAX_SHARERS:
+            if name not in sinks:
                 continue
+            sink = sinks[name]
             table = sink.sink.table
             display = table.display if table is not None else name
+            if len(writers[display]) > _MAX_SHARERS:
+                continue
             for job in sorted(sink.jobs):
                 reason = _slowness(display, durations, limits(job).commit_s)
                 if reason is not None:
