@@ -23,8 +23,8 @@ LimitsOf: TypeAlias = Callable[[str], IsolationLimits]
 _SLOW_COMMITS, _COMMIT_WINDOW_S, _SLOW_FACTOR = 3, 60.0, 5
 # Errors and cost are measured over this window; fewer dead letters than this never count.
 _WINDOW_S, _MIN_LETTERS = 10.0, 500
-# A node of more jobs than this is charged to none of them, and a sink neither: one of them that left
-# would read all rows once more, and wait for the same sink as those that stay.
+# A node of more jobs than this is charged to none of them, and a table that they write neither: one
+# that left would read all rows once more, and wait for the same table as those that stay.
 _MAX_SHARERS = 8
 
 
