@@ -23,8 +23,8 @@ LimitsOf: TypeAlias = Callable[[str], IsolationLimits]
 _SLOW_COMMITS, _COMMIT_WINDOW_S, _SLOW_FACTOR = 3, 60.0, 5
 # Errors and cost are measured over this window; fewer dead letters than this never count.
 _WINDOW_S, _MIN_LETTERS = 10.0, 500
-# A node of more jobs than this is charged to none of them, and a sink neither: one of them that left
-# would read all rows once more, and wait for the same sink as those that stay.
+# A node of more jobs than this is charged to none of them, and a table that they write neither: one
+# that left would read all rows once more, and wait for the same table as those that stay.
 _MAX_SHARERS = 8
 
 
@@ -103,16 +103,24 @@ class LoadMonitor:
     def _slow_sinks(self, now: float, limits: LimitsOf) -> Iterator[IsolationTrigger]:
         """Yields the jobs of sinks whose commits took too long."""
         runner = self.graph.runner
-        recent: dict[str, list[float]] = {}
+        sinks, recent = dict(runner.executor.plan.sinks), dict[str, list[float]]()
         for commit in list(runner.progress.commits):
             if now - commit.at <= _COMMIT_WINDOW_S:
                 recent.setdefault(commit.sink, []).append(commit.seconds)
+        writers: dict[str, set[str]] = {}
+        for name, sink in sinks.items() if recent else ():
+            table = sink.sink.table
+            writers.setdefault(table.display if table is not None else name, set()).update(
+                sink.jobs
+            )
         for name, durations in recent.items():
-            sink = runner.executor.plan.sinks.get(name)
-            if sink is None or len(sink.jobs) > _MAX_SHARERS:
+            if name not in sinks:
                 continue
+            sink = sinks[name]
             table = sink.sink.table
             display = table.display if table is not None else name
+            if len(writers[display]) > _MAX_SHARERS:
+                continue
             for job in sorted(sink.jobs):
                 reason = _slowness(display, durations, limits(job).commit_s)
                 if reason is not None:

@@ -16,6 +16,7 @@ from sqlengine.jobs.job import MAIN, Cause
 from tests.engine.by_hand import rows
 from tests.isolation.workload import feed, open_engine, step, submit_tables
 
+WINDOWS = "SELECT MAX(id) + {}, host FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND)) WHERE id > {} GROUP BY host, window_start, window_end"
 RULE = "INSERT INTO alerts SELECT 'rule', id FROM events"
 
 
@@ -76,16 +77,17 @@ def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engi
     assert (engine.job("files").graph, engine.job("files").reason) == (MAIN, None)
 
 
-def test_a_slow_sink_that_many_write_to_moves_none_of_them(engine: Engine) -> None:
+@pytest.mark.parametrize("query", ["SELECT id + {}, host FROM events", WINDOWS])
+def test_a_slow_sink_that_many_write_to_moves_none_of_them(engine: Engine, query: str) -> None:
     """Each would have a graph that reads all rows and waits for the same sink: memory for nothing."""
     for number in range(8):
-        engine.submit(f"files{number}", f"INSERT INTO lines SELECT id + {number}, host FROM events")
+        engine.submit(f"files{number}", f"INSERT INTO lines {query.format(number, number)}")
     isolation, moment = watch(engine)
     commit(engine, "files0", moment.now, 60.0)
     isolation.check()
     assert sum(job.graph != MAIN for job in engine.jobs()) == 1
-    engine.submit("files8", "INSERT INTO lines SELECT id + 8, host FROM events")
-    engine.submit("files9", "INSERT INTO lines SELECT id + 9, host FROM events")
+    engine.submit("files8", f"INSERT INTO lines {query.format(8, 8)}")
+    engine.submit("files9", f"INSERT INTO lines {query.format(9, 9)}")
     for moment.now in (1.0, 2.0, 3.0):
         commit(engine, "files9", moment.now, 60.0)
         isolation.check()

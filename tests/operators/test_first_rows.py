@@ -82,7 +82,12 @@ def test_of_the_first_row_to_arrive_its_key_alone_stays() -> None:
     told = []
     for start in range(0, 2000, 100):  # each key comes in two batches
         keys = [max(0, start - 50) + n for n in range(100)]
-        rows = {"k": keys, "text": ["x" * 1000] * 100, "must": ["y"] * 100, "now": [start] * 100}
+        rows: dict[str, list[object]] = {
+            "k": [*keys],
+            "text": ["x" * 1000] * 100,
+            "must": ["y"] * 100,
+            "now": [start] * 100,
+        }
         for _, batch in operator.process(0, replace(from_pydict(schema, rows), proctime=start)):
             told += [row[:3] for _, row in rows_of(batch)]
     assert told == [[key, "x" * 1000, "y"] for key in range(1950)]

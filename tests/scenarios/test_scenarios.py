@@ -21,7 +21,7 @@ from benchmarks.scenarios.sql_server import Share, SqlServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.process import Missing
 from tests.servers.rsyslog import Rsyslog
-from tests.servers.webhook import WebhookServer
+from tests.servers.webhook import WebhookServer, receiving
 from tests.support import eventually, shared_folder
 
 T = TypeVar("T")
@@ -81,6 +81,17 @@ def test_what_is_lost_or_twice_or_too_much_is_not_good(
     measured = Measured({"sql": 1}, {"sql": peak_mb}, 1, 1, [])
     found = detection.Result(wanted, 1, 0, judged, measured)
     assert found.good == good
+
+
+def test_a_request_whose_sender_was_killed_in_its_midst_is_none() -> None:
+    with receiving() as receiver:
+        for body in (b"[1", b"[1]"):
+            with socket.create_connection(("127.0.0.1", receiver.server_port), 5) as sender:
+                sender.sendall(b"POST /alerts HTTP/1.1\r\nContent-Length: 3\r\n\r\n" + body)
+                sender.shutdown(socket.SHUT_WR)
+                sender.recv(1000)
+        eventually(lambda: receiver.got)
+    assert [got.json for got in receiver.got] == [[1]]
 
 
 @pytest.mark.slow

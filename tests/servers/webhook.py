@@ -87,7 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        length = int(self.headers.get("content-length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # whoever sends it was killed in its midst: it is no request
+            self.close_connection = True
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         told = self.server.take(Got(self.command, self.path, headers, body))
         time.sleep(told.after_s)
