@@ -4,11 +4,10 @@ converts what it concerns."""
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parser.errors import ServiceError, SqlError
+from parser.errors import SqlError
 from sqlengine.control.scripts import Listing, Moving, SourceFile, Stamp, checked_name, load
 from sqlengine.sigma.conversion import Conversion, Done
 from sqlengine.sigma.files import MAPPING, TABLES
@@ -54,9 +53,15 @@ class SigmaFiles:
             self._convert(files, found)
         except SqlError as error:
             found.unread |= listing.sigma.keys()
-            place = error.position.file if error.position else None
-            found.problems[Path(place) if place else self._folder / MAPPING] = error
+            found.problems[self._place(error, listing)] = error
         return found
+
+    def _place(self, error: SqlError, listing: Listing) -> Path:
+        """Returns the file of an error that holds up all rules."""
+        if error.position is not None and error.position.file is not None:
+            return Path(error.position.file)
+        mapping = self._folder / MAPPING
+        return mapping if mapping in listing.sigma else min(listing.sigma, default=mapping)
 
     def _file(self, path: Path, stamp: Stamp, moves: bool, found: RuleJobs) -> SourceFile | None:
         known = self._read.get(path)
@@ -88,14 +93,11 @@ class SigmaFiles:
             tables.text if tables else None,
             self._folder,
         )
-        times = Counter(d.job for d in conversion.converted)
         for done in conversion.converted:
             file = named[done.about.file]
             try:
                 checked_name(done.job, file.path)
-                if times[done.job] > 1:
-                    raise ServiceError(f"another file gives the job '{done.job}', too")
-            except ServiceError as error:
+            except SqlError as error:
                 found.problems[file.path] = error
                 continue
             digest = hashlib.sha256(done.sql.encode()).hexdigest()

@@ -86,8 +86,12 @@ def convert_all(
     done = [
         Done(u.about, names[u.about.origin], error=Unconvertible(u.reason)) for u in rules.unread
     ]
+    taken: dict[str, str] = {}
     for rule in wanted:
         job = names[rule.about.origin]
+        if taken.setdefault(job, rule.about.file) != rule.about.file:
+            done.append(Done(rule.about, job, error=_named_twice(job, taken[job])))
+            continue
         parts = (rule, *_members(rule, rules, 0))
         before = (known or {}).get(rule.about.origin)
         if before is not None and (before.job, before.parts) == (job, parts):
@@ -95,6 +99,10 @@ def convert_all(
         else:
             done.append(_done(converter, rule, job, parts))
     return Conversion(tuple(done))
+
+
+def _named_twice(job: str, file: str) -> Unconvertible:
+    return Unconvertible(f"'{file}' gives the job '{job}', too", hint="rename one of them")
 
 
 def _members(rule: Rule | Correlation, rules: Ruleset, depth: int) -> Iterator[Rule | Correlation]:

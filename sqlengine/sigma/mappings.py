@@ -135,7 +135,8 @@ def read_mapping(text: str, file: str, above: tuple[str, ...] = ()) -> Mappings:
     try:
         raw = _map(plain_yaml(text) or {}, "the mapping", _MAPPING)
         own = _own(raw)
-        extended = [_load(str(e), Path(file).parent, above) for e in _list(raw.get("extends"))]
+        named = _list(raw.get("extends", [] if "sources" in raw else list(DEFAULT)))
+        extended = [_load(str(e), Path(file).parent, above) for e in named]
     except ValueError as error:
         raise ServiceError(f"mapping '{file}' is wrong", detail=str(error)) from None
     below = _joined(extended)

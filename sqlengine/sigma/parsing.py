@@ -4,7 +4,7 @@ Only what a rule matches goes through pySigma: an author who forgets a date must
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias, cast
 
 import regex
@@ -283,7 +283,7 @@ def _value(value: object) -> Value:
             return Comparison(_OPERATORS[value.op.name], number.number, part)
         case types.SigmaRegularExpression():
             flags = "".join(sorted(_FLAGS[f.name] for f in value.flags))
-            return Regex(tuple(_pattern_part(p) for p in value.regexp.s), flags)
+            return Regex(_pattern(value.regexp.s), flags)
     return _plain_value(value)
 
 
@@ -315,10 +315,16 @@ def _part(part: object) -> TextPart:
     raise ValueError(f"a text with a part of the kind {type(part).__name__}")
 
 
-def _pattern_part(part: object) -> str | Placeholder:
-    """Returns a part of a pattern, in which * and ? are no wildcards."""
-    found = _part(part)
-    return found.value if isinstance(found, Wildcard) else found
+def _pattern(parts: Iterable[object]) -> tuple[str | Placeholder, ...]:
+    """Returns the parts of a pattern, in which * and ? are no wildcards."""
+    found: list[str | Placeholder] = []
+    for part in map(_part, parts):
+        plain = part.value if isinstance(part, Wildcard) else part
+        if isinstance(plain, str) and found and isinstance(found[-1], str):
+            found[-1] += plain
+        else:
+            found.append(plain)
+    return tuple(found)
 
 
 def text_parts(text: str) -> tuple[TextPart, ...]:

@@ -70,8 +70,16 @@ class Report:
 
 
 def tables(folder: Path) -> list[str]:
-    """Names of the tables that have events."""
-    return sorted(p.name.removesuffix(".jsonl.gz") for p in folder.glob("*.jsonl.gz"))
+    """Names of the tables that have events: not those of files with rules."""
+    found = (p for p in folder.glob("*.jsonl.gz") if not _has_rules(p))
+    return sorted(p.name.removesuffix(".jsonl.gz") for p in found)
+
+
+def _has_rules(path: Path) -> bool:
+    """Whether a file has rules as YAML, a line each."""
+    with gzip.open(path, "rb") as file:
+        line = file.readline()
+    return bool(line.strip()) and {"yaml", "id"} <= json.loads(line).keys()
 
 
 def records(folder: Path, table: str) -> list[bytes]:

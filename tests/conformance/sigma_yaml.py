@@ -93,7 +93,8 @@ def _mappings(found: list[tuple[str | None, Document]]) -> Mappings:
         if table is not None and isinstance(document, Rule)
     }
     common = load_mappings(["sigma"])
-    return replace(common, sources=(*said.values(), *common.sources), alerts=ALERT)
+    exact = sorted(said.values(), key=lambda s: -len(str(s.source).split(", ")))
+    return replace(common, sources=(*exact, *common.sources), alerts=ALERT)
 
 
 def _home(document: Document, rules: Ruleset, mappings: Mappings, known: set[str]) -> str | None:

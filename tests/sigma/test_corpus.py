@@ -29,7 +29,7 @@ def without_parentheses(text: str) -> str:
 
 
 def test_conditions_are_those_of_the_corpus() -> None:
-    expected = {}
+    expected: dict[tuple[str, str], str] = {}
     for table in sigma.TABLES:
         lines = (sigma.FOLDER / f"{table}.rules.jsonl").read_text(encoding="utf-8").splitlines()
         expected |= {(table, r["id"]): r["where"] for r in map(json.loads, lines)}
@@ -39,8 +39,8 @@ def test_conditions_are_those_of_the_corpus() -> None:
             (rule,) = read(row["yaml"])
             assert isinstance(rule, Rule)
             columns = dict.fromkeys(fields_of(rule.condition), STRING) | {"EventID": BIGINT}
-            table = EventTable(row["table"], Schema.of(**columns))
-            ours = where(rule.condition, Reading(table))
+            events = EventTable(row["table"], Schema.of(**columns))
+            ours = where(rule.condition, Reading(events))
             if without_parentheses(ours) != without_parentheses(expected[row["table"], row["id"]]):
                 different.append(row["id"])
     assert different == []
