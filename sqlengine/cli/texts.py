@@ -56,12 +56,28 @@ def job_texts(paths: Sequence[str], name: str | None, define: Sequence[str]) -> 
     texts: Texts = {}
     for job, path in _named(paths, name):
         if job in texts:
-            raise JobError(
-                f"'{texts[job][0] or '-'}' and '{path}' would both be the job '{job}'",
-                hint="submit them one by one, with --name",
-            )
+            hint = "submit them one by one, with --name"
+            raise JobError(_named_equally(texts[job][0] or "-", path, job), hint=hint)
         texts[job] = (None if path == "-" else path), _text(path, values)
     return texts
+
+
+def _named_equally(one: str, other: str, job: str) -> str:
+    return f"'{one}' and '{other}' would both be the job '{job}'"
+
+
+def rule_texts(paths: Sequence[str], define: Sequence[str]) -> tuple[Texts, Texts]:
+    """The rules in files and folders, under the names that they have where the topmost folder with
+    a `_tables.sql` above them is submitted; and those `_tables.sql` that are not among them."""
+    texts: Texts = {}
+    for path in paths:
+        for name, (file, text) in named_below_tables(job_texts([path], None, define)).items():
+            before = texts.setdefault(name, (file, text))[0]
+            if Path(str(before)).absolute() != Path(str(file)).absolute():
+                raise JobError(
+                    _named_equally(str(before), str(file), name), hint="give them one by one"
+                )
+    return texts, tables_above([str(file) for file, _ in texts.values()], define)
 
 
 def tables_above(paths: Sequence[str], define: Sequence[str]) -> Texts:

@@ -70,6 +70,26 @@ def test_cases_that_pass_say_little(sql: Sql, add: Add) -> None:
     assert "windows.encoded: no: passed" in named
 
 
+def test_folders_stand_below_the_tables_above_them(sql: Sql, add: Add, tmp_path: Path) -> None:
+    own = "CREATE TABLE %s (x INT) WITH ('connector' = 'topic', 'topic' = 'x', 'format' = 'json')"
+    for folder in ("windows", "linux"):
+        add(f"{folder}/_tables", own % folder)
+        add(f"{folder}/encoded", ENCODED, FIRES)
+    done = sql("test", "rules/windows", "rules/linux", "rules/linux/encoded.sql", "-v")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "windows.encoded: fires: passed" in done.stdout
+    assert done.stderr == "2 rules, 2 cases, all passed\n"
+    assert "2 rules, 1 doubtful" in sql("lint", "rules/windows", "rules/linux").stderr
+
+
+def test_rules_of_one_name(sql: Sql, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.sql").write_text(ENCODED)
+    done = sql("test", "a/x.sql", "b/x.sql")
+    assert "'a/x.sql' and 'b/x.sql' would both be the job 'x'" in done.stderr
+
+
 def test_what_differs_is_shown(sql: Sql, add: Add) -> None:
     add("encoded", ENCODED, FIRES.replace("host: a}]}", "host: b, n: 1}]}"))
     done = sql("test", "rules")

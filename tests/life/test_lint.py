@@ -33,6 +33,9 @@ SOUND = {
     + "JOIN logins b ON a.host = b.host AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR",
     "window": "INSERT INTO found SELECT host, COUNT(*) FROM TABLE(TUMBLE(TABLE logins,"
     " DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY host, window_start, window_end",
+    "window rank": "INSERT INTO found SELECT host, place FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY"
+    " window_start, window_end ORDER BY n DESC) AS place FROM TABLE(TUMBLE(TABLE logins, DESCRIPTOR(ts),"
+    " INTERVAL '1' MINUTE))) WHERE place <= 3",
     "keyed": TTL + "INSERT INTO totals SELECT host, COUNT(*) FROM logins GROUP BY host",
 }
 
@@ -77,6 +80,15 @@ def test_rules_are_seen_beside_each_other(sql: Sql, rules: Path) -> None:
         "rules/same.sql: it has the same conditions as 'all' (equal)",
         "  hint: keep one of the two",
     ]
+
+
+def test_rows_that_are_counted_are_not_found(sql: Sql, rules: Path) -> None:
+    counted = SOUND["window"].replace(" GROUP BY", " WHERE n > 5 GROUP BY")
+    (rules / "burst.sql").write_text(counted)
+    (rules / "hourly.sql").write_text(counted.replace("'1' MINUTE", "'1' HOUR"))
+    (rules / "one.sql").write_text(FIND + "WHERE n > 5 AND who = 'root'")
+    done = sql("lint", "rules")
+    assert (done.exit_code, done.stdout) == (0, "")
 
 
 def test_a_rule_that_fires_in_no_case(sql: Sql, rules: Path) -> None:

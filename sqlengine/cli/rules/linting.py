@@ -13,7 +13,7 @@ import click
 
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
-from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
+from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
 
@@ -33,8 +33,7 @@ def lint(ctx: click.Context, paths: Sequence[str], define: Sequence[str], output
     their cases.
 
     The exit code is 1 if anything is doubtful, or a rule cannot be planned."""
-    texts = named_below_tables(job_texts(paths, None, define))
-    found, doubts = _doubts(texts, tables_above(paths, define))
+    found, doubts = _doubts(*rule_texts(paths, define))
     (_show_json if output == "json" else _show)(found, doubts)
     ctx.exit(1 if doubts or found.broken else 0)
 

@@ -18,7 +18,7 @@ import click
 from parser.errors import ServiceError, SqlError
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
-from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
+from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.cli.waiting import at_work
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
@@ -107,9 +107,9 @@ def test(
 
     Tables are those of the texts, held in memory: nothing is read or written elsewhere. The exit
     code is 1 if a case fails, or a rule cannot be planned."""
-    texts = named_below_tables(job_texts(paths, None, define))
+    texts, above = rule_texts(paths, define)
     asked = Asked(update, coverage, mutate)
-    report = _run(texts, tables_above(paths, define), asked)
+    report = _run(texts, above, asked)
     if junit is not None:
         _write_junit(Path(junit), report)
     (_show_json if output == "json" else _show)(report, verbose)
