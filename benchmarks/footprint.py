@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks import sigma
 from benchmarks.measure import resident_mb, tree_cpu_s
 from benchmarks.page import Section, Table
-from tests.conformance.sigma import ALERTS, create_table
+from tests.conformance.sigma import ALERTS, table_of
 
 SETTLE_S = 2.0
 COUNTERS = ("rules_compiled", "rules_loaded")
@@ -86,7 +86,7 @@ def _write(folder: Path, rules: int) -> None:
     """The tables in one file, each rule in its own."""
     folder.mkdir()
     wanted = sigma.all_rules()[:rules]
-    table = create_table(sigma.TABLE, sigma.log(), sigma.all_rules())
+    table = table_of(sigma.TABLE, sigma.log(), sigma.all_rules())
     table = table.replace("'format' =", "'topic.auto-create' = 'true', 'format' =")
     (folder / "tables.sql").write_text(f"{table};\n{ALERTS};\n", encoding="utf-8")
     for rule in wanted:

@@ -20,7 +20,7 @@ from benchmarks.page import PAGE, Section, Table
 from benchmarks.rules_gen import ORACLE
 from benchmarks.rules_real import one_pass
 from rules.options import Options
-from tests.conformance.sigma import Rule, create_table
+from tests.conformance.sigma import Rule, table_of
 
 # Numbers of rules to try, those with the fewest comparisons first; the first that runs counts.
 SIZES = (1414, 1000, 700, 400, 200, 100)
@@ -139,7 +139,7 @@ def _flink(rules: Sequence[Rule]) -> tuple[Flink | None, str]:
 
 
 def _script(folder: Path, rules: Sequence[Rule]) -> str:
-    table = create_table(sigma.TABLE, sigma.log(), sigma.all_rules())
+    table = table_of(sigma.TABLE, sigma.log(), sigma.all_rules())
     columns = table[: table.rindex(" WITH (")]
     inserts = "\n".join(f"{r.sql};" for r in rules)
     return (

@@ -19,7 +19,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
-from tests.conformance.sigma import ALERTS, Rule, create_table, records, rules
+from tests.conformance.sigma import ALERTS, Rule, records, rules, table_of
 from tests.rules.sigma import read_rules
 
 FOLDER = Path(__file__).parents[2] / "shared" / "corpora" / "sigma"
@@ -85,9 +85,7 @@ def engine(
         made = Engine(Config(data=Path(folder), rules=options or Options(), rows_per_read=batch))
         try:
             made.broker.create_topic(TABLE)
-            table = create_table(TABLE, log(), all_rules()).replace(
-                "earliest-offset", "latest-offset"
-            )
+            table = table_of(TABLE, log(), all_rules()).replace("earliest-offset", "latest-offset")
             jobs = {"alerts": JobText("alerts", ALERTS), "table": JobText("table", table)}
             jobs |= {
                 r.job: JobText(r.job, r.sql) for r in (all_rules() if wanted is None else wanted)

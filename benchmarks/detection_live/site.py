@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks import sigma
 from benchmarks.scenarios import topics
 from benchmarks.scenarios.sql_server import Share, SqlServer
-from tests.conformance.sigma import Rule, create_table
+from tests.conformance.sigma import Rule, table_of
 from tests.servers.kafka import KafkaServer
 from tests.servers.process import ServerProcess, free_ports
 from tests.servers.rsyslog import Rsyslog
@@ -85,7 +85,7 @@ def _texts(folder: Path, servers: Site, syslog: int, rules: Sequence[Rule]) -> P
     folder.mkdir()
     names = {"kafka": servers.kafka.address, "web": servers.web.url, "table": sigma.TABLE}
     tables = _TABLES.format(**names, syslog=syslog)
-    events = create_table(sigma.TABLE, sigma.log(), sigma.all_rules())
+    events = table_of(sigma.TABLE, sigma.log(), sigma.all_rules())
     (folder / "tables.sql").write_text(f"{tables}{events};\n")
     (folder / "intake.sql").write_text(_INTAKE)
     for rule in rules:

@@ -119,6 +119,12 @@ def create_table(table: str, columns: dict[str, str], more: str = "") -> str:
     )
 
 
+def table_of(table: str, events: Iterable[bytes], found: Iterable[Rule]) -> str:
+    """The definition of the table that has these events, and all columns that the rules name."""
+    named = [name for rule in found for name in _columns(rule.where)]
+    return create_table(table, column_types(events, named))
+
+
 def _columns(where: str) -> set[str]:
     try:
         return {c.name for c in parse_condition(where).find_all(exp.Column)}
@@ -133,8 +139,7 @@ def run_sigma(folder: Path, without: frozenset[str] = frozenset()) -> Report:
     events = {t: records(folder, t) for t in wanted}
     texts = {}
     for table, found in wanted.items():
-        named = [name for rule in found for name in _columns(rule.where)]
-        texts[f"table.{table}"] = create_table(table, column_types(events[table], named))
+        texts[f"table.{table}"] = table_of(table, events[table], found)
         texts |= {r.job: r.sql for r in found}
     report = Report()
     refused = run(report, texts, events, without)

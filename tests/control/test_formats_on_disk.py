@@ -13,7 +13,9 @@ import pytest
 from parser.errors import SqlError
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.snapshots.checkpoints import LAYOUT
+from sqlengine.state import parts
 from sqlengine.state import store as stores
+from sqlengine.state.parts import TablePart
 from sqlengine.state.rocks_store import RocksStore
 from sqlengine.state.table import METADATA_KEY
 from tests.engine.by_hand import EVENTS, append, open_engine, step
@@ -93,19 +95,19 @@ def test_another_number_is_refused_with_the_remedy(case: str, tmp_path: Path) ->
 def test_rows_of_another_format_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = stores._encode
+    plain = parts.encode
 
-    def older(part: stores.TablePart) -> bytes:
+    def older(part: TablePart) -> bytes:
         about = json.loads((part.puts.schema.metadata or {})[METADATA_KEY])
         puts = part.puts.replace_schema_metadata({METADATA_KEY: json.dumps(about | {"format": 0})})
-        return plain(stores.TablePart(puts, part.removed))
+        return plain(TablePart(puts, part.removed))
 
     engine = open_engine(tmp_path)
     engine.submit("tables", EVENTS)
     engine.submit("count", COUNT)
     append(engine, 1)
     step(engine)
-    monkeypatch.setattr(stores, "_encode", older)
+    monkeypatch.setattr(stores, "encode", older)
     engine.close()
     with pytest.raises(SqlError, match="has format 0, this version reads 1"):
         open_engine(tmp_path)

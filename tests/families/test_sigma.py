@@ -14,7 +14,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
-from tests.conformance.sigma import Rule, create_table, drain, records, rules
+from tests.conformance.sigma import Rule, drain, records, rules, table_of
 from tests.rules import sigma
 
 pytestmark = pytest.mark.skipif(
@@ -44,7 +44,7 @@ def counted(folder: Path, table: str, *, families: bool) -> tuple[dict[tuple[str
         found, lines = rules(sigma.FOLDER, table), records(sigma.FOLDER, table)
         for topic in ("counts", table):
             engine.broker.create_topic(topic)
-        texts = {"counts": COUNTS, "table": create_table(table, lines, found)}
+        texts = {"counts": COUNTS, "table": table_of(table, lines, found)}
         texts |= {rule.job: counting(rule) for rule in found}
         jobs = {name: JobText(name, sql) for name, sql in texts.items()}
         outcomes = engine.change(Request(Origin.SDK, jobs)).values()

@@ -82,8 +82,8 @@ class TopNOperator:
         by: Sorting | None,
         form: type[RowsTable] = RowsTable,
     ) -> RowsTable:
-        """Opens the state: rows by partition, identified by `identity`; in the order of their arrival
-        without another one."""
+        """Opens the state: rows by partition, identified by `identity`; in the order of their
+        arrival without another one."""
         if self._node.ttl_ms:
             values = Schema((Column(TOUCHED, NUMBER), *values))
         key = self._node.input.schema.select(self._node.partition)
