@@ -161,6 +161,28 @@ def test_tables_of_any_connector_are_in_memory(sql: Sql, add: Add) -> None:
     assert done.exit_code == 0, done.stdout + done.stderr
 
 
+def test_a_compacted_topic_is_looked_up(sql: Sql, add: Add) -> None:
+    rule = """CREATE VIEW now AS SELECT *, PROCTIME() AS pt FROM processes;
+INSERT INTO alerts SELECT 'known', 'low', p.host, l.n FROM now p
+JOIN latest FOR SYSTEM_TIME AS OF p.pt AS l ON p.host = l.host"""
+    add(
+        "known",
+        rule,
+        """- events:
+    - {_table: processes, host: a}
+    - {_table: latest, host: a, n: 1}
+    - {_table: processes, host: a}
+    - {_table: latest, host: a, n: 2, _kind: +U}
+    - {_table: processes, host: a}
+    - {_table: latest, host: a, n: 2, _kind: -D}
+    - {_table: processes, host: a}
+  alerts: [{n: 1}, {n: 2}]
+""",
+    )
+    done = sql("test", "rules")
+    assert done.exit_code == 0, done.stdout + done.stderr
+
+
 def test_events_may_be_in_files(sql: Sql, add: Add, tmp_path: Path) -> None:
     add("encoded", ENCODED, "- {events: {file: events.jsonl}, alerts: 1}")
     row = {"host": "a", "command": "powershell -enc"}
