@@ -204,6 +204,28 @@ def test_rows_in_error_are_expected_or_not(sql: Sql, add: Add) -> None:
     assert "divides: divides: passed" in done.stdout
 
 
+def test_conditions_of_patterns_and_joins_are_needed_or_not(sql: Sql, add: Add) -> None:
+    pattern = """INSERT INTO alerts SELECT 'seq', 'low', host, 1 FROM processes MATCH_RECOGNIZE (
+  PARTITION BY host ORDER BY ts MEASURES B.ts AS known PATTERN (A B C)
+  DEFINE A AS A.command = 'a', B AS B.command = 'b', C AS TRUE)"""
+    rows = "[{host: a, command: a}, {host: a, command: b}, {host: a}]"
+    cases = (
+        f"- {{events: {rows}, alerts: 1}}\n- {{events: [{{host: b, command: b}}], alerts: []}}\n"
+    )
+    add("seq", pattern, cases)
+    twin = OWNERS.replace("p.host = o.host", "p.host = o.host AND o.owner <> p.command")
+    owners = "tables: {owners: [{host: a, owner: ops}]}\ncases:\n"
+    event = "- {events: {processes: [{host: a, command: x}, {host: b, command: y}]}, alerts: 1}\n"
+    add("owned", twin, owners + event)
+    done = sql("test", "rules", "--mutate")
+    assert done.stdout.splitlines() == [
+        "owned: no case needs: (owner <> command)",
+        "seq: no case needs: A AS (command = 'a')",
+        "seq: no case needs: B AS (command = 'b')",
+        "mutation: 1 of 4 conditions are needed by a case",
+    ]
+
+
 def test_what_came_is_recorded(sql: Sql, add: Add, tmp_path: Path) -> None:
     event = "{host: ä, command: powershell -enc}"
     before = f"""# kept
