@@ -71,7 +71,9 @@ def values_of(conditions: Sequence[Condition], job: str) -> Sink:
     """Returns a plan that gives the values of conditions of one filter for each row that it sees,
     in columns '0', '1' and so on."""
     items = tuple((str(i), c.expression) for i, c in enumerate(conditions))
-    return Sink(Project(conditions[0].node.input, items), None, job)
+    node = conditions[0].node
+    assert isinstance(node, Filter)
+    return Sink(Project(node.input, items), None, job)
 
 
 def without(sinks: Sequence[Sink], condition: Condition) -> tuple[Sink, ...]:
