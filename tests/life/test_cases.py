@@ -151,8 +151,8 @@ def test_time_is_that_of_the_events(sql: Sql, add: Add) -> None:
 
 def test_tables_of_any_connector_are_in_memory(sql: Sql, add: Add) -> None:
     owners = "tables: {owners: [{host: a, owner: ops}]}\n"
-    events = "processes: [{host: a}, {host: b}]"
-    add("owned", OWNERS, owners + f"cases: [{{events: {{{events}}}, alerts: [{{severity: ops}}]}}]")
+    events = "[{host: a}, {host: b}]"  # of processes: in the other table it looks rows up
+    add("owned", OWNERS, owners + f"cases: [{{events: {events}, alerts: [{{severity: ops}}]}}]")
     rows = "[{host: a}, {host: b}, {host: a}]"
     add(
         "counts", COUNTS, f"- {{events: {rows}, alerts: {{latest: [{{host: a, n: 2}}, {{n: 1}}]}}}}"
