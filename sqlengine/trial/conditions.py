@@ -1,4 +1,4 @@
-"""The conditions of a rule: what it filters by, part by part."""
+"""The conditions of a rule, part by part: those of filters, of patterns (DEFINE) and of joins."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from parser.types import BOOLEAN
-from planner.logical import Filter, LogicalPlan, Project, Sink
+from planner.logical import Filter, LogicalPlan, MatchRecognize, Project, Sink
+from planner.logical.joins import BinaryJoin
 from planner.rewrite import nodes, transform_sink
 from planner.scalar import Call, Literal, Scalar
 
@@ -16,26 +17,32 @@ _TRUE = Literal(True, BOOLEAN.with_nullable(False))
 
 @dataclass(frozen=True)
 class Condition:
-    """A part of a filter that is not made of parts. `sink`: the number of the INSERT whose plan has
-    the `filter`; `path`: the arguments that lead to it from the filter's predicate."""
+    """A part of a predicate that is not made of parts. `sink`: the number of the INSERT
+    whose plan has the `node`; `at`: the place of the predicate among the node's; `path`: the
+    arguments that lead from there to the part."""
 
     sink: int
-    filter: Filter
+    node: Filter | MatchRecognize | BinaryJoin
+    at: int
     path: tuple[int, ...]
     expression: Scalar
 
     def __str__(self) -> str:
+        if isinstance(self.node, MatchRecognize):
+            return f"{self.node.conditions[self.at][0]} AS {self.expression}"
         return str(self.expression)
 
 
 def conditions_of(sinks: Sequence[Sink]) -> list[Condition]:
-    """Returns the conditions of all filters of plans, in the order of these."""
+    """Returns the conditions of all filters, patterns and joins of plans, in the order of these."""
     return [
-        Condition(number, node, path, expression)
+        Condition(number, node, at, path, expression)
         for number, sink in enumerate(sinks)
         for node in reversed(list(nodes(sink)))
-        if isinstance(node, Filter)
-        for path, expression in _leaves(node.predicate)
+        if isinstance(node, Filter | MatchRecognize | BinaryJoin)
+        for at, predicate in enumerate(node.expressions)
+        for path, expression in _leaves(predicate)
+        if not isinstance(expression, Literal)  # DEFINE A AS TRUE
     ]
 
 
@@ -64,17 +71,21 @@ def values_of(conditions: Sequence[Condition], job: str) -> Sink:
     """Returns a plan that gives the values of conditions of one filter for each row that it sees,
     in columns '0', '1' and so on."""
     items = tuple((str(i), c.expression) for i, c in enumerate(conditions))
-    return Sink(Project(conditions[0].filter.input, items), None, job)
+    node = conditions[0].node
+    assert isinstance(node, Filter)
+    return Sink(Project(node.input, items), None, job)
 
 
 def without(sinks: Sequence[Sink], condition: Condition) -> tuple[Sink, ...]:
     """Returns plans in which a condition is left out: of an AND the others decide, of an OR, too;
     where it stands alone, all rows pass."""
-    predicate = _without(condition.filter.predicate, condition.path)
-    changed = replace(condition.filter, predicate=_TRUE if predicate is None else predicate)
+    predicates = list(condition.node.expressions)
+    left = _without(predicates[condition.at], condition.path)
+    predicates[condition.at] = _TRUE if left is None else left
+    changed = condition.node.with_expressions(predicates)
 
     def rule(node: LogicalPlan) -> LogicalPlan:
-        same = isinstance(node, Filter) and node.digest == condition.filter.digest
+        same = type(node) is type(changed) and node.digest == condition.node.digest
         return changed if same else node
 
     return tuple(

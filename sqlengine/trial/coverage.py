@@ -11,6 +11,7 @@ from itertools import groupby
 import pyarrow.compute as pc
 
 from parser.errors import SqlError
+from planner.logical import Filter
 from sqlengine.batch import Batch
 from sqlengine.trial.bench import Bench
 from sqlengine.trial.cases import CaseFile
@@ -30,8 +31,9 @@ class Seen:
 
 
 def seen(bench: Bench, rule: TrialRule, files: Sequence[CaseFile]) -> Iterator[Seen]:
-    """Yields what the cases of a rule have seen of each of its conditions."""
-    for _, group in groupby(conditions_of(rule.sinks), lambda c: (c.sink, c.filter.digest)):
+    """Yields what the cases of a rule have seen of each condition of its filters."""
+    filters = (c for c in conditions_of(rule.sinks) if isinstance(c.node, Filter))
+    for _, group in groupby(filters, lambda c: (c.sink, c.node.digest)):
         conditions = list(group)
         counts = [[0, 0] for _ in conditions]
 

@@ -10,7 +10,7 @@ from parser.errors import SqlError
 from parser.rule_head import rule_head
 from parser.statements import CreateTable
 from planner.catalog import Catalog, CatalogObject, Identifier, Table
-from planner.logical import LogicalPlan, Scan, Sink
+from planner.logical import LogicalPlan, LookupJoin, Scan, Sink
 from planner.logical.change_kinds import ChangelogMode, RowKind
 from planner.logical.endpoints import LookedUpScan
 from planner.rewrite import nodes
@@ -41,6 +41,17 @@ class TrialRule:
     reads: tuple[Table, ...]
     writes: tuple[Table, ...]
     functions: tuple[UserFunction, ...] = ()
+
+    @property
+    def streams(self) -> tuple[Table, ...]:
+        """The tables that it reads, without those in which it only looks rows up."""
+        found, waiting = set[Identifier](), list[LogicalPlan](self.sinks)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Scan):
+                found.add(node.table.name)
+            waiting += [node.left] if isinstance(node, LookupJoin) else node.inputs
+        return tuple(table for table in self.reads if table.name in found)
 
 
 @dataclass(frozen=True)

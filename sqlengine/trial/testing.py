@@ -87,7 +87,7 @@ def _rows(rule: TrialRule, given: Given) -> Iterator[tuple[Table, Row]]:
             name = str(row[TABLE])
             table = _named(name, rule.reads, f"rule '{rule.name}' does not read")
         else:
-            table = _only(rule.reads, f"rule '{rule.name}' reads", "events: {table: [...]}")
+            table = _only(rule.streams, f"rule '{rule.name}' reads", "events: {table: [...]}")
         yield table, row
 
 

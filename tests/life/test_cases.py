@@ -151,11 +151,33 @@ def test_time_is_that_of_the_events(sql: Sql, add: Add) -> None:
 
 def test_tables_of_any_connector_are_in_memory(sql: Sql, add: Add) -> None:
     owners = "tables: {owners: [{host: a, owner: ops}]}\n"
-    events = "processes: [{host: a}, {host: b}]"
-    add("owned", OWNERS, owners + f"cases: [{{events: {{{events}}}, alerts: [{{severity: ops}}]}}]")
+    events = "[{host: a}, {host: b}]"  # of processes: in the other table it looks rows up
+    add("owned", OWNERS, owners + f"cases: [{{events: {events}, alerts: [{{severity: ops}}]}}]")
     rows = "[{host: a}, {host: b}, {host: a}]"
     add(
         "counts", COUNTS, f"- {{events: {rows}, alerts: {{latest: [{{host: a, n: 2}}, {{n: 1}}]}}}}"
+    )
+    done = sql("test", "rules")
+    assert done.exit_code == 0, done.stdout + done.stderr
+
+
+def test_a_compacted_topic_is_looked_up(sql: Sql, add: Add) -> None:
+    rule = """CREATE VIEW now AS SELECT *, PROCTIME() AS pt FROM processes;
+INSERT INTO alerts SELECT 'known', 'low', p.host, l.n FROM now p
+JOIN latest FOR SYSTEM_TIME AS OF p.pt AS l ON p.host = l.host"""
+    add(
+        "known",
+        rule,
+        """- events:
+    - {_table: processes, host: a}
+    - {_table: latest, host: a, n: 1}
+    - {_table: processes, host: a}
+    - {_table: latest, host: a, n: 2, _kind: +U}
+    - {_table: processes, host: a}
+    - {_table: latest, host: a, n: 2, _kind: -D}
+    - {_table: processes, host: a}
+  alerts: [{n: 1}, {n: 2}]
+""",
     )
     done = sql("test", "rules")
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -180,6 +202,28 @@ def test_rows_in_error_are_expected_or_not(sql: Sql, add: Add) -> None:
     assert "1 row in error, where 0 should be" in done.stdout
     assert "detail: division by zero" in done.stdout
     assert "divides: divides: passed" in done.stdout
+
+
+def test_conditions_of_patterns_and_joins_are_needed_or_not(sql: Sql, add: Add) -> None:
+    pattern = """INSERT INTO alerts SELECT 'seq', 'low', host, 1 FROM processes MATCH_RECOGNIZE (
+  PARTITION BY host ORDER BY ts MEASURES B.ts AS known PATTERN (A B C)
+  DEFINE A AS A.command = 'a', B AS B.command = 'b', C AS TRUE)"""
+    rows = "[{host: a, command: a}, {host: a, command: b}, {host: a}]"
+    cases = (
+        f"- {{events: {rows}, alerts: 1}}\n- {{events: [{{host: b, command: b}}], alerts: []}}\n"
+    )
+    add("seq", pattern, cases)
+    twin = OWNERS.replace("p.host = o.host", "p.host = o.host AND o.owner <> p.command")
+    owners = "tables: {owners: [{host: a, owner: ops}]}\ncases:\n"
+    event = "- {events: {processes: [{host: a, command: x}, {host: b, command: y}]}, alerts: 1}\n"
+    add("owned", twin, owners + event)
+    done = sql("test", "rules", "--mutate")
+    assert done.stdout.splitlines() == [
+        "owned: no case needs: (owner <> command)",
+        "seq: no case needs: A AS (command = 'a')",
+        "seq: no case needs: B AS (command = 'b')",
+        "mutation: 1 of 4 conditions are needed by a case",
+    ]
 
 
 def test_what_came_is_recorded(sql: Sql, add: Add, tmp_path: Path) -> None:

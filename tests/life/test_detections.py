@@ -3,12 +3,15 @@ their conditions is needed by a case."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from parser.rule_head import rule_head
+from sqlengine.broker.auto_create import AutoCreate
 from tests.cli.conftest import Sql
+from tests.service.harness import running
 from tests.support import ROOT
 
 FOLDER = ROOT / "examples" / "detections"
@@ -26,6 +29,13 @@ def test_nothing_is_doubtful(sql: Sql) -> None:
     done = sql("lint", FOLDER)
     assert (done.exit_code, done.stdout) == (0, ""), done.stdout + done.stderr
     assert done.stderr == "60 rules, 0 doubtful\n"
+
+
+@pytest.mark.slow
+def test_a_server_takes_them(tmp_path: Path) -> None:
+    with running(tmp_path / "data", jobs=FOLDER, auto_create=AutoCreate(sources=True)) as (_, user):
+        states = user.states()
+    assert Counter(states.values()) == {"running": 60, "defined": 6}
 
 
 @pytest.mark.slow

@@ -56,6 +56,17 @@ def test_what_fires_shows_what_it_writes(sql: Sql, rule: str) -> None:
     assert body["filters"][0]["rows"][0]["parts"][0]["parts"][1]["columns"] == {"ppid": 1}
 
 
+def test_the_event_is_of_the_table_that_is_not_looked_up(sql: Sql, tmp_path: Path) -> None:
+    tables = RULE.replace("ppid INT)", "ppid INT, now AS PROCTIME())").rsplit("INSERT", 1)[0]
+    known = """CREATE TABLE hosts (host STRING, owner STRING) WITH ('connector' = 'topic', 'topic' = 'h', 'format' = 'json');
+INSERT INTO found SELECT h.owner, p.host FROM processes p
+JOIN hosts FOR SYSTEM_TIME AS OF p.now AS h ON p.host = h.host WHERE p.ppid = 1"""
+    (tmp_path / "known.sql").write_text(tables + known)
+    done = sql("why", "known.sql", '{"host": "a", "ppid": 2}')
+    assert "FALSE  (ppid = 1)   [ppid = 2]" in done.stdout
+    assert "LookupJoin" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("event", "message"),
     [

@@ -19,7 +19,7 @@ CREATE TABLE device_events (
   WATERMARK FOR ts AS ts - INTERVAL '10' SECOND
 ) WITH ('connector' = 'topic', 'topic' = 'device_events', 'format' = 'json');
 
--- The last row of a device counts.
+-- The last row of a device counts, and a record without a value takes it away.
 CREATE TABLE devices (
   device STRING,
   site STRING,
@@ -28,4 +28,4 @@ CREATE TABLE devices (
   high DOUBLE,
   nominal DOUBLE,      -- the reading that it is adjusted to
   PRIMARY KEY (device) NOT ENFORCED
-) WITH ('connector' = 'topic', 'topic' = 'devices', 'format' = 'json');
+) WITH ('connector' = 'topic', 'topic' = 'devices', 'format' = 'json', 'upsert' = 'true');

@@ -39,4 +39,4 @@ CREATE TABLE bad_names (
   name STRING,
   campaign STRING,
   PRIMARY KEY (name) NOT ENFORCED
-) WITH ('connector' = 'topic', 'topic' = 'bad_names', 'format' = 'json');
+) WITH ('connector' = 'topic', 'topic' = 'bad_names', 'format' = 'json', 'upsert' = 'true');

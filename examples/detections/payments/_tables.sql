@@ -26,11 +26,11 @@ CREATE TABLE transfers (
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
 ) WITH ('connector' = 'topic', 'topic' = 'transfers', 'format' = 'json');
 
--- The last row of an account counts.
+-- The last row of an account counts, and a record without a value takes it away.
 CREATE TABLE accounts (
   account STRING,
   opened TIMESTAMP(3),
   home STRING,           -- a country
   day_limit DECIMAL(12, 2),
   PRIMARY KEY (account) NOT ENFORCED
-) WITH ('connector' = 'topic', 'topic' = 'accounts', 'format' = 'json');
+) WITH ('connector' = 'topic', 'topic' = 'accounts', 'format' = 'json', 'upsert' = 'true');

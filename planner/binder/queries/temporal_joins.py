@@ -19,6 +19,7 @@ from planner.logical import (
     JoinKind,
     LogicalPlan,
     LookupJoin,
+    Normalize,
     Project,
     Scan,
     Stateful,
@@ -183,7 +184,7 @@ def _dimension(plan: LogicalPlan) -> tuple[Table | None, dict[str, str]]:
     match plan:
         case Scan():
             return plan.table, {n: n for n in plan.schema.names}
-        case AssignWatermark() | Filter():
+        case AssignWatermark() | Filter() | Normalize():
             return _dimension(plan.input)
         case Project():
             table, names = _dimension(plan.input)

@@ -129,7 +129,7 @@ def _answer(
 def _event(rule: TrialRule, text: str, name: str | None, *, exact: bool) -> Event:
     from sqlengine.trial.events import BEGIN_MS, event_of, row_schema
 
-    table = _table(rule.reads, name)
+    table = _table(rule.streams if name is None else rule.reads, name)
     try:
         row = json.loads(text)
     except ValueError as error:
