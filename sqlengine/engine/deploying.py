@@ -56,6 +56,7 @@ class Deployment:
         registry = self._registry
         self._refuse_undistributable(work)
         self._refuse_unfit_for_target(work)
+        self._refuse_writers_of_owed_rows(work)
         self._find_missing_topics(work)
         restored = self._restorations(work)
         texts = {**work.texts, **work.dependents}
@@ -124,6 +125,20 @@ class Deployment:
                 work.refuse(
                     name, JobError(reason, detail=why, hint="remove the job, and submit it again")
                 )
+
+    def _refuse_writers_of_owed_rows(self, work: Work) -> None:
+        """Refuses new texts that write to a table which is to take older rows of their graph
+        first."""
+        for name, plan in list(work.ready.items()):
+            current = work.kept.get(name, name)
+            graph = self._graphs.of(current)
+            runs = current in graph.runner.jobs
+            table = self._graphs.owes_rows(graph, plan.sinks) if runs else None
+            if table is not None:
+                reason = f"job '{name}' cannot write to table '{table}' now"
+                what = f"the table has not taken all rows yet that graph '{graph.name}' wrote to it"
+                hint = "submit it again once the jobs run that have these rows; 'sql jobs' shows them"
+                work.refuse(name, JobError(reason, detail=what, hint=hint))
 
     def _restorations(self, work: Work) -> dict[str, Restoration]:
         """Reads the savepoints that jobs start from, and refuses jobs that cannot start from
@@ -249,6 +264,7 @@ class Deployment:
         `work.ready`, or refused."""
         self._refuse_undistributable(work)
         self._refuse_unfit_for_target(work)
+        self._refuse_writers_of_owed_rows(work)
         self._find_missing_topics(work)
         with rehearsing():
             self._rehearse(work)

@@ -39,6 +39,7 @@ from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.job_failures import JobFailures
 from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.migration import Migrations
+from sqlengine.engine.owed_rows import OwedRows
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
@@ -167,6 +168,7 @@ class Engine:
         )
         self.instances = InstanceGroups(self.broker, config, machine, self._spark)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
+        self.graphs.watch(OwedRows(self._registry, store))
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)
         self.progress = ProgressViews(self._registry, self.graphs, config.settings)

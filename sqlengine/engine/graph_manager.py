@@ -25,6 +25,7 @@ from sqlengine.connectors.registry import (
     declared_capabilities,
     open_source,
 )
+from sqlengine.engine.owed_rows import OwedRows
 from sqlengine.engine.savepoint_sources import lookup_positions
 from sqlengine.engine.table_access import TableAccess, scans
 from sqlengine.engine.views.retired_counts import RetiredCounts
@@ -79,6 +80,18 @@ class GraphManager:
         # Closed to be recovered, which did not work yet.
         self._unopened: set[str] = set()
         self._apart: dict[str, Apart | None] = {}
+        self._owed: OwedRows | None = None
+
+    def watch(self, owed: OwedRows) -> None:
+        """Sets what knows of rows that are owed: before the first graph is opened."""
+        self._owed = owed
+
+    def owes_rows(
+        self, graph: ManagedGraph, sinks: Iterable[Sink], besides: str = ""
+    ) -> str | None:
+        """Returns a table that nobody may write to in the graph for now, see `OwedRows.table`."""
+        graphs = list(self.by_name.values())
+        return None if self._owed is None else self._owed.table(graph, sinks, graphs, besides)
 
     def recover(self, names: Iterable[str]) -> None:
         """Opens the graphs that ran before a restart: those that jobs name, and those that have a
@@ -219,17 +232,22 @@ class GraphManager:
         """Returns the graph for a new job: that of its isolation group, the distributed one if it
         can run in parts, else the main one of its target.
 
-        When these have read past records that it asks for, or it cannot run where its group does,
-        the job gets a graph of its own under `name`. Until `release` its graph reads none of them.
+        When these have read past records that it asks for, or a table has not taken all rows of
+        theirs (`OwedRows`), or it cannot run where its group does, the job gets a graph of its own
+        under `name`. Until `release` its graph reads none of them.
         """
         shared = self._shared_graph(plan.settings, plan.sinks, target)
         if group_of(shared.name) is not None:
-            unfit = shared.why_unsupported(plan.sinks) or self._has_read_past(shared, plan)
+            unfit = shared.why_unsupported(plan.sinks) or not self._admits(shared, plan)
             return self.get_or_create(name) if unfit else shared
-        if not self._has_read_past(shared, plan):
+        if self._admits(shared, plan):
             return shared
         main = self._main_of(target)
-        return self.get_or_create(name) if self._has_read_past(main, plan) else main
+        return main if self._admits(main, plan) else self.get_or_create(name)
+
+    def _admits(self, graph: ManagedGraph, plan: PlannedJob) -> bool:
+        """True if a new job can begin in the graph."""
+        return self.owes_rows(graph, plan.sinks) is None and not self._has_read_past(graph, plan)
 
     def _main_of(self, target: Target) -> RunningGraph:
         """Returns the graph that jobs of a target share, where they run in no parts."""

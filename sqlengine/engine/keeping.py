@@ -219,7 +219,7 @@ class Keeping:
         self, job: Job, plans: Mapping[str, PlannedJob], snapshot: JobSnapshot
     ) -> RunningGraph | None:
         """Returns the graph of this process that the job shares with others, if it has read as far
-        as the job; None if not."""
+        as the job and no table is to take older rows of it first; None if not."""
         graph = self._graphs.shared_graph_for(plans[job.name], job.target)
         if not isinstance(graph, RunningGraph):
             return None
@@ -228,7 +228,10 @@ class Keeping:
             for digest, source in snapshot.sources.items()
             if digest not in snapshot.file_versions
         )
-        return graph if is_main(graph.name) and (reached or not graph.runner.jobs) else None
+        if not is_main(graph.name) or not (reached or not graph.runner.jobs):
+            return None
+        sinks = (sink for plan in plans.values() for sink in plan.sinks)
+        return graph if self._graphs.owes_rows(graph, sinks, job.kept) is None else None
 
     def _keep_without_output(self, jobs: Sequence[Job], snapshot: JobSnapshot) -> None:
         """Stores the snapshot of jobs that stay behind anew: the output that their sinks refused

@@ -107,7 +107,8 @@ class Migrations:
         return together
 
     def is_aligned(self, job: Job) -> bool:
-        """True if the job's graph has read about as far as the graph that it would share.
+        """True if the job's graph has read about as far as the graph that it would share, and no
+        table of the job is to take older rows of that one first.
 
         Where that does not read a source of the job, the job must be near the end of the topic.
         """
@@ -118,11 +119,12 @@ class Migrations:
             return True
         nodes = current.runner.graph.jobs[job.name]
         sources = [(n, s) for n, s in list(current.runner.inputs.running.items()) if n in nodes]
-        return all(
+        close = all(
             _is_close(source, shared.read_positions(name))
             for name, source in sources
             if source.full_cache is None
         )
+        return close and self._graphs.owes_rows(shared, self._graphs.sinks(job.name)) is None
 
     def finish(self) -> None:
         """Completes or rolls back the pending migration that a crash or an error interrupted."""
@@ -197,6 +199,11 @@ class Migrations:
                 f"job '{first}' cannot go to graph '{target.name}'",
                 detail="it does not run elsewhere",
             )
+        sinks = (sink for job in jobs for sink in self._graphs.sinks(job.name))
+        owed = self._graphs.owes_rows(target, sinks)
+        if owed is not None:
+            reason = f"table '{owed}' has not taken all rows that this graph wrote before"
+            raise NotAligned([job.name for job in jobs], target.name, reason)
         unanswered = source.runner.outputs.unanswered([job.name for job in jobs])
         if unanswered is not None:
             raise unanswered

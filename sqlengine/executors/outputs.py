@@ -22,7 +22,7 @@ from sqlengine.executors.epochs import Replay
 from sqlengine.executors.failures import SinkFailed, UnavailableSink
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.progress import Progress, SlowCommit
-from sqlengine.executors.sinks.opener import SinkOpener, sink_name, with_sink_name
+from sqlengine.executors.sinks.opener import SinkOpener, sink_name, with_sink_name, writer_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
 from sqlengine.executors.sinks.rejected_rows import (
     SetAside,
@@ -200,6 +200,12 @@ class Outputs:
         """Commits the output that a job brought before any other output of this graph."""
         # First in the order of commits: these epochs are older than any of this graph.
         self._uncommitted = {**commits, **self._uncommitted}
+
+    def brought(self) -> list[tuple[str, str]]:
+        """The output that jobs brought and that is not committed: its sink, and the graph that
+        wrote it. Any thread."""
+        names = [n for n, s in list(self._uncommitted.items()) if isinstance(s, RecoveredCommit)]
+        return [(sink_name(name), writer_name(name)) for name in names]
 
     # ---- rows ------------------------------------------------------------------------------------
 

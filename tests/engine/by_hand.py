@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sqlengine.cluster.distributed_graph import DistributedGraph
@@ -26,12 +27,13 @@ GROUP BY window_start, window_end
 """
 
 
-def open_engine(folder: Path, shards: int = 1) -> Engine:
+def open_engine(
+    folder: Path, shards: int = 1, settings: dict[str, str] | None = None
+) -> Engine:
     """An engine with the topics `events` and `out`. It writes a checkpoint when it is closed or
     told to, and else none."""
-    engine = Engine(
-        Config(data=folder / "data", checkpoint_ms=1 << 60, savepoints=(folder / "kept",))
-    )
+    config = Config(data=folder / "data", checkpoint_ms=1 << 60, savepoints=(folder / "kept",))
+    engine = Engine(config if settings is None else replace(config, settings=settings))
     engine.broker.create_topic("events", shards, if_not_exists=True)
     engine.broker.create_topic("out", if_not_exists=True)
     return engine

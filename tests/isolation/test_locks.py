@@ -37,8 +37,8 @@ def engine(tmp_path: Path, other: sqlite3.Connection) -> Engine:
     return engine
 
 
-def opened(folder: Path) -> Engine:
-    engine = open_engine(folder)
+def opened(folder: Path, settings: dict[str, str] | None = None) -> Engine:
+    engine = open_engine(folder, settings=settings)
     engine.submit("tables", EVENTS + SEEN.format(folder=folder))
     return engine
 

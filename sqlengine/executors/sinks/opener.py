@@ -109,6 +109,11 @@ def sink_name(name: str) -> str:
     return name.partition(_OF)[0]
 
 
+def writer_name(name: str) -> str:
+    """The graph that wrote the rows of a recovered commit, which has this name."""
+    return name.partition(_OF)[2]
+
+
 def with_sink_name(name: str, sink: str) -> str:
     """The name of a recovered commit for another sink of the plan."""
     return f"{sink}{_OF}{name.partition(_OF)[2]}"

@@ -1,0 +1,83 @@
+"""Rows that a table has not taken yet and that left the graph which wrote them, with their jobs.
+
+They are committed later, as that graph and under their old epochs, of which a table knows only the
+last one. So nobody else may write to the table as that graph before: with a later epoch there, the
+table would take these rows for ones that it has, and they would be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from planner.graph.physical import sink_id
+from planner.logical import Sink
+from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.subtask_stores import subtask_name
+from sqlengine.graphs.apart import is_apart, writer_of_graph
+from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.jobs.planning import PlannedJob
+from sqlengine.registry import Registry
+from sqlengine.snapshots.migrations import MigrationStore
+
+# A sink of a plan, by its id, and the graph that has written to it.
+Writer = tuple[str, str]
+
+
+class OwedRows:
+    """The rows that are owed to the jobs of one engine. In the thread that makes changes."""
+
+    def __init__(self, registry: Registry, store: MigrationStore) -> None:
+        self._registry = registry
+        self._store = store
+        self._kept: dict[str, frozenset[Writer]] = {}
+
+    def table(
+        self,
+        graph: ManagedGraph,
+        sinks: Iterable[Sink],
+        graphs: Iterable[ManagedGraph],
+        besides: str = "",
+    ) -> str | None:
+        """Returns a table of `sinks`, new in the graph, to which rows of that graph are to be
+        written first by others: jobs in the other `graphs`, or jobs that do not run. None if there
+        is none. `besides`: the key of what is to be brought to the graph itself."""
+        present = graph.runner.executor.plan.sinks
+        new = {sink_id(s): s for s in sinks if s.table is not None and sink_id(s) not in present}
+        if not new:
+            return None
+        writers = _writers(graph)
+        owed = {w for g in graphs if g is not graph for w in g.runner.outputs.brought()}
+        for name, writer in sorted(owed.union(*self._of_jobs_at_rest(besides))):
+            if writer in writers and name in new:
+                table = new[name].table
+                assert table is not None
+                return table.display
+        return None
+
+    def _of_jobs_at_rest(self, besides: str) -> Iterator[frozenset[Writer]]:
+        """Yields what jobs keep that do not run, each snapshot once."""
+        kept = {job.kept: job.name for job in self._registry.log.jobs.values() if job.kept}
+        self._kept = {key: found for key, found in self._kept.items() if key in kept}
+        for key, job in kept.items():
+            if is_apart(key):
+                yield self._of_waiting(key)
+            elif key != besides and key in self._store.names:
+                if key not in self._kept:
+                    snapshot = self._store.get(key)
+                    pending = () if snapshot is None else snapshot.pending_commits
+                    self._kept[key] = frozenset((p.sink, p.writer) for p in pending)
+                yield self._kept[key]
+
+    def _of_waiting(self, key: str) -> frozenset[Writer]:
+        """Returns what jobs may owe that wait for a source: their epochs are repeated later."""
+        names = [job.name for job in self._registry.log.jobs.values() if job.kept == key]
+        versions = {name: self._registry.job(name).version for name in names}
+        plans = self._registry.plans_of(versions).values()
+        sinks = (s for p in plans if isinstance(p, PlannedJob) for s in p.sinks)
+        return frozenset((sink_id(s), writer_of_graph(key)) for s in sinks)
+
+
+def _writers(graph: ManagedGraph) -> set[str]:
+    """Returns the names as which a graph writes to tables."""
+    if isinstance(graph, DistributedGraph):
+        return {subtask_name(graph.name, index) for index in range(graph.parallelism)}
+    return {graph.name}
