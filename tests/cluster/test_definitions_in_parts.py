@@ -6,6 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cluster.leader import SHARED
 from tests.service.harness import Process, User
 from tests.support import eventually
@@ -21,6 +23,7 @@ WITH ('connector' = 'topic', 'topic' = 'found', 'format' = 'json');
 INSERT INTO found SELECT id, word FROM readings WHERE id >= 0"""
 
 
+@pytest.mark.slow
 def test_definitions_change_while_their_jobs_run_in_parts(tmp_path: Path) -> None:
     with Process(tmp_path / "data", options=OPTIONS) as process:
         user = process.user()

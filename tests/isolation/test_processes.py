@@ -79,6 +79,7 @@ def kill(engine: Engine, times: int) -> None:
     eventually(killed, "it is started again")
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_takes_its_group_along_alone_and_comes_again(engine: Engine) -> None:
     append(engine, 0, 300)
     eventually(lambda: counts(engine) == {0: 100, 1: 100, 2: 100}, "the group counts")

@@ -180,6 +180,7 @@ def test_jobs_that_write_to_one_table_wait_together(tmp_path: Path, reach: Reach
     engine.close()
 
 
+@pytest.mark.slow
 def test_each_source_is_waited_for_by_its_own_jobs(tmp_path: Path, reach: Reach) -> None:
     engine = _start(tmp_path)
     for name in ("far", "other"):
@@ -299,6 +300,7 @@ def test_it_dies_again(
     engine.close()
 
 
+@pytest.mark.slow
 def test_a_recovery_of_a_running_server_takes_it_out_too(tmp_path: Path, reach: Reach) -> None:
     engine = _start(tmp_path)
     engine.submit("far", SUMS.format(to="far_outs", job="far", of="far"))
@@ -349,6 +351,7 @@ def test_what_waits_no_more_holds_up_nobody(tmp_path: Path, reach: Reach) -> Non
     engine.close()
 
 
+@pytest.mark.slow
 def test_it_goes_away_again_before_the_job_goes_on(
     tmp_path: Path, reach: Reach, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def outcome(folder: Path, opened: AbstractContextManager[Runner]) -> tuple[objec
     return found.rows, aside.rows
 
 
+@pytest.mark.slow
 def test_a_script_gives_the_same_in_stages(tmp_path: Path) -> None:
     write_rows(tmp_path)
     embedded = outcome(tmp_path, open_runner(tmp_path / "here", 100, "embedded"))

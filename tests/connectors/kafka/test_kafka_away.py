@@ -71,10 +71,8 @@ class Scene:
         return len(self._near.rows("near, (SELECT 0)"))
 
 
-@pytest.mark.parametrize(
-    ("kills", "seed"),
-    [(1, 0), *(pytest.param(5, seed, marks=pytest.mark.slow) for seed in range(1, 5))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kills", "seed"), [(1, 0), *((5, seed) for seed in range(1, 5))])
 def test_rows_are_there_once_when_kafka_comes_later(
     kafka: Kafka, postgresql: PostgresServer, tmp_path: Path, kills: int, seed: int
 ) -> None:

@@ -109,6 +109,7 @@ def troubles(engine: Engine) -> list[str | None]:
     return [s.health.trouble for s in found if isinstance(s, RocketSource)]
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_killed_and_comes_back(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
