@@ -27,9 +27,7 @@ GROUP BY window_start, window_end
 """
 
 
-def open_engine(
-    folder: Path, shards: int = 1, settings: dict[str, str] | None = None
-) -> Engine:
+def open_engine(folder: Path, shards: int = 1, settings: dict[str, str] | None = None) -> Engine:
     """An engine with the topics `events` and `out`. It writes a checkpoint when it is closed or
     told to, and else none."""
     config = Config(data=folder / "data", checkpoint_ms=1 << 60, savepoints=(folder / "kept",))
