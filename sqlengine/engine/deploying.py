@@ -137,7 +137,7 @@ class Deployment:
             if table is not None:
                 reason = f"job '{name}' cannot write to table '{table}' now"
                 what = f"the table has not taken all rows yet that graph '{graph.name}' wrote to it"
-                hint = "submit it again once the jobs run that have these rows; 'sql jobs' shows them"
+                hint = "submit it again once the jobs run that have these rows, see 'sql jobs'"
                 work.refuse(name, JobError(reason, detail=what, hint=hint))
 
     def _restorations(self, work: Work) -> dict[str, Restoration]:

@@ -39,7 +39,6 @@ from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.job_failures import JobFailures
 from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.migration import Migrations
-from sqlengine.engine.owed_rows import OwedRows
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
@@ -66,6 +65,7 @@ from sqlengine.executors.steps.limits import Steps
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
+from sqlengine.graphs.owed_rows import OwedRows
 from sqlengine.graphs.reopening import Reopening
 from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
@@ -168,7 +168,7 @@ class Engine:
         )
         self.instances = InstanceGroups(self.broker, config, machine, self._spark)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
-        self.graphs.watch(OwedRows(self._registry, store))
+        self.graphs.watch(OwedRows(self._registry.log.jobs.values, self._registry.plans_of, store))
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)
         self.progress = ProgressViews(self._registry, self.graphs, config.settings)

@@ -20,12 +20,12 @@ from planner.logical import Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.cluster.subtask_log import subtask_count
+from sqlengine.cluster.subtask_stores import subtask_name
 from sqlengine.config import Target
 from sqlengine.connectors.registry import (
     declared_capabilities,
     open_source,
 )
-from sqlengine.engine.owed_rows import OwedRows
 from sqlengine.engine.savepoint_sources import lookup_positions
 from sqlengine.engine.table_access import TableAccess, scans
 from sqlengine.engine.views.retired_counts import RetiredCounts
@@ -35,6 +35,7 @@ from sqlengine.executors.steps.guard import StepView
 from sqlengine.graphs.apart import is_apart, keep_waiting, stored_apart
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.owed_rows import OwedRows
 from sqlengine.graphs.running import RunningGraph, open_graph
 from sqlengine.graphs.targets import Targets
 from sqlengine.graphs.totals import GraphTotals
@@ -90,8 +91,12 @@ class GraphManager:
         self, graph: ManagedGraph, sinks: Iterable[Sink], besides: str = ""
     ) -> str | None:
         """Returns a table that nobody may write to in the graph for now, see `OwedRows.table`."""
-        graphs = list(self.by_name.values())
-        return None if self._owed is None else self._owed.table(graph, sinks, graphs, besides)
+        if self._owed is None:
+            return None
+        writers = {graph.name}
+        if isinstance(graph, DistributedGraph):
+            writers = {subtask_name(graph.name, index) for index in range(graph.parallelism)}
+        return self._owed.table(graph, writers, sinks, list(self.by_name.values()), besides)
 
     def recover(self, names: Iterable[str]) -> None:
         """Opens the graphs that ran before a restart: those that jobs name, and those that have a

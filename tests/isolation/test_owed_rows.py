@@ -16,6 +16,7 @@ from sqlengine.executors.failures import JobsFailed
 from sqlengine.jobs.job import MAIN, JobState
 from tests.engine.by_hand import append, die, step
 from tests.isolation.test_locks import feed, opened, seen
+from tests.support import eventually
 
 RULE = "INSERT INTO seen SELECT '{0}', id FROM events"
 REFUSE = "CREATE TRIGGER refuse BEFORE INSERT ON seen BEGIN SELECT RAISE(ABORT, 'closed'); END"
@@ -108,9 +109,7 @@ def test_rows_that_a_table_has_refused_wait_for_their_job(
     other.execute(REFUSE)
     append(engine, 1)
     with pytest.raises(JobsFailed, match="closed"):
-        for _ in range(20):  # on a busy machine the table answers late
-            step(engine)
-            engine.graph.runner.complete()
+        eventually(lambda: step(engine))
     engine._failures.report(frozenset({"one"}), "closed")
     engine._thread.submit(lambda: None).result()
     assert engine.job("one").state is JobState.FAILED

@@ -6,16 +6,15 @@ table would take these rows for ones that it has, and they would be lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from planner.graph.physical import sink_id
 from planner.logical import Sink
-from sqlengine.cluster.distributed_graph import DistributedGraph
-from sqlengine.cluster.subtask_stores import subtask_name
 from sqlengine.graphs.apart import is_apart, writer_of_graph
+from sqlengine.graphs.host import PlanOf
 from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.jobs.job import Job
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.registry import Registry
 from sqlengine.snapshots.migrations import MigrationStore
 
 # A sink of a plan, by its id, and the graph that has written to it.
@@ -23,28 +22,32 @@ Writer = tuple[str, str]
 
 
 class OwedRows:
-    """The rows that are owed to the jobs of one engine. In the thread that makes changes."""
+    """The rows that are owed to the `jobs` of one engine. In the thread that makes changes."""
 
-    def __init__(self, registry: Registry, store: MigrationStore) -> None:
-        self._registry = registry
+    def __init__(
+        self, jobs: Callable[[], Iterable[Job]], plan_of: PlanOf, store: MigrationStore
+    ) -> None:
+        self._jobs = jobs
+        self._plan_of = plan_of
         self._store = store
         self._kept: dict[str, frozenset[Writer]] = {}
 
     def table(
         self,
         graph: ManagedGraph,
+        writers: Collection[str],
         sinks: Iterable[Sink],
         graphs: Iterable[ManagedGraph],
         besides: str = "",
     ) -> str | None:
         """Returns a table of `sinks`, new in the graph, to which rows of that graph are to be
         written first by others: jobs in the other `graphs`, or jobs that do not run. None if there
-        is none. `besides`: the key of what is to be brought to the graph itself."""
+        is none. `writers`: the names as which the graph writes; `besides`: the key of what is to
+        be brought to the graph itself."""
         present = graph.runner.executor.plan.sinks
         new = {sink_id(s): s for s in sinks if s.table is not None and sink_id(s) not in present}
         if not new:
             return None
-        writers = _writers(graph)
         owed = {w for g in graphs if g is not graph for w in g.runner.outputs.brought()}
         for name, writer in sorted(owed.union(*self._of_jobs_at_rest(besides))):
             if writer in writers and name in new:
@@ -55,9 +58,9 @@ class OwedRows:
 
     def _of_jobs_at_rest(self, besides: str) -> Iterator[frozenset[Writer]]:
         """Yields what jobs keep that do not run, each snapshot once."""
-        kept = {job.kept: job.name for job in self._registry.log.jobs.values() if job.kept}
+        kept = {job.kept for job in self._jobs() if job.kept}
         self._kept = {key: found for key, found in self._kept.items() if key in kept}
-        for key, job in kept.items():
+        for key in kept:
             if is_apart(key):
                 yield self._of_waiting(key)
             elif key != besides and key in self._store.names:
@@ -69,15 +72,7 @@ class OwedRows:
 
     def _of_waiting(self, key: str) -> frozenset[Writer]:
         """Returns what jobs may owe that wait for a source: their epochs are repeated later."""
-        names = [job.name for job in self._registry.log.jobs.values() if job.kept == key]
-        versions = {name: self._registry.job(name).version for name in names}
-        plans = self._registry.plans_of(versions).values()
+        versions = {job.name: job.version for job in self._jobs() if job.kept == key}
+        plans = self._plan_of(versions).values()
         sinks = (s for p in plans if isinstance(p, PlannedJob) for s in p.sinks)
         return frozenset((sink_id(s), writer_of_graph(key)) for s in sinks)
-
-
-def _writers(graph: ManagedGraph) -> set[str]:
-    """Returns the names as which a graph writes to tables."""
-    if isinstance(graph, DistributedGraph):
-        return {subtask_name(graph.name, index) for index in range(graph.parallelism)}
-    return {graph.name}
