@@ -26,6 +26,15 @@ TS = timestamp(3).as_attribute(TimeAttribute.ROWTIME)
 SCOPE = Scope((Field(("t",), "x", ColumnRef("x", X)), Field(("t",), "ts", ColumnRef("ts", TS))))
 COLUMNS = (pa.array([0], pa.int32()), pa.array([5000], pa.timestamp("ms")))
 BATCH = Batch(Schema.of(x=X, ts=TS), COLUMNS, 1, proctime=1_750_000_000_000, watermark=1000)
+HEAD = {
+    "rule.title": "Encoded PowerShell",
+    "rule.id": "r-17",
+    "rule.severity": "high",
+    "rule.owner": "blue team",
+    "rule.description": "It hides what it does.",
+    "rule.tags": "[attack.execution, attack.t1059.001]",
+    "rule.attributes": "{playbook: PB-17}",
+}
 EXAMPLES = [(entry, example) for entry in entries() for example in entry.examples]
 
 
@@ -47,7 +56,7 @@ def shown(value: object, kind: DataType) -> str:
 
 @pytest.mark.parametrize(("entry", "example"), EXAMPLES, ids=[e.expression for _, e in EXAMPLES])
 def test_examples(entry: Entry, example: Example) -> None:
-    place = Place(Context(Catalog(), {}), SCOPE, "SELECT")
+    place = Place(Context(Catalog(), HEAD, "windows.encoded"), SCOPE, "SELECT")
     bound = bind_scalar(parse_condition(example.expression), place)
     result = evaluate(bound, BATCH)
     assert result.errors is None, result.errors.reason(int(np.flatnonzero(result.errors.mask)[0]))
