@@ -89,6 +89,8 @@ class Isolation:
     def _check_safely(self) -> None:
         try:
             self.check()
+        except OSError as error:  # no descriptor is left, as where connections have taken all
+            log.error("isolation of jobs could not be checked, it is tried again: %s", error)
         except Exception:
             log.exception("isolation of jobs could not be checked, it is tried again")
 

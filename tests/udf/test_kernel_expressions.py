@@ -22,7 +22,7 @@ NO_COLUMN = {
     "OBJECT_UPDATE",
 }
 # Flink has no function of this name.
-EXTENSIONS = {"text.network", "text.log_parsing", "text.security_events"}
+EXTENSIONS = {"text.network", "text.log_parsing", "text.security_events", "casts.rule_heads"}
 # The same kernel under another name, or written as another operator.
 ALIKE = {
     "CHARACTER_LENGTH",
