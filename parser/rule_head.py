@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from io import StringIO
 from typing import Final, Protocol, TypeAlias
 
 import yaml
@@ -86,7 +87,8 @@ def _lines(text: str) -> list[_Line] | None:
     """The lines behind the mark, before which only comments and empty lines may come; None for a
     text without it."""
     found: list[_Line] | None = None
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, read in enumerate(StringIO(text, newline="\n"), 1):
+        line = read.rstrip("\n")
         sign = _COMMENT.match(line)
         if sign is None and (found is not None or line.strip()):
             return found

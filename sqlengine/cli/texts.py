@@ -12,8 +12,9 @@ import click
 
 from parser.errors import JobError, ServiceError, SqlError
 from parser.script import substitute
-from sqlengine.control.scripts import SUFFIX, TABLES, job_name
+from sqlengine.control.scripts import SUFFIX, job_name
 from sqlengine.jobs.job import check_name
+from sqlengine.sigma.files import TABLES
 
 # Job name -> (file, text); no file for standard input.
 Texts = dict[str, tuple[str | None, str]]

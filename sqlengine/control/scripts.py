@@ -14,8 +14,6 @@ from parser.errors import ServiceError, SqlError
 from sqlengine.sigma.files import MAPPING, is_rule_file
 
 SUFFIX = ".sql"
-# What a folder's rules read and write is defined in one file of it.
-TABLES = "_tables.sql"
 MAX_BYTES = 16 << 20
 MAX_NAME = 200
 NAME = re.compile(r"[A-Za-z0-9_.-]+")

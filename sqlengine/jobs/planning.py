@@ -32,7 +32,7 @@ from udf.user import UserFunction
 log = logging.getLogger("sqlengine")
 
 # A text that may define objects which other jobs refer to.
-_DEFINES = re.compile(
+DEFINES = re.compile(
     r"\b(CREATE|REPLACE)\s+(TABLE|VIEW|FUNCTION|DATABASE|CATALOG)\b", re.IGNORECASE
 )
 
@@ -193,7 +193,7 @@ def plan_jobs(
     """Plans many jobs in the order of their dependencies, and returns results in the order given.
     A job whose table is missing is planned again after others have defined theirs."""
     results: dict[int, PlannedJob | SqlError] = {}
-    waiting = sorted(range(len(jobs)), key=lambda i: (not _DEFINES.search(jobs[i].sql), i))
+    waiting = sorted(range(len(jobs)), key=lambda i: (not DEFINES.search(jobs[i].sql), i))
     while waiting:
         missing = []
         for i in waiting:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Final
 
 MAPPING: Final = "_sigma.yaml"
-TABLES: Final = "_tables.sql"
+TABLES: Final = "_tables.sql"  # what the rules of a folder read and write
 _SUFFIXES: Final = (".yml", ".yaml")
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]")
 

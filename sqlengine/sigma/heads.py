@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from parser.rule_head import SEVERITIES
 from sqlengine.sigma.rules import About, LogSource
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./()-]*(?: [A-Za-z0-9_./()-]+)*")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WORDS: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
-LEVELS: Final = ("informational", "low", "medium", "high", "critical")
 
 
 def head(about: About, source: LogSource | None, owner: str, statuses: Mapping[str, str]) -> str:
@@ -27,7 +27,7 @@ def _lines(
     single = {
         "title": about.title,
         "id": about.id,
-        "severity": about.level if about.level in LEVELS else "",
+        "severity": about.level if about.level in SEVERITIES else "",
         "status": statuses.get(about.status, "live"),
         "owner": owner,
         "description": about.description,

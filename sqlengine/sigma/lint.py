@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+from parser.rule_head import SEVERITIES
 from sqlengine.sigma.conversion import Done
 from sqlengine.sigma.folder import Folder
-from sqlengine.sigma.heads import LEVELS
 from sqlengine.sigma.reading import Unconvertible
 from sqlengine.sigma.rules import (
     About,
@@ -64,7 +64,7 @@ def _doubts(done: Done, folder: Folder) -> Iterator[str]:
 def _of_head(about: About) -> Iterator[str]:
     if not _is_uuid(about.id):
         yield "it has no id" if not about.id else f"its id '{about.id}' is no UUID"
-    if about.level not in LEVELS:
+    if about.level not in SEVERITIES:
         yield "it has no level" if not about.level else f"its level '{about.level}' is unknown"
     if about.status in ("deprecated", "unsupported"):
         yield f"its author calls it {about.status}"

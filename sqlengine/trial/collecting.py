@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,11 +11,9 @@ from parser.rule_head import rule_head
 from planner.catalog import Catalog
 from planner.rule_settings import rule_in, rule_settings
 from sqlengine.functions.library import Library
+from sqlengine.jobs.planning import DEFINES
 from sqlengine.trial.cases import SUFFIX, CaseFile, read_cases
 from sqlengine.trial.rules import StandIns, TrialRule, plan_rule
-
-# A text that may define what rules read.
-_DEFINES = re.compile(r"\b(CREATE|REPLACE)\s+(TABLE|VIEW|FUNCTION|DATABASE|CATALOG)\b", re.I)
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ def _with_definitions(
 ) -> tuple[StandIns, dict[str, SqlError]]:
     """The tables of all that the texts define, each planned once what it needs is there."""
     known, broken = StandIns(), dict[str, SqlError]()
-    waiting = [t for t in texts if _DEFINES.search(t.text)]
+    waiting = [t for t in texts if DEFINES.search(t.text)]
     while waiting:
         missing = []
         for text in waiting:

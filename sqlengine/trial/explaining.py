@@ -11,8 +11,9 @@ from planner.scalar import Call, ColumnRef, Scalar, columns_of
 from sqlengine.batch import Batch
 from sqlengine.trial.bench import Bench
 from sqlengine.trial.conditions import has_parts
-from sqlengine.trial.events import Event, Row, folded, rows_of
+from sqlengine.trial.events import Event, Row, rows_of
 from sqlengine.trial.rules import TrialRule
+from sqlengine.trial.testing import rows_written
 
 _COLUMN = "c:"  # in front of the names of columns, so that they are not those of conditions
 
@@ -63,14 +64,9 @@ def why(bench: Bench, rule: TrialRule, events: Sequence[Event]) -> Why:
     found = [n for sink in rule.sinks for n in nodes(sink)]
     filters = {n.digest: n for n in reversed(found) if isinstance(n, Filter)}
     result = bench.run(rule.sinks, rule.settings, events)
-    tables = {table.name: table for table in rule.writes}
-    alerts = {
-        tables[name].display: folded(changes, tables[name].primary_key)
-        for name, changes in result.changes.items()
-    }
     return Why(
         tuple(_filtered(bench, rule, node, events) for node in filters.values()),
-        alerts,
+        rows_written(rule, result),
         tuple(dict.fromkeys(type(n).__name__ for n in reversed(found) if n.stateful)),
     )
 

@@ -53,12 +53,16 @@ def run_case(
     """Returns the rows that each table of the rule has behind a case. SqlError for events that
     cannot be, and for what fails a job."""
     result = bench.run(rule.sinks, rule.settings, events_of(rule, file, case), until_of(case))
+    return rows_written(rule, result), result
+
+
+def rows_written(rule: TrialRule, result: Result) -> Mapping[str, Sequence[Row]]:
+    """Returns the rows that each table of the rule has behind a run, by the table's name."""
     tables = {table.name: table for table in rule.writes}
-    came = {
+    return {
         tables[name].display: folded(changes, tables[name].primary_key)
         for name, changes in result.changes.items()
     }
-    return came, result
 
 
 def events_of(rule: TrialRule, file: CaseFile, case: Case) -> list[Event]:

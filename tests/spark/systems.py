@@ -125,7 +125,7 @@ CREATE TABLE given (id BIGINT, v BIGINT) WITH ({cluster.sql(self._to, keyColumns
         send(self._from, self._lines(count - count // 2), 1)
 
     def given(self) -> Rows:
-        return Counter((row["id"], row["v"]) for row in rows(self._options))  # type: ignore[misc]
+        return Counter((row["id"], row["v"]) for row in rows(self._options))
 
 
 class _Database(System):

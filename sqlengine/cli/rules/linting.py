@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
+from sqlengine.cli.rules.collected import collected
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
@@ -39,20 +38,9 @@ def lint(ctx: click.Context, paths: Sequence[str], define: Sequence[str], output
 
 
 def _doubts(texts: Texts, above: Texts) -> tuple[Collected, Sequence[Doubt]]:
-    from sqlengine.system.memory import importing
-
-    with importing():
-        from sqlengine.session.environment import script_library
-        from sqlengine.trial.collecting import RuleText, collect
+    with collected(texts, above, texts) as (found, _):
         from sqlengine.trial.linting import doubts
 
-    given = [RuleText(name, file, text) for name, (file, text) in above.items()]
-    rules = [RuleText(name, file, text) for name, (file, text) in texts.items()]
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
-        script_library(Path(scratch), rules[0].file) as library,
-    ):
-        found = collect(rules, given, library, frozenset(texts))
     return found, doubts(found.rules, found.files)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import click
 from parser.errors import ServiceError, SqlError
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
+from sqlengine.cli.rules.collected import collected
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.cli.waiting import at_work
 from sqlengine.jobs.error_texts import rendered
@@ -136,29 +136,16 @@ def _run(texts: Texts, above: Texts, asked: Asked) -> Report:
 
 def _run_share(names: Sequence[str], texts: Texts, above: Texts, asked: Asked) -> Report:
     """Runs the cases of some of the rules."""
-    from sqlengine.system.memory import importing
-
-    with importing():
-        from sqlengine.session.environment import script_library
+    with at_work("planning") as waiting, collected(texts, above, names) as (found, library):
         from sqlengine.trial.bench import open_bench
-        from sqlengine.trial.collecting import RuleText, collect
 
-    first = next(iter(texts.values()))[0]
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
-        script_library(Path(scratch), first) as library,
-        open_bench() as bench,
-        at_work("planning") as waiting,
-    ):
-        given = [RuleText(name, file, text) for name, (file, text) in above.items()]
-        all_ = [RuleText(name, file, text) for name, (file, text) in texts.items()]
-        found = collect(all_, given, library, frozenset(names))
         report = Report(broken=dict(found.broken), texts=dict(found.texts))
-        for number, name in enumerate(found.rules, 1):
-            waiting.what = f"rule {number:,} of {len(found.rules):,}"
-            library.activate(found.rules[name].functions)
-            report.outcomes[name] = list(_outcomes(bench, found, name, update=asked.update))
-            _look_closer(bench, found, name, asked, report)
+        with open_bench() as bench:
+            for number, name in enumerate(found.rules, 1):
+                waiting.what = f"rule {number:,} of {len(found.rules):,}"
+                library.activate(found.rules[name].functions)
+                report.outcomes[name] = list(_outcomes(bench, found, name, update=asked.update))
+                _look_closer(bench, found, name, asked, report)
     return report
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from parser.errors import JobError
 from sqlengine.cli.messages import show_error
 from sqlengine.cli.options import define_option, server_options
 from sqlengine.cli.outcomes import items_of
+from sqlengine.cli.rules.collected import collected
 from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Client, job_url
@@ -99,29 +99,19 @@ def _answer(
     texts: Texts, above: Texts, event: str, table: str | None, output: str, *, exact: bool
 ) -> bool:
     """Shows the answer; True if the rule fires. `exact`: a field that is no column is an error."""
-    from sqlengine.system.memory import importing
-
-    with importing():
-        from sqlengine.session.environment import script_library
+    (name,) = texts
+    with collected(texts, above, texts) as (found, library):
         from sqlengine.trial.bench import open_bench
-        from sqlengine.trial.collecting import RuleText, collect
         from sqlengine.trial.explaining import why as explain
 
-    ((name, (file, text)),) = texts.items()
-    with (
-        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
-        script_library(Path(scratch), file) as library,
-        open_bench() as bench,
-    ):
-        given = [RuleText(n, f, t) for n, (f, t) in above.items()]
-        found = collect([RuleText(name, file, text)], given, library, frozenset({name}))
         for broken, error in found.broken.items():
             show_error(error, found.texts[broken].text)
         if name not in found.rules:
             return False
         rule = found.rules[name]
         library.activate(rule.functions)
-        answer = explain(bench, rule, [_event(rule, event, table, exact=exact)])
+        with open_bench() as bench:
+            answer = explain(bench, rule, [_event(rule, event, table, exact=exact)])
     (_show_json if output == "json" else _show)(name, answer)
     return any(answer.alerts.values())
 

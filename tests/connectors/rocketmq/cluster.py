@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -131,11 +132,11 @@ def messages(topic: RocketTopic) -> list[Message]:
     return found
 
 
-def rows(options: Mapping[str, str], declared: Table | None = None) -> list[dict[str, object]]:
+def rows(options: Mapping[str, str], declared: Table | None = None) -> list[dict[str, Any]]:
     """All rows that a table has now, in the order of its queues, without repetitions."""
     bounded = {**options, "scan.bounded.mode": "latest-offset"}
     source = open_source(declared or table(bounded, SCHEMA), environment())
-    found: list[dict[str, object]] = []
+    found: list[dict[str, Any]] = []
     for shard in source.shards():
         at = source.start(shard)
         while at < (source.end(shard) or 0):

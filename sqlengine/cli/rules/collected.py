@@ -1,0 +1,38 @@
+"""The rules that a command names, planned in this process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlengine.cli.texts import Texts
+
+if TYPE_CHECKING:
+    from sqlengine.functions.library import Library
+    from sqlengine.trial.collecting import Collected
+
+
+@contextmanager
+def collected(
+    texts: Texts, above: Texts, names: Collection[str]
+) -> Iterator[tuple[Collected, Library]]:
+    """Plans the rules of these names among texts, over what these and those `above` define, and
+    gives them with the library of their functions, whose workers end with the block."""
+    from sqlengine.system.memory import importing
+
+    with importing():
+        from sqlengine.session.environment import script_library
+        from sqlengine.trial.collecting import RuleText, collect
+
+    rules, given = (
+        [RuleText(name, file, text) for name, (file, text) in some.items()]
+        for some in (texts, above)
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
+        script_library(Path(scratch), rules[0].file) as library,
+    ):
+        yield collect(rules, given, library, frozenset(names)), library
