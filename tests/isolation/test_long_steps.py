@@ -291,6 +291,7 @@ def test_a_thread_that_does_not_come_back_is_given_up_and_fails_nobody_later(
     assert engine.job("hog").state is JobState.RUNNING
 
 
+@pytest.mark.slow
 def test_a_new_text_ends_the_step_and_goes_on_where_the_job_was(
     engine: Engine, open_engine: Callable[[], Engine]
 ) -> None:

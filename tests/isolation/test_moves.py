@@ -114,6 +114,7 @@ def check(tmp_path: Path, quiet: Outputs, points: Callable[[int], range]) -> Non
     )
 
 
+@pytest.mark.slow
 def test_a_death_at_some_writes_of_a_move_changes_nothing(tmp_path: Path, quiet: Outputs) -> None:
     check(tmp_path, quiet, lambda writes: range(1, writes + 1, 193))
 

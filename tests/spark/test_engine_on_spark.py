@@ -153,6 +153,7 @@ def check(engine: Engine, world: World) -> None:
     assert {job.state.value for job in engine.jobs()} == {"running", "defined"}
 
 
+@pytest.mark.slow
 def test_jobs_live_in_stages(tmp_path: Path) -> None:
     """All of it but Spark itself."""
     live(World(tmp_path, replace(THIS, spark=lambda config: Staged(3))), rounds=8)

@@ -214,6 +214,7 @@ def test_without_instances_there_no_latency_is_low(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_the_default_of_a_server_may_be_spark(tmp_path: Path) -> None:
     """Jobs that say nothing are of low latency where the server says so. Instances on other machines
     have nothing of its disk."""
@@ -233,6 +234,7 @@ def test_the_default_of_a_server_may_be_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+@pytest.mark.slow
 def test_instances_of_a_server_with_tls_have_it_too(tmp_path: Path) -> None:
     machine = replace(THIS, spark=lambda config: TaskProcesses())
     world = Placed(tmp_path / "data", machine, tls=Authority(tmp_path / "authority").own)

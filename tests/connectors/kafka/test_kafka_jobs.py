@@ -209,9 +209,8 @@ def test_the_page(kafka: Kafka, tmp_path: Path) -> None:
             assert server.submit(f"block{number}", text).status == "added"
 
 
-@pytest.mark.parametrize(
-    ("kills", "of_broker"), [(3, 0), pytest.param(50, 3, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kills", "of_broker"), [(3, 0), (50, 3)])
 def test_rows_are_there_once_through_kills(
     kafka: Kafka, tmp_path: Path, kills: int, of_broker: int
 ) -> None:
