@@ -28,6 +28,7 @@ from planner.binder.expressions import (
     watermarks,
 )
 from planner.binder.inserts import bind_insert
+from planner.binder.queries import new_terms
 from planner.binder.queries.relations import bind_query
 from planner.binder.scope import Context, Load
 from planner.binder.subqueries import expressions as subqueries
@@ -44,6 +45,7 @@ for _module in (
     calls,
     json_calls,
     nested,
+    new_terms,
     over,
     pattern_values,
     rule_calls,

@@ -28,6 +28,7 @@ from planner.logical.endpoints import (
 from planner.logical.expand import Expand
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
+from planner.logical.new_terms import NewTerm
 from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.over import Frame, Over, OverCall
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
@@ -96,6 +97,7 @@ __all__ = [
     "MatchRecognize",
     "Materialize",
     "Names",
+    "NewTerm",
     "Normalize",
     "Over",
     "OverCall",

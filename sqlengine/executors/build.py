@@ -34,6 +34,7 @@ from planner.logical import (
     MappedScan,
     MatchRecognize,
     Materialize,
+    NewTerm,
     Normalize,
     Over,
     Project,
@@ -93,6 +94,7 @@ from sqlengine.operators.joins.regular import JoinOperator
 from sqlengine.operators.joins.temporal import TemporalJoinOperator
 from sqlengine.operators.late_rows import LateRowsOperator
 from sqlengine.operators.match.operator import MatchOperator
+from sqlengine.operators.new_terms import NewTermOperator
 from sqlengine.operators.over.at_end import OverAtEndOperator
 from sqlengine.operators.over.by_time import OverOperator
 from sqlengine.operators.over.sorted import OverSortedOperator
@@ -283,6 +285,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(FromChangelog, lambda plan, node: FromChangelogOperator(plan)),
         _entry(MatchRecognize, lambda plan, node: MatchOperator(plan)),
         _entry(Over, _over),
+        _entry(NewTerm, lambda plan, node: NewTermOperator(plan)),
         _entry(Materialize, lambda plan, node: MaterializeOperator(plan)),
         _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
     )

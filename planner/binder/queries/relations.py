@@ -17,6 +17,7 @@ from planner.binder.queries import (
     join_hints,
     joins,
     laterals,
+    new_terms,
     ordering,
     select_items,
     set_operations,
@@ -239,8 +240,14 @@ def _with_hidden(query: Query, ordered: ordering.Ordering, context: Context) -> 
 
 
 def _where(node: exp.Select, plan: LogicalPlan, subqueries: Subqueries) -> LogicalPlan:
+    plain, asking = new_terms.split(node.args["where"].this)
     try:
-        return subqueries.where(plan, node.args["where"].this)
+        if plain is not None:
+            plan = subqueries.where(plan, plain)
+        if not asking:
+            return plan
+        place = Place(subqueries.context, subqueries.scope, "WHERE", subqueries=subqueries)
+        return new_terms.filtered(plan, asking, place)
     except UnknownColumn as error:
         if error.subject is not None and error.subject in (e.alias for e in node.expressions):
             error.hint = (
