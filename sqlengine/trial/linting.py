@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from parser.errors import Position
-from planner.logical import Filter, LogicalPlan
+from planner.logical import Filter, LogicalPlan, NewTerm
 from planner.logical.aggregates import GroupAggregate
 from planner.logical.joins import BinaryJoin, Join
 from planner.logical.node import Stateful
@@ -76,6 +76,7 @@ def unbounded_state(rule: TrialRule) -> Iterator[Doubt]:
         Join: "a join keeps all rows of both sides for ever",
         GroupAggregate: "GROUP BY keeps all its groups for ever",
         Rank: "a row number keeps all its groups for ever",
+        NewTerm: "NEW_TERM remembers all values for ever",
     }
     for node in _nodes(rule):
         found = next((text for kind, text in kept.items() if isinstance(node, kind)), None)
@@ -101,6 +102,8 @@ CHECKS: Final[Sequence[Check]] = (pattern_anywhere, long_list, unbounded_state, 
 def _is_bounded(node: Stateful) -> bool:
     if isinstance(node, WindowRank):  # forgotten with its window
         return True
+    if isinstance(node, NewTerm):
+        return bool(node.memory_ms)
     if isinstance(node, Join):
         return all(node.ttl_of(port) for port in (0, 1))
     return bool(node.ttl_ms)
@@ -109,6 +112,8 @@ def _is_bounded(node: Stateful) -> bool:
 def _bound_of(node: LogicalPlan) -> str:
     if isinstance(node, Join):
         return f"bound it by time, as in b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR; or {_TTL}"
+    if isinstance(node, NewTerm):
+        return "give it a memory, as in NEW_TERM(user, country, INTERVAL '30' DAY)"
     return f"group by a window (TUMBLE, HOP, CUMULATE); or {_TTL}"
 
 

@@ -7,13 +7,9 @@
 -- references: [https://attack.mitre.org/techniques/T1535/]
 -- false_positives: [A new site]
 -- attributes: {playbook: PB-308}
-SET 'table.exec.state.ttl' = '90 d';
 INSERT INTO alerts
 SELECT RULE_NAME(), RULE_TITLE(), RULE_SEVERITY(), RULE_OWNER(), RULE_TAGS(), RULE_ATTRIBUTE('playbook'),
   eventTime, account, awsRegion || ': ' || eventName || ' by ' || who
-FROM (
-  SELECT *, ROW_NUMBER() OVER (PARTITION BY account, awsRegion ORDER BY PROCTIME()) AS n
-  FROM (SELECT *, userIdentity.accountId AS account FROM trail)
-  WHERE eventName IN ('RunInstances', 'CreateFunction20150331', 'CreateCluster') AND errorCode IS NULL
-)
-WHERE n = 1;
+FROM (SELECT *, userIdentity.accountId AS account FROM trail)
+WHERE eventName IN ('RunInstances', 'CreateFunction20150331', 'CreateCluster') AND errorCode IS NULL
+  AND NEW_TERM(account, awsRegion, INTERVAL '90' DAY);
