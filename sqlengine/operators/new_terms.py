@@ -73,14 +73,15 @@ class NewTermOperator:
         slots, inserted = self._table.slots_for(keys, batch.num_rows)
         stored = self._table.columns[_LAST]
         stored[slots[inserted]] = MIN_WATERMARK
-        before, last = _running(slots, times, stored[slots])
+        before, last = _running(slots, times, stored[slots].astype(np.int64))
         stored[slots] = last  # of rows with one slot the last one wins
         self._table.mark(slots)
         known = before != MIN_WATERMARK
         if self._node.memory_ms:
             now = times if self._node.time is None else np.maximum(times, batch.watermarks())
             known &= before >= now - self._node.memory_ms
-        return ~known
+        is_new: BoolArray = ~known
+        return is_new
 
     def _forget(self, batch: Batch) -> None:
         """Removes what no later row can find any more."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from parser.types import INT, STRING, Schema, TimeAttribute, timestamp
 from planner.logical import NewTerm
+from planner.logical.change_kinds import ModifyKindSet
 from sqlengine.batch import MIN_WATERMARK, Batch
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.operators.new_terms import NewTermOperator
@@ -65,7 +66,7 @@ def batch_of(rows: Sequence[Row], marks: Sequence[int], clock: int) -> Batch:
 def test_it_is_a_memory_of_all_rows(
     rows: Sequence[Row], size: int, delay: int, memory: int
 ) -> None:
-    node = NewTerm(Source(SCHEMA, ()), ("k", "i"), memory, "new", "ts")
+    node = NewTerm(Source(SCHEMA, ModifyKindSet.NONE), ("k", "i"), memory, "new", "ts")
     operator, context = NewTermOperator(node), TaskContext()
     operator.open(context)
     marks, answers = watermarks_of(rows, delay), []
@@ -81,7 +82,7 @@ def test_it_is_a_memory_of_all_rows(
 
 
 def test_the_clock_is_the_time_of_rows_without_one() -> None:
-    node = NewTerm(Source(SCHEMA, ()), ("k",), 10, "new")
+    node = NewTerm(Source(SCHEMA, ModifyKindSet.NONE), ("k",), 10, "new")
     operator = NewTermOperator(node)
     operator.open(TaskContext())
     answers = []

@@ -47,7 +47,8 @@ def split(condition: exp.Expression) -> tuple[exp.Expression | None, list[exp.Ex
     parts = list(conjuncts_of(condition))
     plain = [part for part in parts if not _asks(part)]
     asking = [part for part in parts if _asks(part)]
-    return (exp.and_(*plain) if plain else None), asking
+    rest: exp.Expression | None = exp.and_(*plain) if plain else None
+    return rest, asking
 
 
 def filtered(plan: LogicalPlan, parts: Sequence[exp.Expression], place: Place) -> LogicalPlan:
