@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from sqlglot import exp
 
@@ -47,8 +48,7 @@ def split(condition: exp.Expression) -> tuple[exp.Expression | None, list[exp.Ex
     parts = list(conjuncts_of(condition))
     plain = [part for part in parts if not _asks(part)]
     asking = [part for part in parts if _asks(part)]
-    rest: exp.Expression | None = exp.and_(*plain) if plain else None
-    return rest, asking
+    return (reduce(_both, plain) if plain else None), asking
 
 
 def filtered(plan: LogicalPlan, parts: Sequence[exp.Expression], place: Place) -> LogicalPlan:
@@ -60,6 +60,10 @@ def filtered(plan: LogicalPlan, parts: Sequence[exp.Expression], place: Place) -
     within = Place(place.context, place.scope, "WHERE", calls.column, place.subqueries)
     predicate = conjunction([bind_condition(part, within) for part in parts])
     return Filter(calls.plan(), predicate, place.context.salt((predicate,)))
+
+
+def _both(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    return exp.And(this=left.copy(), expression=right.copy())
 
 
 def _asks(part: exp.Expression) -> bool:
