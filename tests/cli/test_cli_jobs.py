@@ -398,3 +398,13 @@ def test_of_many_jobs_that_use_a_definition_it_counts_those_that_fare_alike(
         "  j30: replanned, state kept, state reset",
         "  40 jobs that use it: 20 replanned; 19 replanned, state kept; 1 replanned, state kept, state reset",
     ]
+
+
+def test_history_tells_what_is_new_in_each_version(served: Sql) -> None:
+    head = "-- @rule\n-- title: A rule\n"
+    text = "CREATE TABLE hist (a INT) WITH ('connector' = 'topic', 'topic' = 'hist', 'format' = 'json')"
+    served("submit", "-", "--name", "hist", stdin=head + text)
+    served("submit", "-", "--name", "hist", stdin=head.replace("A rule", "Another") + text)
+    first, second = served("history", "hist").stdout.splitlines()[-2:]
+    assert "  CREATE TABLE hist (a INT)" in first
+    assert second.endswith("  + -- title: Another")
