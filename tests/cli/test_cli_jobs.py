@@ -408,3 +408,15 @@ def test_history_tells_what_is_new_in_each_version(served: Sql) -> None:
     first, second = served("history", "hist").stdout.splitlines()[-2:]
     assert "  CREATE TABLE hist (a INT)" in first
     assert second.endswith("  + -- title: Another")
+
+
+def test_a_rule_has_one_name_however_it_is_submitted(served: Sql, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "iot").mkdir(parents=True)
+    (tmp_path / "rules" / "_tables.sql").write_text(
+        "CREATE TABLE one (a INT) WITH ('connector' = 'topic', 'topic' = 'one', 'format' = 'json')"
+    )
+    (tmp_path / "rules" / "iot" / "hot.sql").write_text("INSERT INTO one SELECT a + 1 FROM one")
+    said = served("submit", "rules").stdout
+    assert "iot.hot: added, version 1" in said
+    for same in ("rules/iot", "rules/iot/hot.sql"):
+        assert "iot.hot: unchanged, version 1" in served("submit", same).stdout
