@@ -70,8 +70,8 @@ def _named_equally(one: str, other: str, job: str) -> str:
 
 
 def rule_texts(paths: Sequence[str], define: Sequence[str]) -> tuple[Texts, Texts]:
-    """The rules in files and folders, by the names of their jobs, and those `_tables.sql` above them
-    that are not among them."""
+    """The rules in files and folders, by the names of their jobs, and those `_tables.sql` above
+    them that are not among them."""
     texts: Texts = {}
     for path in paths:
         for name, (file, text) in job_texts([path], None, define).items():

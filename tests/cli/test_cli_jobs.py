@@ -413,10 +413,10 @@ def test_history_tells_what_is_new_in_each_version(served: Sql) -> None:
 def test_a_rule_has_one_name_however_it_is_submitted(served: Sql, tmp_path: Path) -> None:
     (tmp_path / "rules" / "iot").mkdir(parents=True)
     (tmp_path / "rules" / "_tables.sql").write_text(
-        "CREATE TABLE one (a INT) WITH ('connector' = 'topic', 'topic' = 'one', 'format' = 'json')"
+        "CREATE TABLE heats (a INT) WITH ('connector' = 'topic', 'topic' = 'heats', 'format' = 'json')"
     )
-    (tmp_path / "rules" / "iot" / "hot.sql").write_text("INSERT INTO one SELECT a + 1 FROM one")
-    said = served("submit", "rules").stdout
-    assert "iot.hot: added, version 1" in said
+    (tmp_path / "rules" / "iot" / "hot.sql").write_text("INSERT INTO heats SELECT a + 1 FROM heats")
+    said = served("submit", "rules")
+    assert "iot.hot: added, version 1" in said.stdout, said.stderr
     for same in ("rules/iot", "rules/iot/hot.sql"):
         assert "iot.hot: unchanged, version 1" in served("submit", same).stdout
