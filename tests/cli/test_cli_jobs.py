@@ -413,11 +413,9 @@ def test_history_tells_what_is_new_in_each_version(served: Sql) -> None:
 def test_a_rule_has_one_name_however_it_is_submitted(served: Sql, tmp_path: Path) -> None:
     (tmp_path / "rules" / "iot").mkdir(parents=True)
     (tmp_path / "rules" / "_tables.sql").write_text(
-        "CREATE TABLE heats (a INT) WITH ('connector' = 'topic', 'topic' = 'heats', 'format' = 'json')"
+        "CREATE TABLE heats (a INT) WITH ('connector' = 'topic', 'topic' = 'heats', 'format' = 'json', 'topic.auto-create' = 'true')"
     )
-    (tmp_path / "rules" / "iot" / "hot.sql").write_text(
-        "SET 'topic.auto-create' = 'true'; INSERT INTO heats SELECT a + 1 FROM heats"
-    )
+    (tmp_path / "rules" / "iot" / "hot.sql").write_text("INSERT INTO heats SELECT a + 1 FROM heats")
     said = served("submit", "rules")
     assert "iot.hot: added, version 1" in said.stdout, said.stderr
     for same in ("rules/iot", "rules/iot/hot.sql"):
