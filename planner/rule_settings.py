@@ -43,6 +43,10 @@ class Rule:
     false_positives: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
+    suppress: str = ""
+    threshold: str = ""
+    limit: str = ""
+    maintenance: tuple[str, ...] = ()
 
 
 def rule_settings(head: Mapping[str, Field]) -> dict[str, str]:
