@@ -1,9 +1,9 @@
 """What the head of a rule says of how often it may fire:
 
-    suppress: 1h by host, rule into suppressed
-    threshold: 5 in 10m by host
-    limit: 100/h
-    maintenance: ["2026-02-01 22:00 to 2026-02-02 04:00", "Sun 02:00-04:00"]"""
+suppress: 1h by host, rule into suppressed
+threshold: 5 in 10m by host
+limit: 100/h
+maintenance: ["2026-02-01 22:00 to 2026-02-02 04:00", "Sun 02:00-04:00"]"""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ _BEHIND: Final = rf"(?:\s+by\s+(?P<by>{_NAME}(?:\s*,\s*{_NAME})*))?"
 _INTO: Final = rf"(?:\s+into\s+(?P<into>{_NAME}))?"
 _SUPPRESS = re.compile(rf"(?P<time>\d+\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE)
 _THRESHOLD = re.compile(rf"(?P<rows>\d+)\s+in\s+(?P<time>\d+\s*[a-z]+){_BEHIND}", re.IGNORECASE)
-_LIMIT = re.compile(
-    rf"(?P<rows>\d+)\s*/\s*(?P<time>\d*\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE
-)
+_LIMIT = re.compile(rf"(?P<rows>\d+)\s*/\s*(?P<time>\d*\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE)
 _EACH = re.compile(_NAME)
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _WEEKLY = re.compile(
@@ -141,7 +139,7 @@ def _weekly(found: re.Match[str], text: str) -> Weekly:
         hint = "days are Mon, Tue, Wed, Thu, Fri, Sat and Sun, or Mon-Fri"
         raise ParseError(f"'{text}' names no day of the week", hint=hint)
     start, end = _minutes(found["start"]), _minutes(found["end"])
-    if start is None or end is None or start == end or start == DAY_MINUTES:
+    if start is None or end is None or start in (end, DAY_MINUTES):
         hint = "write '02:00-04:00': hours from 00 to 24, minutes from 00 to 59"
         raise ParseError(f"'{text}' is no time of maintenance", hint=hint)
     first = _DAYS.index(names[0]) if names[0] else 0
@@ -153,7 +151,7 @@ def _weekly(found: re.Match[str], text: str) -> Weekly:
 def _time(text: str) -> datetime | None:
     for form in _TIMES:
         try:
-            return datetime.strptime(text.strip(), form)  # noqa: DTZ007 - of the session's zone
+            return datetime.strptime(text.strip(), form)
         except ValueError:
             continue
     return None

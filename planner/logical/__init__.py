@@ -26,6 +26,7 @@ from planner.logical.endpoints import (
     Values,
 )
 from planner.logical.expand import Expand
+from planner.logical.held_back import HoldBack
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
 from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
@@ -82,6 +83,7 @@ __all__ = [
     "GlobalAggregate",
     "GlobalWindowAggregate",
     "GroupAggregate",
+    "HoldBack",
     "Hop",
     "IntervalJoin",
     "Join",

@@ -13,10 +13,9 @@ from planner.logical import LATE_COLUMNS, ROWS, LateRows, LogicalPlan, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Output, Rest
 from sqlengine.operators.dead_letters import dead_letters
-from sqlengine.operators.member_counts import count_rows
+from sqlengine.operators.member_counts import LATE_ROWS, count_rows
 from sqlengine.state.columns import to_numpy
 
-LATE_ROWS = "late_rows"  # the counter
 REASON = "late: its window was over"
 BEHIND = "late: it came behind the watermark"
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from sqlengine.batch import IntArray
+
+# The counters of rows dropped as late, and of alerts that are held back.
+LATE_ROWS: Final = "late_rows"
+HELD_BACK: Final = "held_back"
 
 
 def count_rows(counters: Counter[str], name: str, rows: int, numbers: IntArray | None) -> None:

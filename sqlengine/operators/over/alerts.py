@@ -13,11 +13,9 @@ import pyarrow as pa
 from parser.types import BIGINT, Column, DataType, array
 from planner.logical import ALERT_FUNCTIONS, OverCall
 from sqlengine.batch import IntArray
-from sqlengine.operators.member_counts import count_rows
+from sqlengine.operators.member_counts import HELD_BACK, count_rows
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.table import KeyedTable
-
-HELD_BACK: Final = "held_back"  # the counter
 
 # The time of the row that began the present period, how many have passed in it, and how many have
 # been held back since the last one that passed.
