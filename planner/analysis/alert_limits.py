@@ -14,6 +14,9 @@ from planner.logical import LogicalPlan, Project, Sink
 from planner.rule_settings import PREFIX, rule_in
 from planner.scalar import Call, ColumnRef, Scalar
 
+# State is kept for so much longer than a period: until then the number of alerts that were held
+# back is told by the next one, and rows may come later than their time.
+LONGER_MS: Final = 86_400_000
 MAINTENANCE: Final = "maintenance"
 # What counts for less comes first: an alert that is no threshold's is no alert yet.
 _FIELDS: Final = ("threshold", "suppress", "limit")

@@ -10,7 +10,14 @@ from sqlglot import exp
 from parser.errors import PlanError
 from parser.parsing import parse_condition
 from parser.types import BIGINT, Column, TimeAttribute, timestamp
-from planner.analysis.alert_limits import MAINTENANCE, AlertLimits, Limit, during, limits_in
+from planner.analysis.alert_limits import (
+    LONGER_MS,
+    MAINTENANCE,
+    AlertLimits,
+    Limit,
+    during,
+    limits_in,
+)
 from planner.analysis.alert_limits import time_column as row_time
 from planner.analysis.context import AnalysisContext
 from planner.binder import pool
@@ -27,9 +34,6 @@ from udf.casts.coercion import can_assign
 
 # Columns beside those of the alerts: the clock, and the time that maintenance asks for.
 _CLOCK, _LOCAL = "alert$clock", "alert$local"
-# State is kept for so much longer than a period: until then the number of alerts that were held
-# back is told by the next one, and rows may come later than their time.
-_LONGER_MS = 86_400_000
 _TIMESTAMP = timestamp(3)
 _NOWHERE = exp.Null()
 
@@ -160,7 +164,7 @@ def _limited(plan: LogicalPlan, limit: Limit, time: str) -> LogicalPlan:
         (SortKey(_CLOCK),),
         Frame(),
         (call,),
-        ttl_ms=of.period_ms + _LONGER_MS,
+        ttl_ms=of.period_ms + LONGER_MS,
     )
     value = pool.column(name, call.type)
     reached = limit.function == "REACHED"

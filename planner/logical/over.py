@@ -46,8 +46,8 @@ class OverCall:
     """A call of one function over the frame.
 
     `arguments` are the input's columns that it reads, `constants` its literal arguments: the offset
-    of LAG, the N of NTILE, or the ms and the rows of SUPPRESSED. An offset that is no literal is the
-    last argument. `name` and `type` are those of the result column."""
+    of LAG, the N of NTILE, or the ms and the rows of SUPPRESSED. An offset that is no literal is
+    the last argument. `name` and `type` are those of the result column."""
 
     name: str
     function: str
