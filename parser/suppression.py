@@ -1,4 +1,4 @@
-"""What the head of a rule says of how often it may fire:
+"""Texts of a rule's head about how often it may fire:
 
 suppress: 1h by host, rule into suppressed
 threshold: 5 in 10m by host

@@ -30,8 +30,8 @@ MAP_LOOKUPS: Final = map_lookups.__name__
 
 @dataclass(frozen=True)
 class Trace:
-    """How a plan came about. `steps`: as it was bound, and after each step and pass that changed
-    it, ('bind', plan), …; `plain`: the statement without what the head of its rule adds, where that
+    """The way of a plan. `steps`: as it was bound, and after each step and pass that changed it,
+    ('bind', plan), …; `plain`: the statement without what the head of its rule adds, where that
     can be written as SQL."""
 
     steps: tuple[tuple[str, LogicalPlan], ...]

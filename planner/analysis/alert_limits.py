@@ -1,5 +1,5 @@
-"""How often a rule may fire, as its settings say it: limits and times of maintenance, with the
-conditions that these are."""
+"""Limits and times of maintenance of a rule, as its settings say them, and the conditions that these
+are."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Limit:
 
 @dataclass(frozen=True)
 class AlertLimits:
-    """What holds alerts back: times of `maintenance` (their `text` is that of the head), then
-    `limits`, in the order in which rows pass them."""
+    """All that holds alerts of a rule back: times of `maintenance`, whose `text` is that of the
+    head, then `limits`, in the order in which rows pass them."""
 
     limits: tuple[Limit, ...]
     maintenance: tuple[Maintenance, ...]

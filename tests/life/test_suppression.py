@@ -31,9 +31,7 @@ WITH ('connector' = 'topic', 'topic' = 'latest', 'format' = 'json', 'upsert' = '
 """
 TIMED = "INSERT INTO alerts (id, host, ts) SELECT id, host, ts FROM events WHERE id >= 0"
 CLOCK = "INSERT INTO plain SELECT id, host, -1, 0 FROM events"
-CAST = (
-    "INSERT INTO `odd one` (`the host`, ts) SELECT host, ts FROM events"
-)
+CAST = "INSERT INTO `odd one` (`the host`, ts) SELECT host, ts FROM events"
 
 
 @dataclass(frozen=True)
