@@ -1,5 +1,5 @@
-"""Limits and times of maintenance of a rule, as its settings say them, and the conditions that these
-are."""
+"""Limits and times of maintenance of a rule, as its settings say them, and the conditions that
+these are."""
 
 from __future__ import annotations
 
@@ -51,6 +51,17 @@ class AlertLimits:
     limits: tuple[Limit, ...]
     maintenance: tuple[Maintenance, ...]
     text: str
+
+    @property
+    def into(self) -> str:
+        """The column that says how many alerts were held back before one; '' for none."""
+        return next((x.limit.into for x in self.limits if x.limit.into), "")
+
+    @property
+    def counting(self) -> list[Limit]:
+        """The limits that count what they hold back: each goes on with the number of the one
+        before, so that the last one has them all."""
+        return [x for x in self.limits if x.function == "SUPPRESSED"]
 
 
 def limits_in(settings: Mapping[str, str]) -> AlertLimits | None:

@@ -32,7 +32,7 @@ def plain_alerts(statement: Insert, bound: Sink, settings: Mapping[str, str]) ->
     if limits is None:
         return ""
     columns = _columns(statement, bound)
-    told = [x.limit.into for x in limits.limits if x.limit.into]
+    told = [limits.into] if limits.into else []
     targets = [*columns, *(n for n in told if n not in columns)]
     given = names(targets) + " " if statement.columns or len(targets) > len(columns) else ""
     body = _from(write_tree(statement.query), columns, bound, limits)
@@ -72,8 +72,9 @@ def _columns(statement: Insert, bound: Sink) -> list[str]:
 
 def _item(column: str, limits: AlertLimits) -> str:
     """A column of the alerts, or the number that it gets."""
-    into = next((x for x in limits.limits if x.limit.into == column), None)
-    return name(column) if into is None else f"{_number(into)} AS {name(column)}"
+    if column != limits.into:
+        return name(column)
+    return f"{_number(limits.counting[-1])} AS {name(column)}"
 
 
 def _number(limit: Limit) -> str:
@@ -88,12 +89,14 @@ def _from(query: str, columns: list[str], bound: Sink, limits: AlertLimits) -> s
     body = f"(\n{query}\n) AS alerts {names(columns)}"
     if limits.maintenance:
         body += f"\nWHERE ({during(limits.maintenance, _local(time, bound))}) IS NOT TRUE"
+    told: list[str] = []
     for limit in limits.limits:
         at = "PROCTIME()" if time is None else name(time)
         of, number = limit.limit, _number(limit)
         by = f"PARTITION BY {', '.join(map(name, of.by))} " if of.by else ""
-        call = f"{limit.function}({at}, {_interval(of.period_ms)}, {of.rows})"
-        over = f"{call} OVER ({by}ORDER BY PROCTIME()) AS {number}"
+        arguments = ", ".join([at, _interval(of.period_ms), str(of.rows), *told])
+        told = [number] if limit in limits.counting else []
+        over = f"{limit.function}({arguments}) OVER ({by}ORDER BY PROCTIME()) AS {number}"
         passes = number if limit.function == "REACHED" else f"{number} IS NOT NULL"
         body = f"(\nSELECT *, {over}\nFROM {body}\n)\nWHERE {passes}"
     return body

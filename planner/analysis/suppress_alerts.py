@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from sqlglot import exp
@@ -27,7 +26,7 @@ from planner.binder.expressions.literals import text
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
 from planner.binder.windows.over_alerts import alert_column
-from planner.logical import Filter, Frame, HoldBack, LogicalPlan, Over, Project, Sink, SortKey
+from planner.logical import Frame, HoldBack, LogicalPlan, Over, Project, Sink, SortKey
 from planner.rewrite import references
 from planner.scalar import Scalar
 from udf.casts.coercion import can_assign
@@ -46,15 +45,13 @@ def suppress_alerts(sink: Sink, context: AnalysisContext) -> Sink:
     >>> show('suppress_alerts', '''
     ... SET 'rule.suppress' = '1h by k';
     ... INSERT INTO late SELECT k, v FROM e''')
-    Project k, v
-      AssignWatermark ts AS ts
+    AssignWatermark ts AS ts
     -->
-    Project k, v
-      Filter (alert$suppress IS NOT NULL)
-        Over SUPPRESSED(alert$clock, 3600000, 1) AS alert$suppress OVER (PARTITION BY k ORDER BY alert$clock RANGE UNBOUNDED PRECEDING)
-          Project k, v, PROCTIME() AS alert$clock
-            Project k, v
-              AssignWatermark ts AS ts
+    HoldBack (alert$suppress IS NULL) (suppress: 1h by k)
+      Over SUPPRESSED(alert$clock, 3600000, 1) AS alert$suppress OVER (PARTITION BY k ORDER BY alert$clock RANGE UNBOUNDED PRECEDING)  [state TTL 90000000 ms]
+        Project k, v, PROCTIME() AS alert$clock
+          Project k, v
+            AssignWatermark ts AS ts
 
     Rows are judged in the order in which they come, so that the first one passes at once, and by
     their own time where they have one. PlanError for a column that the alerts have not, and for a
@@ -67,14 +64,15 @@ def suppress_alerts(sink: Sink, context: AnalysisContext) -> Sink:
     time = row_time(sink)
     plan = _timed(sink, limits, time)
     if limits.maintenance:
-        plan = HoldBack(plan, _held(limits, context), f"{MAINTENANCE}: {limits.text}")
+        reason = f"{MAINTENANCE}: {limits.text}"
+        plan = HoldBack(plan, _held(limits, context), reason, counts=True)
+    number: tuple[str, ...] = ()
     for limit in limits.limits:
-        plan = _limited(plan, limit, time or _CLOCK)
-    told = {limit.limit.into: limit.field for limit in limits.limits}
-    columns = sink.input.schema
+        plan = _limited(plan, limit, (time or _CLOCK, *number))
+        number = (_column(limit),) if limit in limits.counting else ()
     items = tuple(
-        (c.name, _number(told[c.name], c) if c.name in told else pool.column(c.name, c.type))
-        for c in columns
+        (c.name, _number(number[0], c) if c.name == limits.into else pool.column(c.name, c.type))
+        for c in sink.input.schema
     )
     return replace(sink, input=Project(plan, items))
 
@@ -89,14 +87,12 @@ def _check(sink: Sink, limits: AlertLimits) -> None:
             hint="aggregate by windows (TUMBLE), or take the field out of the head",
             subject=first,
         )
-    taken: set[str] = set()
     for limit in limits.limits:
-        into = limit.limit.into
-        for name in (*limit.limit.by, *([into] if into else [])):
+        into = [limit.limit.into] if limit.limit.into else []
+        for name in (*limit.limit.by, *into):
             _check_column(sink, limit, name)
         if into:
-            _check_number(sink, limit, taken)
-            taken.add(into)
+            _check_number(sink, limit, limits)
 
 
 def _check_column(sink: Sink, limit: Limit, name: str) -> None:
@@ -109,15 +105,17 @@ def _check_column(sink: Sink, limit: Limit, name: str) -> None:
         )
 
 
-def _check_number(sink: Sink, limit: Limit, taken: Collection[str]) -> None:
-    """PlanError for a column that cannot say how many alerts were held back; those `taken` say
-    something else."""
+def _check_number(sink: Sink, limit: Limit, limits: AlertLimits) -> None:
+    """PlanError for a column that cannot say how many alerts were held back."""
     name = limit.limit.into
-    if name in limit.limit.by or name in taken:
-        what = "the alerts are counted by it" if name in limit.limit.by else "it has another number"
-        message = f"'{limit.field}' cannot write its number into column '{name}'"
-        hint = "name another column"
-        raise PlanError(message, detail=what, hint=hint, subject=limit.key)
+    if name in limit.limit.by or name != limits.into:
+        counted = name in limit.limit.by
+        raise PlanError(
+            f"'{limit.field}' cannot write its number into column '{name}'",
+            detail="the alerts are counted by it" if counted else "there is one number for all",
+            hint="name another column" if counted else f"leave out 'into {name}'",
+            subject=limit.key,
+        )
     kind = sink.input.schema.type(name)
     if not can_assign(BIGINT, kind):
         raise PlanError(
@@ -154,10 +152,16 @@ def _held(limits: AlertLimits, context: AnalysisContext) -> Scalar:
     return bind_scalar(parse_condition(during(limits.maintenance, "t")), place)
 
 
-def _limited(plan: LogicalPlan, limit: Limit, time: str) -> LogicalPlan:
-    """The alerts that pass a limit, with its value."""
-    name, of = f"alert${limit.field}", limit.limit
-    call = alert_column(name, limit.function, time, plan.schema.type(time), of.period_ms, of.rows)
+def _column(limit: Limit) -> str:
+    return f"alert${limit.field}"
+
+
+def _limited(plan: LogicalPlan, limit: Limit, columns: tuple[str, ...]) -> LogicalPlan:
+    """The alerts that pass a limit, with its value; `columns`: of their time, and of the number
+    that they bring along."""
+    name, of = _column(limit), limit.limit
+    kind = plan.schema.type(columns[0])
+    call = alert_column(name, limit.function, columns, kind, (of.period_ms, of.rows))
     over = Over(
         plan,
         of.by,
@@ -166,14 +170,14 @@ def _limited(plan: LogicalPlan, limit: Limit, time: str) -> LogicalPlan:
         (call,),
         ttl_ms=of.period_ms + LONGER_MS,
     )
-    value = pool.column(name, call.type)
-    reached = limit.function == "REACHED"
-    return Filter(over, value if reached else function_call("IS NOT NULL", (value,), _NOWHERE))
+    test = "IS NOT TRUE" if limit.function == "REACHED" else "IS NULL"
+    held = function_call(test, (pool.column(name, call.type),), _NOWHERE)
+    return HoldBack(over, held, f"{limit.field}: {limit.text}")
 
 
-def _number(field: str, column: Column) -> Scalar:
+def _number(name: str, column: Column) -> Scalar:
     """The number of alerts that were held back, as a value of the table's column."""
-    number = implicit_cast(pool.column(f"alert${field}", BIGINT), column.type, _NOWHERE)
+    number = implicit_cast(pool.column(name, BIGINT), column.type, _NOWHERE)
     if column.type.nullable:
         return number
     return function_call("CHECK NOT NULL", (number, text(column.name)), _NOWHERE)

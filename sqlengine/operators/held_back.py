@@ -14,20 +14,23 @@ from sqlengine.operators.member_counts import HELD_BACK
 
 
 class HoldBackOperator:
-    """Passes the rows for which the predicate is not TRUE, and counts the others (`held_back`).
+    """Passes the rows for which the predicate is not TRUE; counts the others (`held_back`) where
+    the node does.
 
     Stateless. Flink has no counterpart.
     """
 
     def __init__(self, node: HoldBack) -> None:
         self._held = compile_expression(node.predicate)
+        self._counts = node.counts
 
     def open(self, context: Context) -> None:
         self._counters = context.counters
 
     def process(self, port: int, batch: Batch) -> Output:
         held = truth(self._held(batch), batch.num_rows)
-        self._counters[HELD_BACK] += int(held.sum())
+        if self._counts:
+            self._counters[HELD_BACK] += int(held.sum())
         if not held.any():
             return [(0, batch)]
         return [(0, replace(batch.take(np.flatnonzero(~held)), watermark=batch.watermark))]

@@ -89,8 +89,14 @@ CASES = {
     ),
     "all together": Case(
         "threshold: 2 in 10m by host\nsuppress: 30m by host into n\nlimit: 2/d",
-        "a 12:00, a 12:01, a 12:02, a 12:03, b 12:04, b 12:05, a 12:40, a 12:41, c 13:00, c 13:01",
+        "a 12:00, a 12:01, a 12:02, a 12:03, b 12:04, b 12:05, a 12:40, a 12:41, c 13:00, c 13:01,"
+        " d 13:00, d 13:01, a 23:58, a 23:59",
         "a 12:01 0, b 12:05 0",
+    ),
+    "what a limit holds back is told with what was held back before it": Case(
+        "suppress: 10m by host\nlimit: 1/h into n",
+        "a 12:00, a 12:05, b 12:06, b 12:07, b 12:20, a 13:00, b 13:01",
+        "a 12:00 0, a 13:00 4",
     ),
     "maintenance once": Case(
         "maintenance: [2026-01-01 12:00 to 2026-01-01 13:00]",
@@ -199,7 +205,7 @@ def _events(rule: TrialRule, rows: Sequence[Sequence[str]]) -> list[Event]:
         ("limit: 9/h into number", "2:11", "names column 'number'", TIMED),
         ("limit: 9/h into host", "2:11", "is STRING, but 'limit' writes a BIGINT into it", TIMED),
         ("limit: 9/h by n into n", "2:11", "the alerts are counted by it", TIMED),
-        ("suppress: 1h into n\nlimit: 9/h into n", "3:11", "it has another number", TIMED),
+        ("suppress: 1h into n\nlimit: 9/h into id", "3:11", "there is one number for all", TIMED),
         ("suppress: 1h by host", "2:14", "alerts that are updated or deleted cannot be held back",
          "INSERT INTO latest SELECT host, COUNT(*) FROM events GROUP BY host"),
     ],

@@ -24,12 +24,15 @@ def alert_call(
     frame: Frame,
     column: Callable[[Scalar], str],
 ) -> OverCall:
-    """Binds SUPPRESSED(time, period, rows) or REACHED(time, period, rows), whose column is `fresh`.
-    `column` gives the name of the column with a value. SqlError for other arguments, or a frame."""
+    """Binds SUPPRESSED(time, period, rows[, more]) or REACHED(time, period, rows), whose column is
+    `fresh`. `column` gives the name of the column with a value. SqlError for other arguments, or a
+    frame."""
     name, place = call.name.upper(), position_of(call)
-    period = _constant(args[1], Root.INTERVAL_DAY_TIME) if len(args) == 3 else 0
-    rows = _constant(args[2], Root.INT) if len(args) == 3 else 0
-    if not period or not rows or not args[0].type.is_timestamp:
+    known = len(args) == 3 or (len(args) == 4 and name == "SUPPRESSED")
+    period = _constant(args[1], Root.INTERVAL_DAY_TIME) if known else 0
+    rows = _constant(args[2], Root.INT) if known else 0
+    is_number = all(value.type.root is Root.BIGINT for value in args[3:])
+    if not period or not rows or not is_number or not args[0].type.is_timestamp:
         raise PlanError(
             f"{name} takes a time, a constant interval and a number of rows from 1 on",
             hint=f"write {name}(ts, INTERVAL '1' HOUR, 1)",
@@ -38,15 +41,17 @@ def alert_call(
     if frame.is_rows or frame.preceding is not None:
         hint = "leave ROWS or RANGE out"
         raise UnsupportedError(f"{name} has no frame", hint=hint, position=place)
-    return alert_column(fresh, name, column(args[0]), args[0].type, period, rows)
+    columns = tuple(column(args[i]) for i in (0, *range(3, len(args))))
+    return alert_column(fresh, name, columns, args[0].type, (period, rows))
 
 
 def alert_column(
-    name: str, function: str, time: str, kind: DataType, period_ms: int, rows: int
+    name: str, function: str, columns: tuple[str, ...], kind: DataType, most: tuple[int, int]
 ) -> OverCall:
-    """The call of SUPPRESSED or REACHED over the column `time`, of type `kind`."""
+    """The call of SUPPRESSED or REACHED over the columns of its time, of type `kind`, and of the
+    number that rows bring along. `most`: the period (ms), and the rows in it."""
     plain = kind.as_attribute(TimeAttribute.NONE)
-    return OverCall(name, function, (time,), _TYPES[function], plain, (period_ms, rows))
+    return OverCall(name, function, columns, _TYPES[function], plain, most)
 
 
 def _constant(value: Scalar, root: Root) -> int:

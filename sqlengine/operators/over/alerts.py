@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -28,6 +29,8 @@ _KEPT: Final[Mapping[str, Mapping[str, DataType]]] = {
     "REACHED": {_TIMES: array(_NUMBER)},
 }
 _Value: TypeAlias = int | bool | None
+# The time of a row (ms), and the number that it brings along.
+_Row: TypeAlias = tuple[int | None, int]
 
 
 class AlertCalls:
@@ -36,7 +39,8 @@ class AlertCalls:
 
     SUPPRESSED: a row that is no less than the period away from the one that began the last period
     begins another one. In each so many rows pass, with the number of rows that were held back
-    since the last one that passed; a row that is held back has NULL. REACHED: TRUE for a row with
+    since the last one that passed; a row that is held back has NULL. A row may bring a number along
+    that counts with it. REACHED: TRUE for a row with
     which so many are there whose times are less than the period away from its own; those count for
     no other. A row without a time passes, and counts for nothing.
 
@@ -61,7 +65,10 @@ class AlertCalls:
     def after(self, keys: IntArray, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         """Returns the values by call, for rows sorted by `keys` (slots of the table), then in
         order; the caller marks the slots."""
-        return {c.name: self._values(c, keys, columns[c.arguments[0]]) for c in self.calls}
+        return {
+            c.name: self._values(c, keys, [columns[name] for name in c.arguments])
+            for c in self.calls
+        }
 
     def count(self, values: Mapping[str, pa.Array], numbers: IntArray | None) -> None:
         """Counts the rows that have these values; `numbers`: those of the members of a family."""
@@ -71,53 +78,55 @@ class AlertCalls:
                 of = None if numbers is None else numbers[held]
                 count_rows(self._counters, HELD_BACK, len(held), of)
 
-    def _values(self, call: OverCall, keys: IntArray, times: pa.Array) -> pa.Array:
-        at, known = milliseconds(times)
-        given = zip(keys.tolist(), at.tolist(), known.tolist(), strict=True)
+    def _values(self, call: OverCall, keys: IntArray, given: Sequence[pa.Array]) -> pa.Array:
+        at, known = milliseconds(given[0])
+        times = [t if k else None for t, k in zip(at.tolist(), known.tolist(), strict=True)]
+        more = given[1].fill_null(0).to_pylist() if len(given) > 1 else [0] * len(times)
         walk = self._suppressed if call.function == "SUPPRESSED" else self._reached
         values: list[_Value] = []
-        for slot, rows in groupby(given, key=lambda row: row[0]):
-            values += walk(call, slot, [time if is_known else None for _, time, is_known in rows])
+        for slot, rows in groupby(zip(keys.tolist(), times, more, strict=True), itemgetter(0)):
+            values += walk(call, slot, [row[1:] for row in rows])
         return pa.array(values, call.type.arrow)
 
-    def _suppressed(self, call: OverCall, slot: int, times: Sequence[int | None]) -> list[_Value]:
+    def _suppressed(self, call: OverCall, slot: int, rows: Iterable[_Row]) -> list[_Value]:
         period, most = call.constants
         began, passed, held = (self._number(f"{call.name}#{n}", slot) for n in _KEPT[call.function])
+        passed, held = passed or 0, held or 0
         values: list[_Value] = []
-        for time in times:
+        for time, more in rows:
             if time is None:
-                values.append(0)
+                values.append(more)
                 continue
             if began is None or abs(time - began) >= period:
                 began, passed = time, 0
-            if (passed or 0) >= most:
-                held = (held or 0) + 1
+            if passed < most:
+                values.append(held + more)
+                passed, held = passed + 1, 0
+            else:
+                held += 1 + more
                 values.append(None)
-                continue
-            values.append(held or 0)
-            passed, held = (passed or 0) + 1, 0
         if began is not None:
             kept = dict(zip(_KEPT[call.function], (began, passed, held), strict=True))
             at = np.array([slot])
             self._table.write(at, {f"{call.name}#{n}": np.array([v]) for n, v in kept.items()})
         return values
 
-    def _reached(self, call: OverCall, slot: int, times: Sequence[int | None]) -> list[_Value]:
-        period, rows = call.constants
+    def _reached(self, call: OverCall, slot: int, rows: Iterable[_Row]) -> list[_Value]:
+        period, most = call.constants
         name = f"{call.name}#{_TIMES}"
         stored = self._table.columns[name][slot]
         kept: list[int] = [] if stored is None else list(stored)
         values: list[_Value] = []
-        for time in times:
+        for time, _ in rows:
             near = 0
             if time is not None:
                 kept = [t for t in kept if t > time - period]
                 near = 1 + sum(t < time + period for t in kept)
                 # What is near enough for an alert is spent with it; of rows of a far future those
                 # that came last are enough.
-                spent = near >= rows
-                kept = [t for t in kept if t >= time + period] if spent else [*kept, time][-rows:]
-            values.append(time is None or near >= rows)
+                spent = near >= most
+                kept = [t for t in kept if t >= time + period] if spent else [*kept, time][-most:]
+            values.append(time is None or near >= most)
         self._table.columns[name][slot] = kept
         self._table.columns[name + "?"][slot] = True
         return values
