@@ -3,8 +3,10 @@ which EXPLAIN shows gives the same, and what is refused."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from planner.analysis.plain_alerts import plain_alerts
 from sqlengine.trial.bench import open_bench
 from sqlengine.trial.events import BEGIN_MS, Event, event_of
 from sqlengine.trial.rules import StandIns, TrialRule, plan_rule
+from tests.cli.conftest import Sql
 
 TABLES = """
 CREATE TABLE events (id BIGINT, host STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
@@ -238,3 +241,35 @@ def test_what_cannot_be_is_named_at_its_place(
 def test_the_functions_stand_with_over_in_the_order_of_time(sql: str, message: str) -> None:
     with pytest.raises(SqlError, match=message):
         _rule("title: x", f"INSERT INTO plain SELECT id, host, {sql}, 0 FROM events")
+
+
+def test_why_says_what_holds_an_alert_back(sql: Sql, tmp_path: Path) -> None:
+    head = "-- @rule\n-- threshold: 3 in 10m by host\n-- maintenance: 12:00-13:00\n"
+    (tmp_path / "r.sql").write_text(f"{head}{TABLES}{TIMED}")
+    done = sql("why", "r.sql", '{"id": 1, "host": "a", "ts": "2026-01-01 14:00:00"}')
+    assert done.exit_code == 1
+    assert done.stdout.splitlines()[:3] == [
+        "r would fire, but its alert is held back",
+        "held back by threshold: 3 in 10m by host",
+        "filter 1",
+    ]
+    assert "it would need" not in done.stdout
+    done = sql("why", "r.sql", '{"id": 1, "ts": "2026-01-01 12:00:00"}', "--output", "json")
+    shown = json.loads(done.stdout)
+    assert (shown["fires"], shown["held_back"]) == (False, ["maintenance: 12:00-13:00"])
+
+
+def test_cases_and_explain_know_the_head(sql: Sql, tmp_path: Path) -> None:
+    (tmp_path / "r.sql").write_text(f"-- @rule\n-- suppress: 1h by host into n\n{TABLES}{TIMED}")
+    (tmp_path / "r.test.yaml").write_text(
+        "- name: once an hour\n"
+        "  events: [{id: 0, host: a, ts: '2026-01-01 12:00:00'}, {id: 1, host: a},\n"
+        "    {id: 2, host: a, ts: '2026-01-01 13:00:00'}]\n"
+        "  alerts: [{id: 0, n: 0}, {id: 2, n: 1}]\n"
+    )
+    done = sql("test", "r.sql", "--coverage", "--mutate")
+    assert (done.exit_code, done.stderr) == (0, "1 rule, 1 case, all passed\n"), done.stdout
+    shown = sql("explain", "r.sql").stdout
+    assert "== the rule in plain SQL ==\n-- state that nobody touches is forgotten" in shown
+    assert "SUPPRESSED(ts, INTERVAL '1' HOUR, 1) OVER (PARTITION BY host" in shown
+    assert sql("lint", "r.sql").exit_code == 0
