@@ -20,16 +20,18 @@ from typing import Final, Protocol, TypeAlias
 import yaml
 
 from parser.errors import ParseError, Position, SqlError
+from parser.suppression import READERS
 
 Value: TypeAlias = str | tuple[str, ...] | Mapping[str, str]
 
 SEVERITIES: Final = ("informational", "low", "medium", "high", "critical")
 STATUSES: Final = ("draft", "live", "retired")
 TEXTS: Final = ("title", "id", "owner", "description")
-LISTS: Final = ("tags", "references", "false_positives", "tests")
+LISTS: Final = ("tags", "references", "false_positives", "tests", "maintenance")
+LIMITS: Final = ("suppress", "threshold", "limit")
 MAPS: Final = ("attributes",)
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"severity": SEVERITIES, "status": STATUSES}
-FIELDS: Final = (*TEXTS, *CHOICES, *LISTS, *MAPS)
+FIELDS: Final = (*TEXTS, *CHOICES, *LISTS, *MAPS, *LIMITS)
 
 # The one in C is ten times as fast; not every build of the library has it.
 _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -153,7 +155,7 @@ def _refuse_aliases(text: str, lines: Sequence[_Line]) -> None:
 def _checked(name: str, node: yaml.Node, lines: Sequence[_Line] | None) -> Value:
     place = None if lines is None else _place(node, lines)
     if name in LISTS:
-        return _texts(name, node, place)
+        return _read(name, _texts(name, node, place), place)
     if name in MAPS:
         return _attributes(name, node, place)
     if not isinstance(node, yaml.ScalarNode):
@@ -164,7 +166,19 @@ def _checked(name: str, node: yaml.Node, lines: Sequence[_Line] | None) -> Value
         raise ParseError(
             f"'{value}' is no {name}", hint=f"it is one of {', '.join(choices)}", position=place
         )
+    _read(name, (value,), place)
     return value
+
+
+def _read(name: str, texts: tuple[str, ...], place: Position | None) -> tuple[str, ...]:
+    """The texts, of which each has the form that the field asks for. ParseError if not."""
+    if name in READERS:
+        for text in texts:
+            try:
+                READERS[name](text)
+            except ParseError as error:
+                raise error.at(place) from None
+    return texts
 
 
 def _texts(name: str, node: yaml.Node, place: Position | None) -> tuple[str, ...]:

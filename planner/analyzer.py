@@ -13,6 +13,7 @@ from planner.analysis.deliver import deliver
 from planner.analysis.fold_empty_aggregates import fold_empty_aggregates
 from planner.analysis.recognize_top_n import recognize_top_n
 from planner.analysis.route_late_rows import route_late_rows
+from planner.analysis.suppress_alerts import suppress_alerts
 from planner.analysis.unmark_one_step_windows import unmark_one_step_windows
 from planner.analysis.use_final_results import use_final_results
 from planner.logical import Sink
@@ -34,6 +35,7 @@ ANALYSIS: tuple[AnalysisStep, ...] = (
     use_final_results,
     fold_empty_aggregates,
     recognize_top_n,
+    suppress_alerts,
     bind_time_zone,
     unmark_one_step_windows,
     route_late_rows,

@@ -53,10 +53,9 @@ def show(step: str, sql: str) -> None:
         traced=True,
     )
     (trace,) = planned.traces
-    after = [name for name, _ in trace].index(step)
-    print(
-        "\n-->\n".join(_changed(*(explain(trace[i][1]).splitlines() for i in (after - 1, after))))
-    )
+    plans = [plan for _, plan in trace.steps]
+    after = [name for name, _ in trace.steps].index(step)
+    print("\n-->\n".join(_changed(*(explain(plans[i]).splitlines() for i in (after - 1, after)))))
 
 
 def _changed(before: list[str], after: list[str]) -> Iterator[str]:

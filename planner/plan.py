@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from parser.errors import PlanError, Position
 from parser.limits import refused
@@ -13,6 +13,7 @@ from parser.statements import Insert, Query, StatementSet
 from planner.analysis.context import AnalysisContext
 from planner.analysis.late_rows import late_row_sinks
 from planner.analysis.map_lookups import map_lookups
+from planner.analysis.plain_alerts import plain_alerts
 from planner.analyzer import analyze
 from planner.binder import bind, too_deep
 from planner.binder.scope import check_nodes
@@ -25,8 +26,16 @@ from planner.scalar import Call
 
 # The name of the last step: behind the passes, which find the columns that are compared.
 MAP_LOOKUPS: Final = map_lookups.__name__
-# A plan as it was bound, and after each step and pass that changed it: ('bind', plan), ….
-Trace: TypeAlias = tuple[tuple[str, LogicalPlan], ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The way of a plan. `steps`: as it was bound, and after each step and pass that changed it,
+    ('bind', plan), …; `plain`: the statement without what the head of its rule adds, where that
+    can be written as SQL."""
+
+    steps: tuple[tuple[str, LogicalPlan], ...]
+    plain: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ def plan(
     sinks: list[Sink] = []
     traces: list[Trace] = []
     try:
-        for bound in bind(statement, catalog, settings, job=job, place=place):
+        for number, bound in enumerate(bind(statement, catalog, settings, job=job, place=place)):
             _check(bound, statement.position)
             trace = _Recorder(bound) if traced else None
             analyzed = analyze(bound, context, disabled=disabled, observe=trace)
@@ -71,7 +80,7 @@ def plan(
                     trace(MAP_LOOKUPS, optimized)
             _check(optimized, statement.position)
             sinks += (optimized, *late_row_sinks(optimized, context))
-            traces += (trace.trace,) if trace else ()
+            traces += (_trace(trace, statement, number, settings),) if trace else ()
     except RecursionError:
         raise too_deep(statement.position) from None
     return PlannedStatement(tuple(sinks), tuple(traces))
@@ -90,12 +99,26 @@ def _check(plan: LogicalPlan, position: Position | None) -> None:
         )
 
 
+def _trace(
+    recorder: _Recorder,
+    statement: Query | Insert | StatementSet,
+    number: int,
+    settings: Mapping[str, str],
+) -> Trace:
+    """The trace of the INSERT of this number in the statement."""
+    inserts = statement.inserts if isinstance(statement, StatementSet) else (statement,)
+    insert, (_, bound) = inserts[number], recorder.steps[0]
+    if not isinstance(insert, Insert) or not isinstance(bound, Sink):
+        return Trace(recorder.steps)
+    return Trace(recorder.steps, plain_alerts(insert, bound, settings))
+
+
 class _Recorder:
     """Keeps the plan after every arrow that changed it."""
 
     def __init__(self, bound: LogicalPlan) -> None:
-        self.trace: Trace = (("bind", bound),)
+        self.steps: tuple[tuple[str, LogicalPlan], ...] = (("bind", bound),)
 
     def __call__(self, name: str, after: LogicalPlan) -> None:
-        if after.digest != self.trace[-1][1].digest:
-            self.trace += ((name, after),)
+        if after.digest != self.steps[-1][1].digest:
+            self.steps += ((name, after),)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import OptionError, ParseError
+from parser.errors import OptionError, ParseError, SqlError
 from parser.rule_head import FIELDS, Field, Value, field_value
 
 PREFIX: Final = "rule."
@@ -43,6 +43,10 @@ class Rule:
     false_positives: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
+    suppress: str = ""
+    threshold: str = ""
+    limit: str = ""
+    maintenance: tuple[str, ...] = ()
 
 
 def rule_settings(head: Mapping[str, Field]) -> dict[str, str]:
@@ -59,6 +63,16 @@ def check_rule_setting(key: str, value: str) -> None:
         raise OptionError(
             f"'{key}' cannot be '{value}'", detail=error.reason, hint=error.hint, subject=key
         ) from None
+
+
+def at_head(error: SqlError, head: Mapping[str, Field]) -> SqlError:
+    """Moves the position of an error about what a field of the head asks for to that field; returns
+    the error itself."""
+    place = next((f.position for n, f in head.items() if _key(n) == error.subject), None)
+    # An OptionError is about SET, and has its place.
+    if place is not None and not isinstance(error, OptionError):
+        error.position = place
+    return error
 
 
 def rule_in(settings: Mapping[str, str]) -> Rule | None:

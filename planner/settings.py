@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
+from parser.durations import duration_in
 from parser.errors import PlanError
 
 MINI_BATCH: Final = "table.exec.mini-batch.enabled"
@@ -38,16 +38,6 @@ TIME_ZONE: Final = "table.local-time-zone"
 
 # The longest duration (ms): added to any time it fits into 64 bits.
 FOR_EVER_MS: Final = 1 << 60
-
-_UNITS = {
-    ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1,
-    ("s", "sec", "secs", "second", "seconds"): 1_000,
-    ("m", "min", "minute", "minutes"): 60_000,
-    ("h", "hour", "hours"): 3_600_000,
-    ("d", "day", "days"): 86_400_000,
-}
-_DURATION = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
-
 
 AGG_STRATEGIES: Final = ("AUTO", "ONE_PHASE", "TWO_PHASE")
 
@@ -87,18 +77,13 @@ def duration_ms(settings: Mapping[str, str], key: str, default: int = 0) -> int:
     `FOR_EVER_MS`."""
     if key not in settings:
         return default
-    match = _DURATION.fullmatch(settings[key])
-    factor = (
-        None
-        if match is None
-        else next((f for names, f in _UNITS.items() if match[2].lower() in names), None)
-    )
-    if match is None or factor is None:
+    found = duration_in(settings[key])
+    if found is None:
         raise PlanError(
             f"invalid value '{settings[key]}' of '{key}'",
             hint="write a duration such as '1 h' or '500 ms'",
         )
-    return min(int(match[1]) * factor, FOR_EVER_MS)
+    return min(found, FOR_EVER_MS)
 
 
 def duration_text(ms: int) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from parser.errors import PlanError, UnsupportedError
-from planner.logical import LogicalPlan, Over, OverCall
+from planner.logical import ALERT_FUNCTIONS, LogicalPlan, Over, OverCall
 from planner.rewrite import nodes
 from udf.aggregates.registry import is_aggregate
 
 # The functions besides aggregates that have a result for each row as it comes.
-_KNOWN: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG")
+_KNOWN: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", *ALERT_FUNCTIONS)
 
 
 def overs(plan: LogicalPlan) -> Iterator[Over]:
@@ -59,6 +59,11 @@ def _check_without_time(over: Over) -> None:
     """An order of values is that of the rows so far: a new row may come between two of them."""
     if len(over.order) > 1 and any(_is_time(over, k.column) for k in over.order):
         raise PlanError("OVER may be ordered by one time attribute alone", position=over.position)
+    alerts = [c.function for c in over.calls if c.function in ALERT_FUNCTIONS]
+    if alerts:
+        hint = f"{alerts[0]}(…) OVER (PARTITION BY … ORDER BY PROCTIME())"
+        message = f"{alerts[0]} needs an order by a time attribute"
+        raise PlanError(message, hint=hint, position=over.position)
     lags = [c for c in over.calls if c.function == "LAG"]
     if over.frame.preceding is not None or any(not c.constants for c in lags):
         raise UnsupportedError(

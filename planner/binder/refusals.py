@@ -25,7 +25,7 @@ _WINDOWS = frozenset({"TUMBLE", "HOP", "SESSION", "CUMULATE"})
 _KNOWN = f"{', '.join(sorted(AGGREGATES))} are there"
 # Functions that stand with OVER only.
 OVER_FUNCTIONS = frozenset(
-    "ROW_NUMBER RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD".split()
+    "ROW_NUMBER RANK DENSE_RANK PERCENT_RANK CUME_DIST NTILE LAG LEAD SUPPRESSED REACHED".split()
 )
 _OTHER_AGGREGATES = {"SUM0": _KNOWN}
 # Functions that stand within MATCH_RECOGNIZE only.

@@ -3,7 +3,8 @@
 It is one decision for a dry run, for a change of a running job, for its repetition after a crash,
 and for a start from a savepoint. State is kept where nothing has changed from the sources up to the
 operation that keeps it. `job.state = keep` keeps it also where only what is below has changed;
-`reset` keeps none."""
+`reset` keeps none. What a rule knows of the alerts that it has given stays in any case but that
+(`outlasts_changes`)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class Operation:
     `id` distinguishes it from the others of its job; `identity` is equal where it and everything
     below it is, and `content` where they are as far as the job reads them ('' where that is not
     known). `meaning` is equal where it computes the same of other input. `below`: the
-    operations below it, sources first, digest to name."""
+    operations below it, sources first, digest to name. `lasting`: its state means the same whatever
+    is below."""
 
     id: str
     identity: str
@@ -52,6 +54,7 @@ class Operation:
     meaning: str
     below: Mapping[str, str] = field(default_factory=dict)
     content: str = ""
+    lasting: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,16 @@ def operation_of(plan: LogicalPlan, node: str, identity: str, content: str = "")
     for source in plan.inputs:
         _note(source, below)
     meaning = digest_of(type(plan).__name__, *plan.parameters, *_windows(plan))
-    return Operation(node, identity, name_of(plan), type(plan).__name__, meaning, below, content)
+    return Operation(
+        node,
+        identity,
+        name_of(plan),
+        type(plan).__name__,
+        meaning,
+        below,
+        content,
+        plan.outlasts_changes,
+    )
 
 
 def contents(graph: Graph, job: str) -> dict[str, str]:
@@ -192,14 +204,14 @@ def _taken_over(
 def _kept(
     new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
 ) -> Decision | None:
-    if policy is not Policy.KEEP:
+    lasting = new.lasting and policy is Policy.AUTO
+    if policy is not Policy.KEEP and not lasting:
         return None
+    why = "alerts are counted on" if lasting else f"'{JOB_STATE}' is 'keep'"
     # The first of equal meaning that can be read.
     for source in [o for o in old if o.meaning == new.meaning]:
         if obstacle is None or obstacle(source, new) is None:
-            return Decision(
-                new, Outcome.KEPT, f"'{JOB_STATE}' is 'keep', and {_change(source, new)}", source
-            )
+            return Decision(new, Outcome.KEPT, f"{why}, and {_change(source, new)}", source)
     return None
 
 

@@ -26,11 +26,12 @@ from planner.logical.endpoints import (
     Values,
 )
 from planner.logical.expand import Expand
+from planner.logical.held_back import HoldBack
 from planner.logical.joins import BinaryJoin, Equality, IntervalJoin, Join, JoinKind
 from planner.logical.late_rows import LATE_COLUMNS, LateRows
 from planner.logical.new_terms import NewTerm
 from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
-from planner.logical.over import Frame, Over, OverCall
+from planner.logical.over import ALERT_FUNCTIONS, Frame, Over, OverCall
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
 from planner.logical.ranks import Materialize, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
@@ -60,6 +61,7 @@ from planner.logical.windows import (
 )
 
 __all__ = [
+    "ALERT_FUNCTIONS",
     "LATE_COLUMNS",
     "LOCAL",
     "REMOTE",
@@ -82,6 +84,7 @@ __all__ = [
     "GlobalAggregate",
     "GlobalWindowAggregate",
     "GroupAggregate",
+    "HoldBack",
     "Hop",
     "IntervalJoin",
     "Join",

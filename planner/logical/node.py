@@ -177,6 +177,12 @@ class LogicalPlan:
         raise NotImplementedError
 
     @property
+    def outlasts_changes(self) -> bool:
+        """True if what it keeps means the same whatever rows come from below, so that a new version
+        of its job goes on with it."""
+        return False
+
+    @property
     def nonnegative(self) -> Names:
         """The columns that are known to have no value below zero."""
         return frozenset()

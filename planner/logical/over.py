@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from parser.errors import Position
 from parser.types import Column, DataType, Schema
@@ -13,6 +13,9 @@ from planner.logical.change_kinds import ModifyKindSet
 from planner.logical.monotonicity import ModifiedMonotonicity, Monotonicity
 from planner.logical.node import LogicalPlan, Names, OneInput, Stateful, keys_within
 from planner.logical.ranks import SortKey
+
+# Of rows in the order in which they come, or in that of time: which of them count as alerts.
+ALERT_FUNCTIONS: Final = frozenset({"SUPPRESSED", "REACHED"})
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ class OverCall:
     """A call of one function over the frame.
 
     `arguments` are the input's columns that it reads, `constants` its literal arguments: the offset
-    of LAG, or the N of NTILE. An offset that is no literal is the last argument. `name` and `type`
-    are those of the result column."""
+    of LAG, the N of NTILE, or the ms and the rows of SUPPRESSED. An offset that is no literal is
+    the last argument. `name` and `type` are those of the result column."""
 
     name: str
     function: str
@@ -141,6 +144,11 @@ class Over(OneInput, Stateful):
     @cached_property
     def changes(self) -> ModifyKindSet:
         return ModifyKindSet.NONE if self.in_time or self.at_end else ModifyKindSet.ALL
+
+    @property
+    def outlasts_changes(self) -> bool:
+        """True if it only counts alerts: a rule that is changed stays silent as long as before."""
+        return all(c.function in ALERT_FUNCTIONS for c in self.calls)
 
     @property
     def functions(self) -> frozenset[str]:

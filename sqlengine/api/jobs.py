@@ -420,6 +420,7 @@ def job_json(
         "rows": counts.rows,
         "version_rows": counts.version_rows if counts.version == job.version else 0,
         "late_rows": counts.late_rows,
+        "held_back": counts.held_back,
         "dead_letters": counts.dead_letters,
         "cost_s": round(cost_s, 3),
         "families": to_builtins(families),

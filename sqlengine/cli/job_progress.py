@@ -62,10 +62,12 @@ def counts_of(job: Json) -> str:
     """Returns the rows of a job in words."""
     rows, own = job["rows"], job["version_rows"]
     parts = [f"{rows:,}" if rows == own else f"{rows:,} ({own:,} by version {job['version']})"]
-    late, letters = job["late_rows"], job["dead_letters"]
+    late, held, letters = job["late_rows"], job["held_back"], job["dead_letters"]
     assert isinstance(late, int)
+    assert isinstance(held, int)
     assert isinstance(letters, int)
     parts += [f"{late:,} late"] * bool(late)
+    parts += [f"{held:,} held back"] * bool(held)
     parts += [f"{count(letters, 'dead letter')}"] * bool(letters)
     return ", ".join(parts)
 

@@ -24,6 +24,7 @@ from planner.logical import (
     GlobalAggregate,
     GlobalWindowAggregate,
     GroupAggregate,
+    HoldBack,
     IntervalJoin,
     Join,
     LateRows,
@@ -86,6 +87,7 @@ from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOp
 from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
+from sqlengine.operators.held_back import HoldBackOperator
 from sqlengine.operators.joins.asked import AskedDimension, Asker
 from sqlengine.operators.joins.interval import IntervalJoinOperator
 from sqlengine.operators.joins.lookup import LookupJoinOperator
@@ -277,6 +279,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(IntervalJoin, _interval_join),
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan)),
         _entry(Join, lambda plan, node: JoinOperator(plan)),
+        _entry(HoldBack, lambda plan, node: HoldBackOperator(plan)),
         _entry(Constrain, lambda plan, node: ConstraintEnforcerOperator(plan)),
         _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),
         _entry(UpsertMaterialize, _upsert_materialize),

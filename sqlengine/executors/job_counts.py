@@ -1,4 +1,4 @@
-"""Counts of jobs: the rows that they wrote, dropped as late, or set aside.
+"""Counts of jobs: the rows that they wrote, dropped as late, held back, or set aside.
 
 They belong to the state of a graph: a checkpoint has them, and the epochs that a recovery repeats
 count again. So they are exact, and a restart takes nothing from them."""
@@ -18,13 +18,15 @@ class JobCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The counts of a job in one graph, or in all of them.
 
     `rows`: given to sinks; `late_rows`: dropped as late; `dead_letters`: rows of its own that were
-    set aside; `version_rows`: those of `rows` since its `version` began."""
+    set aside; `version_rows`: those of `rows` since its `version` began; `held_back`: alerts that
+    the head of the rule, or SUPPRESSED, keeps from its tables."""
 
     rows: int = 0
     late_rows: int = 0
     dead_letters: int = 0
     version: int = 0
     version_rows: int = 0
+    held_back: int = 0
 
     def plus(self, other: JobCounts) -> JobCounts:
         """Returns the sum over two graphs; the rows of a version are those of the later one."""
@@ -35,6 +37,7 @@ class JobCounts(msgspec.Struct, frozen=True, omit_defaults=True):
             self.dead_letters + other.dead_letters,
             version,
             sum(c.version_rows for c in (self, other) if c.version == version),
+            self.held_back + other.held_back,
         )
 
     def at_least(self, other: JobCounts) -> JobCounts:
@@ -46,6 +49,7 @@ class JobCounts(msgspec.Struct, frozen=True, omit_defaults=True):
             max(self.dead_letters, other.dead_letters),
             later.version,
             later.version_rows,
+            max(self.held_back, other.held_back),
         )
 
 
@@ -100,17 +104,18 @@ class JobCounter:
         """Returns the counts of all jobs that did anything here."""
         executor, began = self._executor, dict(self._began)
         rows, late = executor.counts.rows_by_job(), executor.counts.late_by_job()
+        held = executor.counts.held_back_by_job()
         letters = Counter(dict(self._progress.letters))
-        restored = self._restored
-        jobs = {*rows, *late, *letters, *began, *restored} - {""}
+        jobs = {*rows, *late, *held, *letters, *began, *self._restored} - {""}
         return {
-            job: self._count(job, restored.get(job, NOTHING), rows[job], late[job], letters[job])
+            job: self._count(
+                job, JobCounts(rows[job], late[job], letters[job], held_back=held[job])
+            )
             for job in jobs
         }
 
-    def _count(self, job: str, before: JobCounts, rows: int, late: int, letters: int) -> JobCounts:
+    def _count(self, job: str, here: JobCounts) -> JobCounts:
+        """Returns the counts of a job with those before this executor."""
         version, at = self._began.get(job, (0, 0))
-        total = before.rows + rows
-        return JobCounts(
-            total, before.late_rows + late, before.dead_letters + letters, version, total - at
-        )
+        total = self._restored.get(job, NOTHING).plus(here)
+        return msgspec.structs.replace(total, version=version, version_rows=total.rows - at)

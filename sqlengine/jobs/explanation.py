@@ -62,7 +62,8 @@ def explain_sinks(
     `stages`, or in `families`; then why rows may be processed twice, where the server does not
     deliver them `once`."""
     merged = merge(graph or Graph(), {job: sinks})
-    sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace]
+    sections = [f"== {name} ==\n{explain(plan)}" for trace in traces for name, plan in trace.steps]
+    sections += [f"== the rule in plain SQL ==\n{t.plain};" for t in traces if t.plain]
     sections.append(
         f"== merged into the graph, version {merged.version} ==\n{_graph_text(merged, job)}"
     )
@@ -121,8 +122,10 @@ def explain_sinks_json(
         "at_least_once": [d.table.display for d in deliveries if d.at_least_once],
         "kept_values_of": varying_functions(sinks),
         "steps": [
-            [{"step": name, "plan": explain_json(plan)} for name, plan in trace] for trace in traces
+            [{"step": name, "plan": explain_json(plan)} for name, plan in trace.steps]
+            for trace in traces
         ],
+        "plain_sql": [trace.plain for trace in traces if trace.plain],
         "graph": [
             {
                 "id": n.id,

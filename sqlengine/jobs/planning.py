@@ -13,7 +13,7 @@ from typing import TypeAlias
 from parser import parse
 from parser.errors import JobError, SqlError, UnknownObject
 from parser.limits import is_lifted, present, refused
-from parser.rule_head import rule_head
+from parser.rule_head import Field, rule_head
 from planner.catalog import (
     Catalog,
     CatalogObject,
@@ -22,7 +22,7 @@ from planner.catalog import (
 )
 from planner.logical import Sink
 from planner.plan import Trace
-from planner.rule_settings import Status, rule_in, rule_settings
+from planner.rule_settings import Status, at_head, rule_in, rule_settings
 from sqlengine.functions.library import Library
 from sqlengine.jobs.script import Script, apply
 from sqlengine.jobs.unknown_options import UnknownOptions
@@ -152,7 +152,9 @@ def _run(
     traced: bool,
     options: UnknownOptions,
 ) -> Script:
+    head: Mapping[str, Field] = {}
     try:
+        head = rule_head(job.sql) or {}
         if library is not None and job.modules:
             catalog = with_functions(catalog, library.pinned(job.modules))
         statements = parse(job.sql, file=job.file)
@@ -164,7 +166,7 @@ def _run(
         script = Script(
             job.name,
             catalog,
-            {**settings, **rule_settings(rule_head(job.sql) or {})},
+            {**settings, **rule_settings(head)},
             library,
             job.modules,
             job.uploads,
@@ -175,7 +177,7 @@ def _run(
         for statement in statements:
             apply(script, statement)
     except SqlError as error:
-        raise error.in_file(job.file) from None
+        raise at_head(error, head).in_file(job.file) from None
     return script
 
 

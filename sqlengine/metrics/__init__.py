@@ -129,14 +129,18 @@ class EngineCollector:
         late = CounterMetricFamily(
             "sqlengine_job_late_rows", "Rows that a job dropped as late", labels=["job"]
         )
+        held = CounterMetricFamily(
+            "sqlengine_job_held_back", "Alerts of a job that were held back", labels=["job"]
+        )
         letters = CounterMetricFamily(
             "sqlengine_job_dead_letters", "Rows of a job that were set aside", labels=["job"]
         )
         for job, counts in self._engine.counts().items():
             rows.add_metric([job], counts.rows)
             late.add_metric([job], counts.late_rows)
+            held.add_metric([job], counts.held_back)
             letters.add_metric([job], counts.dead_letters)
-        yield from (rows, late, letters)
+        yield from (rows, late, held, letters)
 
     def _job_seconds(self, totals: GraphTotals) -> Metric:
         family = CounterMetricFamily(

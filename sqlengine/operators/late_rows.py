@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +13,9 @@ from planner.logical import LATE_COLUMNS, ROWS, LateRows, LogicalPlan, Stateful
 from sqlengine.batch import MIN_WATERMARK, Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, NO_TICK, Context, Output, Rest
 from sqlengine.operators.dead_letters import dead_letters
+from sqlengine.operators.member_counts import LATE_ROWS, count_rows
 from sqlengine.state.columns import to_numpy
 
-LATE_ROWS = "late_rows"  # the counter
 REASON = "late: its window was over"
 BEHIND = "late: it came behind the watermark"
 
@@ -45,12 +44,11 @@ class LateGate:
 
     def drop(self, batch: Batch, rows: IntArray, output: Output) -> None:
         """Drops these rows of the batch; appends what is to be emitted of them to `output`."""
-        self._counters[LATE_ROWS] += _count(batch, rows)
+        member = number_columns(batch.schema.names)[:1]
+        numbers = batch.column(member[0]).to_numpy()[rows] if member else None
+        count_rows(self._counters, LATE_ROWS, _count(batch, rows), numbers)
         if not len(rows):
             return
-        for name in number_columns(batch.schema.names)[:1]:
-            numbers = batch.column(name).to_numpy()[rows]
-            self._counters.update(Counter(f"{LATE_ROWS}/{n}" for n in numbers.tolist()))
         if self._port is not None:
             output.append((self._port, batch.take(rows)))
         elif self._letters:

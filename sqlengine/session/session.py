@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from parser import parse_pieces
 from parser.errors import PlanError, SqlError, UnknownObject, UnsupportedError
-from parser.rule_head import rule_head
+from parser.rule_head import Field, rule_head
 from parser.statements import (
     Alter,
     CreateCatalog,
@@ -45,7 +45,7 @@ from planner.capabilities import Capabilities
 from planner.catalog import Catalog, CatalogObject, Table, View
 from planner.graph.merge import Graph, merge
 from planner.logical import Sink
-from planner.rule_settings import rule_settings
+from planner.rule_settings import at_head, rule_settings
 from planner.settings import FILTER_PUSH_DOWN, MINI_BATCH, flag, is_batch
 from sqlengine.batch import Batch
 from sqlengine.catalog import modules
@@ -249,7 +249,7 @@ class Session:
         """Runs all statements, also those behind a failing one; a text before it may have defined
         what they use. True if none failed so far."""
         self.options.begin_text()
-        self._take_head(text, file)
+        head = self._take_head(text, file)
         for item, number in zip(parse_pieces(text, file=file), self._numbers, strict=False):
             try:
                 if isinstance(item, SqlError):
@@ -257,17 +257,21 @@ class Session:
                 self.execute(number, item)
             except SqlError as error:
                 place = None if isinstance(item, SqlError) else place_of(error, item)
-                self.output.error(number, error.at(place).in_file(file))
+                self.output.error(number, at_head(error.at(place), head).in_file(file))
                 self.good = False
         return self.good
 
-    def _take_head(self, text: str, file: str | None) -> None:
-        """Makes settings of the head of a rule, which count for the texts behind it, too."""
+    def _take_head(self, text: str, file: str | None) -> Mapping[str, Field]:
+        """Makes settings of the head of a rule, which count for the texts behind it, too; returns
+        its fields."""
+        head: Mapping[str, Field] = {}
         try:
-            self.settings |= rule_settings(rule_head(text) or {})
+            head = rule_head(text) or {}
+            self.settings |= rule_settings(head)
         except SqlError as error:
             self.output.error(next(self._numbers), error.in_file(file))
             self.good = False
+        return head
 
     def execute(self, number: int, statement: Statement) -> None:
         """Executes one statement. Raises the SqlError of a statement that fails."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.logical import Filter, Project, Sink
+from planner.logical import Filter, HoldBack, LogicalPlan, Project, Sink
 from planner.rewrite import nodes
 from planner.scalar import Call, ColumnRef, Scalar, columns_of
 from sqlengine.batch import Batch
@@ -51,11 +51,13 @@ class Filtered:
 class Why:
     """The way of events through a rule: the verdicts of its filters, in the order in which rows
     pass them, and the rows that it writes, by table. `stateful`: the operators that remember rows,
-    of which there are none before these events."""
+    of which there are none before these events; `held_back`: what the head of the rule says that
+    holds alerts back."""
 
     filters: tuple[Filtered, ...]
     alerts: Mapping[str, Sequence[Row]]
     stateful: tuple[str, ...]
+    held_back: tuple[str, ...] = ()
 
 
 def why(bench: Bench, rule: TrialRule, events: Sequence[Event]) -> Why:
@@ -68,7 +70,26 @@ def why(bench: Bench, rule: TrialRule, events: Sequence[Event]) -> Why:
         tuple(_filtered(bench, rule, node, events) for node in filters.values()),
         rows_written(rule, result),
         tuple(dict.fromkeys(type(n).__name__ for n in reversed(found) if n.stateful)),
+        tuple(dict.fromkeys(_held_back(bench, rule, reversed(found), events))),
     )
+
+
+def _held_back(
+    bench: Bench, rule: TrialRule, plans: Iterable[LogicalPlan], events: Sequence[Event]
+) -> Iterator[str]:
+    """Yields the reasons for which alerts are held back."""
+    for node in plans:
+        if not isinstance(node, HoldBack):
+            continue
+        held: list[Row] = []
+
+        def take(batch: Batch, held: list[Row] = held) -> None:
+            held.extend(row for _, row in rows_of(batch) if row["held"])
+
+        plan = Sink(Project(node.input, (("held", node.predicate),)), None, rule.name)
+        bench.run([plan], rule.settings, events, emit=take)
+        if held:
+            yield node.reason
 
 
 def _filtered(bench: Bench, rule: TrialRule, node: Filter, events: Sequence[Event]) -> Filtered:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from parser import parse
 from parser.errors import SqlError
-from parser.rule_head import rule_head
+from parser.rule_head import Field, rule_head
 from parser.statements import CreateTable
 from planner.catalog import Catalog, CatalogObject, Identifier, Table
 from planner.logical import LogicalPlan, LookupJoin, Scan, Sink
 from planner.logical.change_kinds import ChangelogMode, RowKind
 from planner.logical.endpoints import LookedUpScan
 from planner.rewrite import nodes
-from planner.rule_settings import Rule, rule_in, rule_settings
+from planner.rule_settings import Rule, at_head, rule_in, rule_settings
 from sqlengine.connectors.registry import capabilities_of, declared
 from sqlengine.functions.library import Library
 from sqlengine.jobs.script import Script, apply
@@ -85,10 +85,11 @@ def plan_rule(
 ) -> TrialRule:
     """Plans a rule over tables in memory. SqlError with the file and the position, also for a text
     that would be refused as a job."""
+    head: Mapping[str, Field] = {}
     try:
-        head = rule_settings(rule_head(text) or {})
+        head = rule_head(text) or {}
         options = UnknownOptions(lambda note: None, accepted=True)
-        script = Script(name, given.catalog, head, library, {}, {}, options)
+        script = Script(name, given.catalog, rule_settings(head), library, {}, {}, options)
         for statement in parse(text):
             if isinstance(statement, CreateTable) and statement.query is None:
                 script.catalog = replace(given, catalog=script.catalog).reverted()
@@ -98,7 +99,7 @@ def plan_rule(
             else:
                 apply(script, statement)
     except SqlError as error:
-        raise error.in_file(file) from None
+        raise at_head(error, head).in_file(file) from None
     return TrialRule(
         name,
         text,

@@ -11,7 +11,7 @@ from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.executors.embedded import PRUNED
 from sqlengine.metrics import render
-from sqlengine.operators.late_rows import LATE_ROWS
+from sqlengine.operators.member_counts import HELD_BACK, LATE_ROWS
 from sqlengine.state import checkpoint
 from tests.support import ROOT
 
@@ -24,7 +24,7 @@ def counted() -> set[str]:
     sources = [p.read_text(encoding="utf-8") for p in (ROOT / "sqlengine").rglob("*.py")]
     names = {n for text in sources for n in re.findall(r'counters\["(\w+)"\] \+=', text)}
     names |= {v for n, v in vars(checkpoint).items() if n.startswith("CHECKPOINT")}
-    names |= {f"rules_{f.name}" for f in fields(Counters)} | {LATE_ROWS, PRUNED}
+    names |= {f"rules_{f.name}" for f in fields(Counters)} | {LATE_ROWS, HELD_BACK, PRUNED}
     return {f"sqlengine_{name}_total" for name in names}
 
 

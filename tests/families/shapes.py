@@ -138,7 +138,20 @@ CHAINS = {
         FROM (SELECT host, id, ts FROM events WHERE {where}) MATCH_RECOGNIZE (PARTITION BY host ORDER BY ts
         MEASURES A.id AS a, B.id AS b PATTERN (A B) DEFINE B AS B.id * {more} > A.id + 1)""",
 }
-SHAPES = WINDOWS | SLICES | CHANGES | RANKS | EVERY | JOINS | MAPPED | CHAINS
+ALERTS = {
+    "suppressed": """SET 'rule.suppress' = '3s by host into n';
+        INSERT INTO outs SELECT '{name}', host, {least} FROM events WHERE {where}""",
+    "limited": """SET 'rule.limit' = '2/2s into n';
+        INSERT INTO outs SELECT '{name}', host, {least} FROM events WHERE {where}""",
+    "reached": """SET 'rule.threshold' = '2 in 3s by host'; SET 'rule.suppress' = '2s';
+        INSERT INTO outs SELECT '{name}', host, id + {least} FROM events WHERE {where}""",
+    "every alert": """SET 'rule.suppress' = '1s by job, host into n';
+        INSERT INTO outs SELECT '{name}', host, {least} FROM events""",
+}
+# Each holds alerts back for itself, in front of what may be a family.
+MAINTAINED = """SET 'rule.maintenance' = '00:00-00:0{more}'; SET 'rule.suppress' = '2s by host into n';
+    INSERT INTO outs SELECT '{name}', host, id FROM events WHERE {where}"""
+SHAPES = ALERTS | WINDOWS | SLICES | CHANGES | RANKS | EVERY | JOINS | MAPPED | CHAINS
 WHERE = ["host = 'h{}'", "id % 3 = {}", "host <> 'h{}' AND id > 3", "host LIKE '%{}'"]
 # Sizes of windows in seconds, and their offsets.
 SIZES = {"0.5": "0", "1": "0.25", "1.2": "-0.4", "3": "1"}

@@ -10,10 +10,12 @@ from _pytest.mark import ParameterSet
 
 from tests.families.lives import Life, actions
 from tests.families.shapes import (
+    ALERTS,
     CHAINS,
     CHANGES,
     EVERY,
     JOINS,
+    MAINTAINED,
     MAPPED,
     RANKS,
     SHAPES,
@@ -23,6 +25,7 @@ from tests.families.shapes import (
 )
 
 KINDS = {
+    "alerts": ALERTS | {"maintained": MAINTAINED},
     "windows": WINDOWS,
     "slices": SLICES,
     "changes": CHANGES,
@@ -34,6 +37,7 @@ KINDS = {
 }
 # The seeds of quick lives, in each of which families come and go.
 QUICK = {
+    "alerts": 1,
     "windows": 1,
     "slices": 1,
     "changes": 3,

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from parser import parse
-from parser.statements import Insert
+from parser.statements import Insert, Set
 from planner import bind
 from planner.catalog import Catalog, Table
 from planner.graph.families import ALONE as NO_FAMILIES
@@ -79,9 +79,10 @@ def sink(known: Catalog, text: str, job: str, number: int) -> Sink:
         more=number + 2,
         **lengths(list(SIZES)[number]),
     )
-    (statement,) = parse(sql)
+    *heads, statement = parse(sql)
+    settings = {s.key or "": s.value or "" for s in heads if isinstance(s, Set)}
     assert isinstance(statement, Insert)
-    planned = optimized(statement, known, job=job)
+    planned = optimized(statement, known, settings, job=job)
     assert isinstance(planned, Sink)
     return planned
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser.errors import ParseError, Position
-from parser.rule_head import CHOICES, LISTS, TEXTS, rule_head
+from parser.rule_head import CHOICES, LIMITS, LISTS, TEXTS, rule_head
 from planner.rule_settings import Rule, rule_in, rule_settings
 from tests.cli.conftest import Sql
 from tests.service.harness import TABLES, User, running
@@ -90,12 +90,20 @@ WORDS = st.text(
     st.characters(codec="utf-8", categories=("L", "N", "P", "S"), include_characters=" "),
     max_size=20,
 ).map(str.strip)
+_BY = st.sampled_from(["", " by host", " by host, `a rule`"])
+FORMS = {
+    "maintenance": st.sampled_from(["Sun 02:00-04:00", "2026-02-01 22:00 to 2026-02-02 04:00"]),
+    "suppress": st.builds("{}h{}".format, st.integers(1, 99), _BY),
+    "threshold": st.builds("{} in 10m{}".format, st.integers(1, 99), _BY),
+    "limit": st.builds("{}/h{} into n".format, st.integers(1, 99), _BY),
+}
 HEADS = st.fixed_dictionaries(
     {},
     optional={
         **dict.fromkeys(TEXTS, WORDS),
         **{name: st.sampled_from(choices) for name, choices in CHOICES.items()},
-        **{name: st.lists(WORDS.filter(bool), max_size=3) for name in LISTS},
+        **{name: st.lists(FORMS.get(name, WORDS.filter(bool)), max_size=3) for name in LISTS},
+        **{name: FORMS[name] for name in LIMITS},
         "attributes": st.dictionaries(WORDS.filter(bool), WORDS, max_size=3),
     },
 )

@@ -200,7 +200,7 @@ def test_passes_are_switched_off_by_name() -> None:
 def test_explanations() -> None:
     sql = "SELECT x FROM (SELECT a AS x, s FROM t) WHERE 1 = x"
     query = plan(sql)
-    names = [name for name, _ in traced(sql).traces[0]]
+    names = [name for name, _ in traced(sql).traces[0].steps]
     assert names == ["bind", "push_down_filter", "merge_projections", "simplify"]
     assert explain(optimize(query), schema=True).splitlines()[0] == "Sink result  -> x INT"
     shown = explain_json(optimize(query))

@@ -52,7 +52,7 @@ def planned(sql: str, disabled: frozenset[str] = NONE) -> PlannedStatement:
 
 
 def arrows(sql: str, disabled: frozenset[str] = NONE) -> list[str]:
-    return [name for trace in planned(sql, disabled).traces for name, _ in trace]
+    return [name for trace in planned(sql, disabled).traces for name, _ in trace.steps]
 
 
 @every_step

@@ -17,10 +17,11 @@ from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import BINDERS
 from planner.binder.queries.aggregate_calls import SEVERAL, as_row
 from planner.binder.scope import Place, Scope
+from planner.binder.windows.over_alerts import alert_call
 from planner.binder.windows.over_frames import Bind, frame_of
 from planner.binder.windows.over_moments import MOMENTS
 from planner.binder.windows.over_runs import by_frame
-from planner.logical import Frame, LogicalPlan, Over, OverCall, Project, SortKey
+from planner.logical import ALERT_FUNCTIONS, Frame, LogicalPlan, Over, OverCall, Project, SortKey
 from planner.passes.constant_folding import folded
 from planner.scalar import ColumnRef, Literal, Scalar
 from udf.aggregates.registry import bind_aggregate, is_aggregate
@@ -176,6 +177,9 @@ class OverCalls:
             return OverCall(fresh, name, (), _NUMBER, constants=(tiles,))
         if name in _LAG_LEAD:
             return self._lag_or_lead(fresh, name, call, bind)
+        if name in ALERT_FUNCTIONS and not self._batch:
+            args = tuple(bind(e) for e in call.expressions)
+            return alert_call(fresh, call, args, window.frame, self._column_name)
         if not is_aggregate(name):
             raise UnsupportedError(
                 f"{name or 'this call'} cannot stand with OVER", position=position_of(node)

@@ -60,6 +60,10 @@ _RULE: Final = record(
         "false_positives": listed(TEXT),
         "tests": listed(TEXT),
         "attributes": by_name(TEXT),
+        "suppress": TEXT,
+        "threshold": TEXT,
+        "limit": TEXT,
+        "maintenance": listed(TEXT),
     }
 )
 _JOB: Final = {
@@ -81,6 +85,7 @@ _JOB: Final = {
     "rows": WHOLE,
     "version_rows": WHOLE,
     "late_rows": WHOLE,
+    "held_back": WHOLE,
     "dead_letters": WHOLE,
     "cost_s": NUMBER,
     "families": listed(record({"family": TEXT, "operation": TEXT, "members": WHOLE})),

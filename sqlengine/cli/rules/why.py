@@ -141,14 +141,17 @@ def _table(tables: Sequence[Table], name: str | None) -> Table:
 
 def _show(name: str, answer: Why) -> None:
     fires = any(answer.alerts.values())
-    click.echo(f"{name} {'fires' if fires else 'does not fire'}")
+    held = "would fire, but its alert is held back" if answer.held_back else "does not fire"
+    click.echo(f"{name} {'fires' if fires else held}")
+    for reason in answer.held_back:
+        click.echo(f"held back by {reason}")
     for number, found in enumerate(answer.filters, 1):
         click.echo(f"filter {number}" + ("" if found.rows else ": no row reaches it"))
         for row in found.rows:
             for line in _lines(row, 1):
                 click.echo(line)
     failing = [v for found in answer.filters for row in found.rows for v in row.failing()]
-    if not fires and failing:
+    if not fires and failing and not answer.held_back:
         click.echo("it would need:")
         for verdict in failing:
             click.echo(f"  {verdict.text}{_seen(verdict)}")

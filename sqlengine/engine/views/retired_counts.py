@@ -49,7 +49,7 @@ class RetiredCounts:
         changed = {
             job: self._with(job, graph, own, {*existing, graph})
             for job, own in counts.items()
-            if own.rows or own.late_rows or own.dead_letters
+            if own.rows or own.late_rows or own.dead_letters or own.held_back
         }
         self._records |= changed
         if not changed:

@@ -1,16 +1,20 @@
-"""Counts of rows by job: those given to sinks, those dropped as late, and those that a family has
-had for its members."""
+"""Counts of rows by job: those given to sinks, those dropped as late, alerts that are held back,
+and rows that a family has had for its members."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 from planner.graph.family_nodes import Family
 from sqlengine.executors.dataflow.running_node import RunningFamilies, RunningNode
 from sqlengine.operators.family_rows import FamilyRowsOperator
-from sqlengine.operators.late_rows import LATE_ROWS
+from sqlengine.operators.member_counts import HELD_BACK, LATE_ROWS
 from sqlengine.operators.rules import RulesOperator
+
+# What operators count themselves.
+_KEPT: Final = (LATE_ROWS, HELD_BACK)
 
 
 class RowCounts:
@@ -24,9 +28,9 @@ class RowCounts:
         self._families = families
         self.retired: Counter[str] = Counter()
         self._rows: Counter[str] = Counter()
-        self._late: Counter[str] = Counter()
-        # By node: the late rows that are in `_late` already, since its jobs have changed.
-        self._settled: dict[str, int] = {}
+        self._lost: dict[str, Counter[str]] = {counter: Counter() for counter in _KEPT}
+        # By counter and node: the rows that are in `_lost` already, since its jobs have changed.
+        self._settled: dict[tuple[str, str], int] = {}
 
     # ---- counting --------------------------------------------------------------------------------
 
@@ -44,24 +48,28 @@ class RowCounts:
             self._rows.update(node.operator.rows_by_job)
 
     def settle(self, node: RunningNode) -> None:
-        """Credits the late rows of a node to its jobs, which are others from now on."""
-        for name, jobs, rows in self._late_of(node):
-            self._late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
-            self._settled[name] = rows
+        """Credits what a node has counted to its jobs, which are others from now on."""
+        for counter in _KEPT:
+            for name, jobs, rows in self._counted(counter, node):
+                new = rows - self._settled.get((counter, name), 0)
+                self._lost[counter].update(dict.fromkeys(jobs, new))
+                self._settled[counter, name] = rows
 
     def remove(self, node: RunningNode) -> None:
         """Follows a node that goes: its counters are others if it comes again."""
         self.retired.update(node.context.counters)
         self.settle(node)
-        for counted, _, _ in self._late_of(node):
-            del self._settled[counted]
+        for counter in _KEPT:
+            for name, _, _ in self._counted(counter, node):
+                del self._settled[counter, name]
 
     def leave(self, node: str, family: Family, numbers: Collection[int]) -> None:
-        """Follows members that leave a node of their family, where late rows are settled."""
+        """Follows members that leave a node of their family, where what it counted is settled."""
         nth = family.states.index(node)
-        for number in numbers:
-            self._running[node].context.counters.pop(f"{LATE_ROWS}/{number}", None)
-            self._settled.pop(family.members[number].states[nth], None)
+        for counter in _KEPT:
+            for number in numbers:
+                self._running[node].context.counters.pop(f"{counter}/{number}", None)
+                self._settled.pop((counter, family.members[number].states[nth]), None)
 
     # ---- what was counted ------------------------------------------------------------------------
 
@@ -83,16 +91,23 @@ class RowCounts:
     def late_by_job(self) -> Counter[str]:
         """Returns the rows dropped as late so far, by job; an operation that jobs share counts for
         each of them."""
-        late = Counter(self._late)
+        return self._by_job(LATE_ROWS)
+
+    def held_back_by_job(self) -> Counter[str]:
+        """Returns the alerts held back so far, by job, as `late_by_job`."""
+        return self._by_job(HELD_BACK)
+
+    def _by_job(self, counter: str) -> Counter[str]:
+        lost = Counter(self._lost[counter])
         for node in list(self._running.values()):
-            for name, jobs, rows in self._late_of(node):
-                late.update(dict.fromkeys(jobs, rows - self._settled.get(name, 0)))
-        return late
+            for name, jobs, rows in self._counted(counter, node):
+                lost.update(dict.fromkeys(jobs, rows - self._settled.get((counter, name), 0)))
+        return lost
 
     def late_by_node(self) -> dict[str, int]:
         """Returns the rows dropped as late so far, by node, or by that of a family's member."""
         nodes = list(self._running.values())
-        return {name: rows for node in nodes for name, _, rows in self._late_of(node)}
+        return {name: rows for node in nodes for name, _, rows in self._counted(LATE_ROWS, node)}
 
     def of_members(self, family: Family) -> Counter[str]:
         """Returns the rows that a family has had so far, by job; where jobs share a member, for
@@ -107,15 +122,17 @@ class RowCounts:
                     rows.update(dict.fromkeys(member.jobs, number))
         return rows
 
-    def _late_of(self, node: RunningNode) -> Iterator[tuple[str, frozenset[str], int]]:
-        """Yields the late rows of a node, or of each member of a family that has any: by the node
+    def _counted(
+        self, counter: str, node: RunningNode
+    ) -> Iterator[tuple[str, frozenset[str], int]]:
+        """Yields the count of a node, or of each member of a family that has any: by the node
         that is theirs, with its jobs."""
         counters, family = node.context.counters, self._families.run.families.get(node.node.id)
         if family is None:
-            counted = [(node.node.id, node.node.jobs, counters[LATE_ROWS])]
+            counted = [(node.node.id, node.node.jobs, counters[counter])]
         else:
             nth = family.states.index(node.node.id)
-            names = ((m, f"{LATE_ROWS}/{number}") for number, m in family.members.items())
+            names = ((m, f"{counter}/{number}") for number, m in family.members.items())
             counted = [
                 (m.states[nth], m.jobs, counters[name]) for m, name in names if name in counters
             ]

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from parser.types import BIGINT, Column, Schema
+from planner.graph.family_members import number_columns
 from planner.logical import Over
 from sqlengine.batch import MAX_WATERMARK, Batch
-from sqlengine.operators.base import NO_TICK, Context, Output, Rest, Stream
+from sqlengine.operators.base import NO_TICK, Context, Output, Rest, Stream, expiry
 from sqlengine.operators.firing_steps import FiringSteps
 from sqlengine.operators.late_rows import BEHIND, LateGate
+from sqlengine.operators.over.alerts import AlertCalls
 from sqlengine.operators.over.frames import (
     NUMBERING,
     Ordered,
@@ -68,7 +70,8 @@ class OverOperator:
     RowTimeRangeBoundedPrecedingFunction, RowTimeRowsUnboundedPrecedingFunction,
     RowTimeRangeUnboundedPrecedingFunction, and the ProcTime functions of these names.
 
-    State: table `keys`, partition -> `#left` (ms), accumulators of unbounded frames, `KeyCleanup`;
+    State: table `keys`, partition -> `#left` (ms), accumulators of unbounded frames, those of
+    `AlertCalls` and `KeyCleanup`;
     table `waiting`, partition -> rows not yet emitted; table `frame`, partition -> emitted rows
     that bounded frames and LAG still need. Timers: `#due` of waiting rows.
     """
@@ -90,9 +93,11 @@ class OverOperator:
         needed += [] if node.frame.preceding_in is None else [node.frame.preceding_in]
         self._arguments = tuple(dict.fromkeys(needed))
         self._sums = RunningSums(self._framed)
-        self._totals = Totals(
-            [c for c in node.calls if c not in self._lags and c not in self._framed]
-        )
+        self._alerts = AlertCalls(node.calls)
+        others = [*self._lags, *self._framed, *self._alerts.calls]
+        self._totals = Totals([c for c in node.calls if c not in others])
+        # As in Flink, keys without a bounded frame are forgotten by the clock.
+        self._ttl_ms = 0 if self._by_event or self._framed or self._lags else node.ttl_ms
         self._cleans_up = (
             self._by_event and self._bounded and not node.frame.is_rows and not self._lags
         )
@@ -107,8 +112,12 @@ class OverOperator:
         key = schema.select(by)
         own = [Column(_LEFT, BIGINT), *(KeyCleanup.columns if self._cleans_up else [])]
         self._keys: KeyedTable = context.table(
-            "keys", key, Schema((*own, *self._totals.columns, *self._sums.columns)), by
+            "keys",
+            key,
+            Schema((*own, *self._totals.columns, *self._sums.columns, *self._alerts.columns)),
+            by,
         )
+        self._alerts.attach(self._keys, context.counters)
         self._totals.attach(self._keys)
         self._sums.attach(self._keys)
         time = Column(_TIME, _MS)
@@ -136,6 +145,8 @@ class OverOperator:
 
     def process(self, port: int, batch: Batch) -> Stream:
         if not self._by_event:
+            if self._ttl_ms:
+                self._keys.remove(self._keys.due(_LEFT, batch.proctime - self._ttl_ms))
             rows = self._at_once(batch)
             return [(0, batch.tick(self._node.schema) if rows is None else self._emit(batch, rows))]
         steps = self.steps.before(batch, self._node.input.schema)
@@ -165,7 +176,7 @@ class OverOperator:
 
     def rest(self) -> Rest:
         if not self._by_event:
-            return NO_TICK
+            return expiry(self._keys, _LEFT, self._ttl_ms)
         due = [self._waiting.table.earliest(_DUE)]
         if self._cleans_up:
             due.append(self._cleanup.earliest())
@@ -278,11 +289,14 @@ class OverOperator:
         index = pa.array(by_key)
         columns = {n: rows.columns[n].take(index) for n in self._arguments}
         ordered = in_order(keys, [times] if self._peers else [np.arange(len(keys))])
-        values_of = self._totals.after(keys, columns, ordered)
+        values_of = self._totals.after(keys, columns, ordered) | self._alerts.after(keys, columns)
         if self._framed or self._lags:
             key = [k.take(by_key) for k in rows.key]
             values_of |= self._bounded_values(key, keys, times, columns)
         self._note_emitted(keys, times)
+        member = number_columns(self._node.partition)[:1]
+        numbers = rows.columns[member[0]].take(index).to_numpy() if member else None
+        self._alerts.count(values_of, numbers)
         at = pa.array(inverse)
         values = [values_of[c.name].cast(c.type.arrow).take(at) for c in self._node.calls]
         tick = batch.tick(self._node.schema)
