@@ -11,7 +11,7 @@ It ends with the first line that is no comment. Values are texts: `severity: no`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
@@ -19,17 +19,20 @@ from typing import Final, Protocol, TypeAlias
 
 import yaml
 
+from parser.canary import canary_of
 from parser.errors import ParseError, Position, SqlError
 
 Value: TypeAlias = str | tuple[str, ...] | Mapping[str, str]
 
 SEVERITIES: Final = ("informational", "low", "medium", "high", "critical")
-STATUSES: Final = ("draft", "live", "retired")
+STATUSES: Final = ("draft", "shadow", "live", "retired")
 TEXTS: Final = ("title", "id", "owner", "description")
+# Texts of a form of their own, each with what reads it.
+FORMS: Final[Mapping[str, Callable[[str], object]]] = {"canary": canary_of}
 LISTS: Final = ("tags", "references", "false_positives", "tests")
 MAPS: Final = ("attributes",)
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"severity": SEVERITIES, "status": STATUSES}
-FIELDS: Final = (*TEXTS, *CHOICES, *LISTS, *MAPS)
+FIELDS: Final = (*TEXTS, *CHOICES, *FORMS, *LISTS, *MAPS)
 
 # The one in C is ten times as fast; not every build of the library has it.
 _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -164,7 +167,17 @@ def _checked(name: str, node: yaml.Node, lines: Sequence[_Line] | None) -> Value
         raise ParseError(
             f"'{value}' is no {name}", hint=f"it is one of {', '.join(choices)}", position=place
         )
+    if name in FORMS:
+        _read(name, value, place)
     return value
+
+
+def _read(name: str, value: str, place: Position | None) -> None:
+    """ParseError at its place for a text that has not the form of its field."""
+    try:
+        FORMS[name](value)
+    except ParseError as error:
+        raise error.at(place) from None
 
 
 def _texts(name: str, node: yaml.Node, place: Position | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
@@ -25,6 +25,7 @@ from sqlengine.connectors.boundary.lookup import WalledLookup
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.row_lookup import RowLookup
+from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
@@ -41,6 +42,7 @@ from sqlengine.system.plugins import CONNECTORS, Plugins
 T = TypeVar("T")
 
 _connectors: Plugins[Connector] = Plugins(CONNECTORS)
+_SHADOW: Final = ShadowConnector()  # that no table of a text may name
 
 
 def connector_names() -> list[str]:
@@ -50,7 +52,7 @@ def connector_names() -> list[str]:
 
 def get_connector(name: str) -> Connector | None:
     """Returns the connector of that name; None where there is none."""
-    return _connectors.get(name)
+    return _SHADOW if name == CONNECTOR else _connectors.get(name)
 
 
 def connector_of(table: Table) -> Connector:

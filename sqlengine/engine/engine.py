@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -44,6 +45,7 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
+from sqlengine.engine.shadows.promotion import shadow_job
 from sqlengine.engine.storage import open_broker, open_stores
 from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.views.family_views import FamilyView, families_of
@@ -78,6 +80,7 @@ from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
 from sqlengine.snapshots.migrations import MigrationStore
+from sqlengine.system.shadow_names import rule_of
 
 T = TypeVar("T")
 # Seconds that running steps have to end when the engine is closed.
@@ -322,9 +325,26 @@ class Engine:
     def rollback(
         self, name: str, version: int, origin: Origin = Origin.SDK, by: Principal = TRUSTED
     ) -> Outcome:
-        """Submits an old version again, as a new one, with the users' modules that it had."""
-        request = Request(origin, {name: text_of(self.log.version(name, version))}, by=by)
+        """Submits an old version again, as a new one that is live, with the users' modules that it
+        had."""
+        texts = {name: text_of(self.log.version(name, version))}
+        request = Request(origin, texts, by=by, live=True)
         return _raised(self.change(request)[name])
+
+    def promote(
+        self,
+        name: str,
+        origin: Origin = Origin.SDK,
+        by: Principal = TRUSTED,
+        reason: str = "",
+    ) -> Outcome:
+        """Lets the shadow of a rule take the place of its live version, with its state. `reason`:
+        what the history says of it, if not who asked."""
+        rule = rule_of(name)
+        shadow = shadow_job(rule, self.log.jobs)
+        text = text_of(self.log.version(rule, shadow.version))
+        texts = {rule: replace(text, promotes=shadow.version)}
+        return _raised(self.change(Request(origin, texts, by=by, reason=reason))[rule])
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
@@ -388,7 +408,7 @@ class Engine:
     def statement_of(self, letter: DeadLetter) -> tuple[Position | None, str | None]:
         """Returns the position of the expression that a letter names, in the text of the job's
         version as it is shown, and that text; None for the letter of a table."""
-        version = self.log.versions.get(letter.job, {}).get(letter.version)
+        version = self.log.versions_of(letter.job).get(letter.version)
         if version is None:
             return None, None
         position = self._serially(lambda: self._replays.position_of(letter))
@@ -425,11 +445,11 @@ class Engine:
 
     def history(self, name: str) -> list[JobVersion]:
         """Returns all versions of a job, also a removed one, oldest first."""
-        if name not in self.log.versions:
+        if not self.log.versions_of(name):
             raise JobError(
                 f"job '{name}' does not exist and never did", hint="'sql jobs' lists all"
             )
-        return [v for _, v in sorted(self.log.versions[name].items())]
+        return [v for _, v in sorted(self.log.versions_of(name).items())]
 
     def explain(self, name: str) -> str:
         """Returns the plan of a job's version after each step, and what it shares with others."""

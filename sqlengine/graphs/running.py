@@ -53,6 +53,7 @@ from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
 from sqlengine.snapshots.job_snapshot import JobSnapshot, bind, obstacles, restore_file_versions
 from sqlengine.snapshots.rescaling import exchange_times
+from sqlengine.system.shadow_names import is_shadow
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
@@ -348,7 +349,10 @@ class RunningGraph:
         changes = {n: plans[n].sinks if v else None for n, v in jobs.items()}
         stateful = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
         policies = {
-            n: policy_of(plans[n].settings) for n, v in jobs.items() if v and n not in renamed
+            n: policy_of(plans[n].settings)
+            for n, v in jobs.items()
+            # What a shadow has is what the live version has, so that they can be compared.
+            if v and n not in renamed and not is_shadow(n)
         }
         reset = {n for n, policy in policies.items() if policy is Policy.RESET}
         change = self.runner.prepare(merge(graph, changes, stateful, reset), jobs, renamed)
