@@ -384,9 +384,7 @@ class Registry:
         which are recovered next."""
         self.sealing.begin([self.version(j).sql for j in self.jobs()], self.log.texts())
         # Shadows, which define nothing, are planned when their graphs ask for them.
-        jobs = [
-            j for j in self.jobs() if j.state is not JobState.WAITING and not is_shadow(j.name)
-        ]
+        jobs = [j for j in self.jobs() if j.state is not JobState.WAITING and not is_shadow(j.name)]
         # In this process: no stream runs yet that planning could hold up.
         texts = [self.text(j) for j in jobs]
         # What was accepted may have been so under other limits.
@@ -437,7 +435,9 @@ class Registry:
         if isinstance(plan, SqlError) or not beside:
             return plan if isinstance(plan, SqlError) else as_shadow(plan, version)
         live = self.plans_of({rule_of(name): beside})[rule_of(name)]
-        return live if isinstance(live, SqlError) else as_shadow(plan, version, Beside(beside, live))
+        return (
+            live if isinstance(live, SqlError) else as_shadow(plan, version, Beside(beside, live))
+        )
 
     def plan_of(self, job: Job) -> PlannedJob:
         """Plans the present version of a job with the definitions that it was submitted with.

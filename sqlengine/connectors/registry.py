@@ -25,8 +25,8 @@ from sqlengine.connectors.boundary.lookup import WalledLookup
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.row_lookup import RowLookup
-from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector
 from sqlengine.connectors.secret_options import check_references, with_secrets
+from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import (

@@ -57,9 +57,7 @@ class ShadowConnector(Connector):
 class ShadowSink(Sink):
     """Buffers an epoch's records until its commit, which appends them once."""
 
-    def __init__(
-        self, broker: Broker, table: Table, writer: str, clock: Callable[[], int]
-    ) -> None:
+    def __init__(self, broker: Broker, table: Table, writer: str, clock: Callable[[], int]) -> None:
         options = table.options
         self._broker = broker
         self._topic = options["topic"]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from parser.canary import canary_of
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
 from planner.graph.takeover import JOB_STATE, Policy
 from planner.graph.takeover import Outcome as StateOutcome
+from planner.rule_settings import rule_in
 from sqlengine.access.plans import may_see_savepoint
 from sqlengine.catalog.changes import full_name
 from sqlengine.engine.graph_manager import GraphManager
@@ -24,7 +26,7 @@ from sqlengine.executors.replays import statements_of
 from sqlengine.jobs.job import AT_REST, Job, JobState, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
-from sqlengine.system.shadow_names import is_shadow, shadow_of
+from sqlengine.system.shadow_names import is_shadow, rule_of, shadow_of
 
 _PLANNED = "change these jobs in the same request ('sql submit FOLDER'), or remove them first"
 _KEPT = (
@@ -144,7 +146,7 @@ class ChangePlanner:
         name = text.name
         if isinstance(plan, PlannedJob):
             try:
-                self._check_definitions(work, plan)
+                self._check_shadow(work, plan)
                 self.permissions.check_number(work, name, owned)
                 self._resolve_savepoint(work, name, plan)
                 work.ready[name] = plan
@@ -155,11 +157,22 @@ class ChangePlanner:
         else:
             work.refuse(name, self._with_definers(name, plan))
 
-    def _check_definitions(self, work: Work, plan: PlannedJob) -> None:
-        """Raises JobError for a shadow that would define what no job does."""
+    def _check_shadow(self, work: Work, plan: PlannedJob) -> None:
+        """Raises JobError for a shadow that would define what no job does, and for one without a
+        live version whose canary compares it with that."""
+        if not is_shadow(plan.name):
+            return
+        rule = rule_in(plan.settings)
+        alone = not self._registry.version_beside(plan.name, work.texts)
+        if alone and rule is not None and rule.canary and canary_of(rule.canary).ratio:
+            raise JobError(
+                f"job '{rule_of(plan.name)}' has no live version to compare with",
+                detail=f"'canary: {rule.canary}' counts its rows",
+                hint="write a number, as in 'max-rate 100/h', or leave it out",
+            )
         known = {o.name for p in work.ready.values() for o in p.objects}
         known |= self._registry.catalog.objects.keys()
-        own = [o.name for o in plan.objects if o.name not in known] if is_shadow(plan.name) else []
+        own = [o.name for o in plan.objects if o.name not in known]
         if own:
             raise JobError(
                 f"a shadow cannot define '{own[0][2]}'",

@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from parser.errors import JobError, Position, SqlError
+from parser.errors import JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
 from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
@@ -45,7 +45,10 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
+from sqlengine.engine.shadows.canaries import Canaries
+from sqlengine.engine.shadows.comparison import Difference, difference
 from sqlengine.engine.shadows.promotion import shadow_job
+from sqlengine.engine.shadows.rows import ends_of
 from sqlengine.engine.storage import open_broker, open_stores
 from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.views.family_views import FamilyView, families_of
@@ -80,7 +83,7 @@ from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
 from sqlengine.snapshots.migrations import MigrationStore
-from sqlengine.system.shadow_names import rule_of
+from sqlengine.system.shadow_names import rule_of, shadow_of
 
 T = TypeVar("T")
 # Seconds that running steps have to end when the engine is closed.
@@ -181,6 +184,7 @@ class Engine:
             self._registry, self.graphs, self.savepoints, self._migrations, keeping
         )
         self._lifecycle = self._changes.lifecycle
+        self.canaries = Canaries(self._registry, self._changes.change, machine.threads.now)
         self._failures.open(self.graphs, self._lifecycle)
         self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
         self._reopening = Reopening(self.graphs.unavailable, self._await_spark, self._reopen)
@@ -213,6 +217,7 @@ class Engine:
         self.graphs.start()
         self._restarts.start(self._threads, self._thread.submit)
         self._reopening.start(self._threads, self._thread.submit)
+        self.canaries.start(self._threads, self._thread.submit)
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -224,6 +229,7 @@ class Engine:
         self._isolation.stop()
         self._restarts.stop()
         self._reopening.stop()
+        self.canaries.stop()
         self._openings.stop()
         # A running step may end, but not for long: the next start repeats what is cut short.
         ending = self._threads.later(_STOP_GRACE_S, self._steps.stop)
@@ -341,6 +347,9 @@ class Engine:
         """Lets the shadow of a rule take the place of its live version, with its state. `reason`:
         what the history says of it, if not who asked."""
         rule = rule_of(name)
+        live = self.log.jobs.get(rule)
+        if live and shadow_of(rule) not in self.log.jobs and self._registry.version(live).fate:
+            return Outcome(rule, "unchanged", live.version)  # it is asked again
         shadow = shadow_job(rule, self.log.jobs)
         text = text_of(self.log.version(rule, shadow.version))
         texts = {rule: replace(text, promotes=shadow.version)}
@@ -450,6 +459,16 @@ class Engine:
                 f"job '{name}' does not exist and never did", hint="'sql jobs' lists all"
             )
         return [v for _, v in sorted(self.log.versions_of(name).items())]
+
+    def difference(self, name: str) -> Difference:
+        """Returns what the shadow of a rule would have added to its tables since it began, and left
+        out. Raises JobError if it has none."""
+        shadow = shadow_job(rule_of(name), self.log.jobs)
+        graph, ends = self.graphs.of(shadow.name), None
+        if shadow.state is JobState.RUNNING and not graph.distributed:
+            with suppress(ServiceError):  # it is busy: the last epoch may be there by half
+                ends = graph.call(lambda: ends_of(self.broker), timeout=5)
+        return difference(self.broker, self._registry.version(shadow), ends)
 
     def explain(self, name: str) -> str:
         """Returns the plan of a job's version after each step, and what it shares with others."""

@@ -23,8 +23,8 @@ class Work:
     `dependents`: the present texts of jobs that use what the request defines differently, and
     `causes`: these objects, each with the names of the request that define it so. `unchanged`:
     those whose plans stay as they are; `dormant`: those that do not run, and follow when they start
-    anew; `failing`: the errors of those that could not be prepared. `fates`: what becomes of shadows
-    that end with the change, by the names of their jobs."""
+    anew; `failing`: the errors of those that could not be prepared; `fates`: what becomes of
+    shadows that end with the change, by the names of their jobs."""
 
     request: Request
     texts: dict[str, JobText] = field(default_factory=dict)

@@ -8,7 +8,7 @@ records in the same epochs."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from parser import parse
 from parser.errors import SqlError
 from parser.rule_head import rule_head
 from parser.statements import Set
-from planner.catalog import Table
+from planner.catalog import Identifier, Table
 from planner.logical import LogicalPlan, Project, Sink
 from planner.rule_settings import Status, rule_in, rule_settings
 from planner.scalar import columns_of, is_deterministic
@@ -56,32 +56,39 @@ def as_shadow(plan: PlannedJob, version: int, beside: Beside | None = None) -> P
     """Returns what runs of a rule's version as its shadow. It defines nothing, and uses what its
     text defines in the same words as others."""
     rule = rule_of(plan.name)
-    job = shadow_of(rule)
-    sinks = [_redirected(s, job, SHADOW_ROWS, version, version) for s in plan.sinks]
-    for sink in () if beside is None else beside.plan.sinks:
-        assert beside is not None
-        sinks.append(_redirected(sink, job, LIVE_ROWS, beside.version, version))
+    live = () if beside is None else beside.plan.sinks
+    unequal = _varying_by_table((*plan.sinks, *live))
+    shadow = {"topic": SHADOW_ROWS, "rule": rule, "version": str(version), "shadow": str(version)}
+    beside_it = {**shadow, "topic": LIVE_ROWS, "version": str(beside.version if beside else 0)}
+    ends = [(s, shadow, "shadow") for s in plan.sinks] + [(s, beside_it, "live") for s in live]
+    sinks = tuple(_redirected(s, about, side, unequal) for s, about, side in ends)
     uses = plan.uses | {item.name for item in plan.objects}
-    return replace(plan, name=job, sinks=tuple(sinks), objects=(), uses=uses)
+    return replace(plan, name=shadow_of(rule), sinks=sinks, objects=(), uses=uses)
 
 
-def _redirected(sink: Sink, job: str, topic: str, version: int, shadow: int) -> Sink:
+def _redirected(
+    sink: Sink, about: Mapping[str, str], side: str, unequal: Mapping[Identifier, Iterable[str]]
+) -> Sink:
     """Returns a statement that writes to a topic of shadows in the place of its table."""
-    table, rule = sink.table, rule_of(job)
+    table, rule, schema = sink.table, about["rule"], sink.input.schema
     assert table is not None, "statements of jobs write to tables"
-    schema, unequal = sink.input.schema, varying(sink.input)
-    options = {
-        "connector": CONNECTOR,
-        "topic": topic,
-        "rule": rule,
-        "version": str(version),
-        "shadow": str(shadow),
-        "table": table.display,
-        "varying": ";".join(n for n in schema.names if n in unequal),
-    }
-    side = "shadow" if topic == SHADOW_ROWS else "live"
+    more = {"table": table.display, "varying": ";".join(unequal[table.name])}
+    options = {"connector": CONNECTOR, **about, **more}
     name = (CONNECTOR, side, f"{table.display} ({side} of {rule})")
-    return replace(sink, table=Table(name, schema, schema, options), job=job, apart=False)
+    end = Table(name, schema, schema, options)
+    return replace(sink, table=end, job=shadow_of(rule), apart=False)
+
+
+def _varying_by_table(sinks: Iterable[Sink]) -> dict[Identifier, list[str]]:
+    """Returns the columns of each table that are not compared: one of both versions makes them
+    anew with each run."""
+    found: dict[Identifier, dict[str, None]] = {}
+    for sink in sinks:
+        assert sink.table is not None, "statements of jobs write to tables"
+        unequal = varying(sink.input)
+        names = (name for name in sink.input.schema.names if name in unequal)
+        found.setdefault(sink.table.name, {}).update(dict.fromkeys(names))
+    return {table: list(names) for table, names in found.items()}
 
 
 def varying(plan: LogicalPlan) -> frozenset[str]:

@@ -23,7 +23,7 @@ class ShadowRouting:
         self._registry = registry
 
     def routed(self, request: Request) -> Request:
-        """Returns the request with the names of the jobs that run its texts, and that it removes."""
+        """Returns the request with the names of the jobs that run its texts, or are removed."""
         moved = {new for old, new in request.renames.items() if old in self._registry.log.jobs}
         texts = {n: t for n, t in request.upserts.items() if n not in moved}
         to = {n: shadow_of(n) for n, t in texts.items() if self._is_shadow(request, t)}
@@ -64,9 +64,7 @@ class ShadowRouting:
         live = self._registry.log.jobs.get(text.name)
         if live is None or live.state not in LIVE:
             return True
-        return not self._registry.has_text(
-            self._registry.version(live), text, request.origin
-        )
+        return not self._registry.has_text(self._registry.version(live), text, request.origin)
 
     def _is_alone(self, name: str) -> bool:
         """True if a rule has a shadow and no live version."""
