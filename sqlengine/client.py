@@ -23,6 +23,7 @@ from sqlengine.system.addresses import LOCAL, not_an_address, server_url
 from sqlengine.system.client_tls import NO_FILES, ClientTls, explained
 from sqlengine.system.http_connections import LOCAL_URL, LocalHttpConnection, local_path
 from sqlengine.system.local_sockets import connect_local
+from sqlengine.system.shadow_names import rule_of
 
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
@@ -250,4 +251,5 @@ def quote(name: str) -> str:
 
 def job_url(name: str) -> str:
     """Returns the path of a job on the server. Raises JobError for what is no job name."""
-    return f"/api/v1/jobs/{quote(check_name(name))}"
+    check_name(rule_of(name))
+    return f"/api/v1/jobs/{quote(name)}"

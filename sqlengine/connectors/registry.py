@@ -65,12 +65,22 @@ def connector_of(table: Table) -> Connector:
         )
     connector = get_connector(name)
     if connector is None:
-        known = connector_names()
-        hint = did_you_mean(name, known) or "known connectors: " + ", ".join(known)
-        raise OptionError(
-            f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
-        )
+        raise _unknown(name, table)
     return connector
+
+
+def check_named(table: Table) -> None:
+    """Raises OptionError for a connector that no text may name."""
+    if table.options.get("connector") == CONNECTOR:
+        raise _unknown(CONNECTOR, table)
+
+
+def _unknown(name: str, table: Table) -> OptionError:
+    known = connector_names()
+    hint = did_you_mean(name, known) or "known connectors: " + ", ".join(known)
+    return OptionError(
+        f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
+    )
 
 
 def capabilities_of(table: Table) -> Capabilities:
