@@ -1,5 +1,7 @@
 """Rules change at random in mid-stream, with crashes in between: each alert is judged by the
-version of its rule that was valid when its event was read, and nothing is lost or doubled."""
+version of its rule that was valid when its event was read, and nothing is lost or doubled. Versions
+that run as shadows write elsewhere, until they are promoted or withdrawn, by a command or by their
+canary."""
 
 from __future__ import annotations
 
@@ -34,6 +36,9 @@ CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
     ),
     "amount + 1 > 9": lambda w, a: a + 1 > 9,
 }
+SHADOW = "-- @rule\n-- status: shadow\n"
+CANARY = "-- @rule\n-- canary: 1h, max-rate 1/h\n"
+MOST = 1  # rows of a canary
 NAMES = st.sampled_from(["r1", "r2", "r3"])
 ACTIONS = st.one_of(
     st.tuples(
@@ -41,7 +46,15 @@ ACTIONS = st.one_of(
         st.lists(st.tuples(st.sampled_from(WORDS), st.integers(0, 10)), max_size=5),
     ),
     st.tuples(st.just("step"), st.none()),
-    st.tuples(st.just("submit"), st.tuples(NAMES, st.sampled_from(sorted(CONDITIONS)))),
+    *(
+        st.tuples(
+            st.just("submit"), st.tuples(NAMES, st.sampled_from(sorted(CONDITIONS)), st.just(head))
+        )
+        for head in ("", "", SHADOW, CANARY)
+    ),
+    st.tuples(st.just("promote"), NAMES),
+    st.tuples(st.just("withdraw"), NAMES),
+    st.tuples(st.just("look"), st.sampled_from([0.4, 0.7])),
     st.tuples(st.just("remove"), NAMES),
     st.tuples(st.just("stop"), NAMES),
     st.tuples(st.just("start"), NAMES),
@@ -52,34 +65,67 @@ ACTIONS = st.one_of(
 
 @dataclass
 class Model:
-    """What should have happened: `running` by rule name its version and condition."""
+    """What should have happened: `known` by rule name the version, the condition and the head of
+    the live text, `shadows` likewise, and `ran` how long each canary has run (h)."""
 
     events: list[tuple[str | None, int]] = field(default_factory=list)
     read: int = 0
     versions: dict[str, int] = field(default_factory=dict)
-    known: dict[str, tuple[int, str]] = field(default_factory=dict)
+    known: dict[str, tuple[int, str, str]] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
     alerts: list[tuple[int, str, int]] = field(default_factory=list)
+    shadows: dict[str, tuple[int, str, str]] = field(default_factory=dict)
+    shadow_alerts: list[tuple[int, str, int]] = field(default_factory=list)
+    ran: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def read_all(self) -> None:
         for number in range(self.read, len(self.events)):
             for name in sorted(self.running):
-                version, condition = self.known[name]
+                version, condition, _ = self.known[name]
                 if CONDITIONS[condition](*self.events[number]):
                     self.alerts.append((number, name, version))
+            for name, (version, condition, _) in sorted(self.shadows.items()):
+                if CONDITIONS[condition](*self.events[number]):
+                    self.shadow_alerts.append((number, name, version))
         self.read = len(self.events)
 
-    def submit(self, name: str, condition: str) -> None:
-        if name in self.running and self.known[name][1] == condition:
-            return
-        stopped_same = (
-            name in self.known and name not in self.running and self.known[name][1] == condition
-        )
-        if stopped_same:
+    def has(self, name: str, condition: str, head: str) -> tuple[int, str, str] | None:
+        """The version that has this text already, live or as the shadow that it asks for."""
+        held = [self.known.get(name), self.shadows.get(name) if head else None]
+        return next((v for v in held if v is not None and v[1:] == (condition, head)), None)
+
+    def submit(self, name: str, condition: str, head: str) -> None:
+        if self.has(name, condition, head):
             return
         self.versions[name] = self.versions.get(name, 0) + 1
-        self.known[name] = (self.versions[name], condition)
+        version = self.versions[name], condition, head
+        if head:
+            self.shadows[name] = version
+        else:
+            self.known[name] = version
+            self.running.add(name)
+            self.shadows.pop(name, None)
+
+    def may_promote(self, name: str) -> bool:
+        return name in self.shadows and (name not in self.known or name in self.running)
+
+    def promote(self, name: str) -> None:
+        self.known[name] = self.shadows.pop(name)
         self.running.add(name)
+
+    def look(self, hours: float) -> None:
+        """Canaries look at their rows and at the clock, which has gone on."""
+        for name, (version, _, head) in list(self.shadows.items()):
+            if head != CANARY:
+                continue
+            runs = name not in self.known or name in self.running
+            ran = self.ran.get((name, version), 0.0) + hours * runs
+            self.ran[name, version] = ran
+            found = [a for a in self.shadow_alerts if a[1:] == (name, version)]
+            if len(found) > MOST:
+                del self.shadows[name]
+            elif ran >= 1 and self.may_promote(name):
+                self.promote(name)
 
 
 @dataclass
@@ -88,6 +134,14 @@ class Life:
 
     folder: Path
     engine: Engine
+    hours: float = 0.0
+
+    def look(self, hours: float) -> None:
+        """Canaries look before and after some hours."""
+        self.engine.canaries._now = lambda: self.hours * 3600
+        self.engine.canaries.check()
+        self.hours += hours
+        self.engine.canaries.check()
 
     def crash(self) -> None:
         """As if the process had died: no last epoch, no checkpoint."""
@@ -105,14 +159,12 @@ class Life:
         if lines:
             self.engine.broker.append("events", 0, lines, timestamp_ms=0)
 
-    def submit(self, model: Model, name: str, condition: str) -> None:
-        version = self.engine.log.next_version(name)
-        held = self.engine.log.jobs.get(name)
-        if held is not None and condition == model.known.get(name, (0, ""))[1]:
-            version = held.version
+    def submit(self, model: Model, name: str, condition: str, head: str) -> None:
+        held = model.has(name, condition, head)
+        version = self.engine.log.next_version(name) if held is None else held[0]
         sql = f"INSERT INTO alerts SELECT '{name}', {version}, id FROM events WHERE {condition}"
-        model.submit(name, condition)
-        self.engine.submit(name, sql)
+        model.submit(name, condition, head)
+        self.engine.submit(name, head + sql)
 
 
 @settings(max_examples=20, deadline=None)
@@ -133,6 +185,7 @@ def test_each_alert_is_judged_by_the_version_valid_for_its_event(
             act(life, model, kind, value)
         act(life, model, "step", None)
         assert read_alerts(life.engine) == model.alerts
+        assert read_shadows(life.engine) == sorted(model.shadow_alerts)
         life.engine.close()
 
 
@@ -145,12 +198,23 @@ def act(life: Life, model: Model, kind: str, value: object) -> None:
             while engine.graph.runner.step():
                 pass
             model.read_all()
-        case "submit", (str() as name, str() as condition):
-            life.submit(model, name, condition)
-        case "remove", str() if value in model.known:
+        case "submit", (str() as name, str() as condition, str() as head):
+            life.submit(model, name, condition, head)
+        case "promote", str() if model.may_promote(value):
+            engine.promote(value)
+            model.promote(value)
+        case "withdraw", str() if value in model.shadows:
+            engine.remove(f"{value}@shadow")
+            model.shadows.pop(value)
+        case "look", float():
+            life.look(value)
+            model.look(0)
+            model.look(value)
+        case "remove", str() if value in model.known or value in model.shadows:
             engine.remove(value)
-            model.known.pop(value)
+            model.known.pop(value, None)
             model.running.discard(value)
+            model.shadows.pop(value, None)
         case "stop", str() if value in model.known:
             engine.stop_job(value)
             model.running.discard(value)
@@ -161,6 +225,15 @@ def act(life: Life, model: Model, kind: str, value: object) -> None:
             engine.graph.runner.checkpoint(wait=True)
         case "crash", _:
             life.crash()
+
+
+def read_shadows(engine: Engine) -> list[tuple[int, str, int]]:
+    """(event, rule, version): each shadow has a sink of its own, so they come in no order."""
+    if "_shadow" not in engine.broker.topic_names():
+        return []
+    records = engine.broker.read("_shadow", 0, 0)
+    rows = [] if records is None else map(json.loads, records.values.to_pylist())
+    return sorted((r["row"]["id"], r["rule"], r["row"]["version"]) for r in rows)
 
 
 def read_alerts(engine: Engine) -> list[tuple[int, str, int]]:
