@@ -27,7 +27,7 @@ LEAST: Final = 10
 
 @dataclass(frozen=True)
 class Canary:
-    """How a version is tried: for `duration_ms`, with at most `ratio` times the rows of the live
+    """The trial of a version: for `duration_ms`, with at most `ratio` times the rows of the live
     version, or `per_ms` rows a millisecond; None: any number."""
 
     duration_ms: int

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parser.errors import JobError, Position, SqlError
+from sqlengine.access.shadow_names import rule_of
 from sqlengine.broker.errors import Unreachable
 from sqlengine.config import LOCAL_SOCKET, LOOPBACK, data_folder, token_from
 from sqlengine.jobs.job import check_name
@@ -23,7 +24,6 @@ from sqlengine.system.addresses import LOCAL, not_an_address, server_url
 from sqlengine.system.client_tls import NO_FILES, ClientTls, explained
 from sqlengine.system.http_connections import LOCAL_URL, LocalHttpConnection, local_path
 from sqlengine.system.local_sockets import connect_local
-from sqlengine.system.shadow_names import rule_of
 
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"

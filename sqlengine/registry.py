@@ -12,6 +12,7 @@ from planner.catalog import Catalog
 from planner.rule_settings import Status, rule_in
 from planner.setting_keys import check_settings
 from sqlengine.access.identity import OPEN, Access
+from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
@@ -37,7 +38,6 @@ from sqlengine.jobs.workers import is_long
 from sqlengine.machine import Machine
 from sqlengine.system.memory import usable_bytes
 from sqlengine.system.sealed_values import SealedValues
-from sqlengine.system.shadow_names import is_shadow, rule_of
 
 log = logging.getLogger("sqlengine")
 

@@ -11,7 +11,7 @@ from typing import Final
 from parser.errors import ServiceError
 from sqlengine.access.patterns import any_matches
 from sqlengine.access.principals import Grant, Patterns, Principal, Role
-from sqlengine.system.shadow_names import rule_of
+from sqlengine.access.shadow_names import rule_of
 
 
 class Action(StrEnum):

@@ -17,6 +17,7 @@ from parser.errors import SqlError
 from planner.rule_settings import Rule, rule_in
 from sqlengine.access.plans import may_see_savepoint
 from sqlengine.access.policy import Action
+from sqlengine.access.shadow_names import is_shadow
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.principal import may, need, present_principal
 from sqlengine.api.problems import describe_refusal, refusal_of_job
@@ -33,7 +34,6 @@ from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.targets import target_of, target_of_graph
 from sqlengine.system.hidden import hidden
-from sqlengine.system.shadow_names import is_shadow
 
 
 class WatchedFolder(Protocol):

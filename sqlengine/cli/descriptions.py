@@ -25,7 +25,7 @@ def reason_of(job: Json) -> str:
 
 
 def _canary_of(job: Json) -> str:
-    """How far the canary of a shadow has come, '' for another job."""
+    """Returns how far the canary of a shadow has come, '' for another job."""
     canary = job.get("canary")
     if not isinstance(canary, Mapping):
         return ""

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from parser.errors import SqlError
+from sqlengine.access.shadow_names import rule_of, shadow_of
 from sqlengine.broker.errors import Unreachable
 from sqlengine.cli.descriptions import moment, origin_of, reason_of
 from sqlengine.cli.job_progress import (
@@ -35,7 +36,6 @@ from sqlengine.client import Client, Json, Refused, job_url
 from sqlengine.config import Target
 from sqlengine.jobs.job import MAIN, JobState
 from sqlengine.jobs.targets import TARGETS, target_in
-from sqlengine.system.shadow_names import rule_of, shadow_of
 from sqlengine.system.words import count, seconds
 
 
@@ -343,7 +343,7 @@ def _draw_history(body: Json, name: str) -> None:
 
 
 def _fate_of(version: Json) -> str:
-    """What became of a version that began as a shadow, '' for others."""
+    """Returns what became of a version that began as a shadow, '' for others."""
     if not version["shadow"]:
         return ""
     return f"{version['fate']} ({moment(version['fate_ms'])})" if version["fate"] else "it runs"

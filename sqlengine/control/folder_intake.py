@@ -18,6 +18,7 @@ from pathlib import Path
 
 from parser.errors import ParseError, PlanError, SqlError
 from sqlengine.access.audit.log import NO_AUDIT, Audit, AuditFull
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.control.folder_owners import FolderOwners
 from sqlengine.control.folder_records import (
@@ -34,7 +35,6 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
-from sqlengine.system.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.system.threads import THREADS, Repeated
 from sqlengine.system.words import count, counted, grouped
 

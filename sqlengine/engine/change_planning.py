@@ -15,6 +15,7 @@ from planner.graph.takeover import JOB_STATE, Policy
 from planner.graph.takeover import Outcome as StateOutcome
 from planner.rule_settings import rule_in
 from sqlengine.access.plans import may_see_savepoint
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.catalog.changes import full_name
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.permissions import Permissions
@@ -26,7 +27,6 @@ from sqlengine.executors.replays import statements_of
 from sqlengine.jobs.job import AT_REST, Job, JobState, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import Registry
-from sqlengine.system.shadow_names import is_shadow, rule_of, shadow_of
 
 _PLANNED = "change these jobs in the same request ('sql submit FOLDER'), or remove them first"
 _KEPT = (

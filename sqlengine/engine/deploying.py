@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from parser.errors import JobError, SqlError
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.config import Target
 from sqlengine.connectors.environment import rehearsing
 from sqlengine.engine.graph_manager import GraphManager
@@ -24,7 +25,6 @@ from sqlengine.jobs.planning import PlannedJob
 from sqlengine.jobs.shadow_plans import Beside, as_shadow
 from sqlengine.registry import Registry
 from sqlengine.snapshots.savepoints import Restoration
-from sqlengine.system.shadow_names import is_shadow, rule_of, shadow_of
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
+from sqlengine.access.shadow_names import rule_of, shadow_of
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
@@ -83,7 +84,6 @@ from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
 from sqlengine.snapshots.migrations import MigrationStore
-from sqlengine.system.shadow_names import rule_of, shadow_of
 
 T = TypeVar("T")
 # Seconds that running steps have to end when the engine is closed.

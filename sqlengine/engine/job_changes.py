@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from parser.errors import JobError, SqlError
 from sqlengine.access.principals import NOBODY, Principal
+from sqlengine.access.shadow_names import rule_of
 from sqlengine.engine.change_planning import ChangePlanner
 from sqlengine.engine.deploying import Deployment
 from sqlengine.engine.draining import Draining
@@ -36,7 +37,6 @@ from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.job import Job, JobState, Origin, check_name
 from sqlengine.jobs.planning import JobText, PlannedJob
 from sqlengine.registry import LIVE, Registry
-from sqlengine.system.shadow_names import rule_of
 
 log = logging.getLogger("sqlengine")
 

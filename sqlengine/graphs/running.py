@@ -13,6 +13,7 @@ from planner.graph.distribution import WHOLE
 from planner.graph.merge import Graph, merge, stateful_nodes
 from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
+from sqlengine.access.shadow_names import is_shadow
 from sqlengine.connectors.base import Busy, Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import declared_capabilities
@@ -53,7 +54,6 @@ from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
 from sqlengine.snapshots.job_snapshot import JobSnapshot, bind, obstacles, restore_file_versions
 from sqlengine.snapshots.rescaling import exchange_times
-from sqlengine.system.shadow_names import is_shadow
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")

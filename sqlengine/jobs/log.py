@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from parser.errors import JobError
+from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.jobs.job import FORMAT, Cause, Job, JobVersion, Origin, Removal
 from sqlengine.system.format_numbers import check_record
-from sqlengine.system.shadow_names import is_shadow, rule_of
 
 JOBS = "_jobs"
 _PENDING = b"change"

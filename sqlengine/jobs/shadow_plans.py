@@ -1,5 +1,5 @@
-"""What runs of a shadow: its statements with topics of the system in the place of their tables, and
-the statements of the live version beside it likewise.
+"""The plans of shadows: their statements with topics of the system in the place of their tables,
+and those of the live version beside them likewise.
 
 The second ones are equal to those that run, but for their ends. So they are the same nodes of the
 graph and cost nothing but their rows, and the comparison is between versions that read the same
@@ -20,9 +20,9 @@ from planner.catalog import Identifier, Table
 from planner.logical import LogicalPlan, Project, Sink
 from planner.rule_settings import Status, rule_in, rule_settings
 from planner.scalar import columns_of, is_deterministic
+from sqlengine.access.shadow_names import rule_of, shadow_of
 from sqlengine.connectors.shadow import CONNECTOR, LIVE_ROWS, SHADOW_ROWS
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.system.shadow_names import rule_of, shadow_of
 
 _MAY_BE: Final = re.compile(r"\b(shadow|canary)\b")
 

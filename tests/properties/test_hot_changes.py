@@ -200,16 +200,8 @@ def act(life: Life, model: Model, kind: str, value: object) -> None:
             model.read_all()
         case "submit", (str() as name, str() as condition, str() as head):
             life.submit(model, name, condition, head)
-        case "promote", str() if model.may_promote(value):
-            engine.promote(value)
-            model.promote(value)
-        case "withdraw", str() if value in model.shadows:
-            engine.remove(f"{value}@shadow")
-            model.shadows.pop(value)
-        case "look", float():
-            life.look(value)
-            model.look(0)
-            model.look(value)
+        case "promote" | "withdraw" | "look", _:
+            act_on_shadows(life, model, kind, value)
         case "remove", str() if value in model.known or value in model.shadows:
             engine.remove(value)
             model.known.pop(value, None)
@@ -225,6 +217,20 @@ def act(life: Life, model: Model, kind: str, value: object) -> None:
             engine.graph.runner.checkpoint(wait=True)
         case "crash", _:
             life.crash()
+
+
+def act_on_shadows(life: Life, model: Model, kind: str, value: object) -> None:
+    match kind, value:
+        case "promote", str() if model.may_promote(value):
+            life.engine.promote(value)
+            model.promote(value)
+        case "withdraw", str() if value in model.shadows:
+            life.engine.remove(f"{value}@shadow")
+            model.shadows.pop(value)
+        case "look", float():
+            life.look(value)
+            model.look(0)
+            model.look(value)
 
 
 def read_shadows(engine: Engine) -> list[tuple[int, str, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.system.shadow_names import rule_of
+from sqlengine.access.shadow_names import rule_of
 from tests.service.harness import User, running
 from tests.support import eventually
 

@@ -16,11 +16,11 @@ from typing import Final, TypeAlias
 from parser.canary import LEAST, Canary, canary_of
 from planner.rule_settings import rule_in
 from sqlengine.access.principals import TRUSTED
+from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.shadows.rows import RowCounts
 from sqlengine.jobs.job import AT_REST, Job, JobState
 from sqlengine.registry import Registry, text_of
-from sqlengine.system.shadow_names import is_shadow, rule_of
 from sqlengine.system.threads import Repeated, Threads
 from sqlengine.system.words import count, span
 
@@ -35,7 +35,7 @@ Change: TypeAlias = Callable[[Request], Mapping[str, Outcome]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of a canary, and why."""
+    """The fate of a canary, and the reason."""
 
     promoted: bool
     reason: str

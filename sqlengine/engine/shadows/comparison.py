@@ -23,7 +23,7 @@ SAMPLES: Final = 5
 
 
 class _Record(msgspec.Struct):
-    """What is compared of a record."""
+    """The part of a record that is compared."""
 
     table: str
     kind: str

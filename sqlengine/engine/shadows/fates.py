@@ -1,12 +1,12 @@
-"""What becomes of a shadow when its rule, or what it reads, changes."""
+"""The fate of a shadow when its rule, or what it reads, changes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.engine.work import Work
 from sqlengine.jobs.job import Job
-from sqlengine.system.shadow_names import is_shadow, rule_of
 
 
 def fates(work: Work, jobs: Mapping[str, Job]) -> dict[str, str]:

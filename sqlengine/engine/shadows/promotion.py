@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from parser.errors import JobError
+from sqlengine.access.shadow_names import shadow_of
 from sqlengine.jobs.job import AT_REST, Job, JobState
 from sqlengine.jobs.planning import JobText
-from sqlengine.system.shadow_names import shadow_of
 
 
 def shadow_job(rule: str, jobs: Mapping[str, Job]) -> Job:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from sqlengine.access.shadow_names import is_shadow, shadow_of
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.jobs.job import JobVersion, Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.shadow_plans import is_shadow_text
 from sqlengine.registry import LIVE, Registry
-from sqlengine.system.shadow_names import is_shadow, shadow_of
 
 T = TypeVar("T")
 
