@@ -27,7 +27,7 @@ from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
-from sqlengine.access.shadow_names import rule_of, shadow_of
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
@@ -618,13 +618,15 @@ class Engine:
     def _traced(self, name: str) -> PlannedJob:
         job = self.job(name)
         registry = self._registry
-        return plan_job(
-            registry.text(job),
+        planned = plan_job(
+            replace(registry.text(job), name=rule_of(name)),
             registry.catalog_for({name}),
             self.config.settings,
             registry.library,
             traced=True,
         )
+        # What runs of a shadow ends elsewhere than its text says.
+        return replace(registry.plan_of(job), traces=planned.traces) if is_shadow(name) else planned
 
     def _serially(self, work: Callable[[], T]) -> T:
         """Runs `work` in the thread that makes changes, and waits for its result. Other changes go

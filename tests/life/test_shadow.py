@@ -98,7 +98,12 @@ def test_equal_parts_are_one(engine: Engine) -> None:
     assert [s.outcome for s in outcome.state] == ["kept"]
     assert len(engine.graph.runner.graph.nodes) == nodes + 2
     assert set(engine.graph.executor.running) == operators
-    assert "shared" in engine.explain("r")
+    told = engine.explain("r@shadow")
+    assert (
+        "WindowAggregate by window_start, window_end: COUNT(*) AS aggregate$0  [shared with r]"
+        in told
+    )
+    assert "outs (shadow of r) (_shadow)" in told
 
 
 def test_a_shadow_begins_with_the_state_of_the_live_version(engine: Engine) -> None:
