@@ -11,7 +11,7 @@ It ends with the first line that is no comment. Values are texts: `severity: no`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
@@ -19,19 +19,22 @@ from typing import Final, Protocol, TypeAlias
 
 import yaml
 
+from parser.canary import canary_of
 from parser.errors import ParseError, Position, SqlError
 from parser.suppression import READERS
 
 Value: TypeAlias = str | tuple[str, ...] | Mapping[str, str]
 
 SEVERITIES: Final = ("informational", "low", "medium", "high", "critical")
-STATUSES: Final = ("draft", "live", "retired")
+STATUSES: Final = ("draft", "shadow", "live", "retired")
 TEXTS: Final = ("title", "id", "owner", "description")
+# Texts of a form of their own, each with what reads it.
+FORMS: Final[Mapping[str, Callable[[str], object]]] = {"canary": canary_of, **READERS}
 LISTS: Final = ("tags", "references", "false_positives", "tests", "maintenance")
 LIMITS: Final = ("suppress", "threshold", "limit")
 MAPS: Final = ("attributes",)
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"severity": SEVERITIES, "status": STATUSES}
-FIELDS: Final = (*TEXTS, *CHOICES, *LISTS, *MAPS, *LIMITS)
+FIELDS: Final = (*TEXTS, *CHOICES, "canary", *LISTS, *MAPS, *LIMITS)
 
 # The one in C is ten times as fast; not every build of the library has it.
 _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -172,10 +175,10 @@ def _checked(name: str, node: yaml.Node, lines: Sequence[_Line] | None) -> Value
 
 def _read(name: str, texts: tuple[str, ...], place: Position | None) -> tuple[str, ...]:
     """The texts, of which each has the form that the field asks for. ParseError if not."""
-    if name in READERS:
+    if name in FORMS:
         for text in texts:
             try:
-                READERS[name](text)
+                FORMS[name](text)
             except ParseError as error:
                 raise error.at(place) from None
     return texts

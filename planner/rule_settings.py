@@ -23,6 +23,7 @@ class Status(StrEnum):
     """The part of its life that a rule is in."""
 
     DRAFT = "draft"  # it is checked, and does not run
+    SHADOW = "shadow"  # it runs beside the live version, and writes nothing to its tables
     LIVE = "live"
     RETIRED = "retired"  # it does not run any more
 
@@ -36,6 +37,7 @@ class Rule:
     id: str = ""
     severity: str = ""
     status: Status = Status.LIVE
+    canary: str = ""
     owner: str = ""
     description: str = ""
     tags: tuple[str, ...] = ()

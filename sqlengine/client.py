@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parser.errors import JobError, Position, SqlError
+from sqlengine.access.shadow_names import rule_of
 from sqlengine.broker.errors import Unreachable
 from sqlengine.config import LOCAL_SOCKET, LOOPBACK, data_folder, token_from
 from sqlengine.jobs.job import check_name
@@ -250,4 +251,5 @@ def quote(name: str) -> str:
 
 def job_url(name: str) -> str:
     """Returns the path of a job on the server. Raises JobError for what is no job name."""
-    return f"/api/v1/jobs/{quote(check_name(name))}"
+    check_name(rule_of(name))
+    return f"/api/v1/jobs/{quote(name)}"

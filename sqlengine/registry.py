@@ -12,6 +12,7 @@ from planner.catalog import Catalog
 from planner.rule_settings import Status, rule_in
 from planner.setting_keys import check_settings
 from sqlengine.access.identity import OPEN, Access
+from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
@@ -31,6 +32,7 @@ from sqlengine.jobs.job import AT_REST, Cause, Job, JobState, JobVersion, Origin
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
 from sqlengine.jobs.sealing import Sealing
+from sqlengine.jobs.shadow_plans import Beside, as_shadow
 from sqlengine.jobs.targets import TARGET
 from sqlengine.jobs.workers import is_long
 from sqlengine.machine import Machine
@@ -97,7 +99,7 @@ class Registry:
 
     def text(self, job: Job) -> JobText:
         """Returns the text of the job's current version."""
-        return text_of(self.version(job))
+        return replace(text_of(self.version(job)), name=job.name)
 
     def has_text(self, version: JobVersion, text: JobText, origin: Origin) -> bool:
         """True if a version has this text, with the same contents of the modules that it names.
@@ -119,7 +121,7 @@ class Registry:
     def next_version(self, text: JobText, origin: Origin) -> JobVersion:
         """Returns the next version of a job, which is not in the log yet."""
         return JobVersion(
-            text.name,
+            rule_of(text.name),
             self.log.next_version(text.name),
             text.sql,
             origin,
@@ -136,12 +138,13 @@ class Registry:
         kept: Mapping[str, str],
     ) -> dict[str, JobVersion]:
         """Returns the versions of planned jobs, each with the versions that define what it uses: of
-        the same change, else of the catalog. Renamed jobs (`kept`: new name -> old) keep theirs."""
+        the same change, else of the catalog. Renamed jobs (`kept`: new name -> old) keep theirs,
+        and so do shadows that become live."""
         fresh = {
             name: (
                 self.log.renamed(self.job(kept[name]), name, texts[name].file)[0]
                 if name in kept
-                else self.next_version(texts[name], origin)
+                else self._next_version(texts[name], origin, plans)
             )
             for name in plans
         }
@@ -158,6 +161,30 @@ class Registry:
         return {
             n: replace(v, needs=needs[n], modules=dict(plans[n].modules)) for n, v in fresh.items()
         }
+
+    def _next_version(
+        self, text: JobText, origin: Origin, plans: Mapping[str, PlannedJob]
+    ) -> JobVersion:
+        """Returns the version of a planned job: of one that is promoted that of its shadow."""
+        if text.promotes:
+            return self.log.version(text.name, text.promotes)
+        version = self.next_version(text, origin)
+        if not is_shadow(text.name):
+            return version
+        beside = self.version_beside(text.name, plans)
+        number = self.number_of_shadow(text.name, plans)
+        return replace(version, version=number, shadow=True, beside=beside)
+
+    def number_of_shadow(self, name: str, plans: Collection[str]) -> int:
+        """Returns the number of a shadow's next version; `plans`: the jobs that get new ones."""
+        return self.log.next_version(name) + (rule_of(name) in plans)
+
+    def version_beside(self, name: str, plans: Collection[str]) -> int:
+        """Returns the live version beside a new shadow; 0 where there is none."""
+        live = self.log.jobs.get(rule_of(name))
+        if live is None or live.state in AT_REST:
+            return 0
+        return self.log.next_version(name) if live.name in plans else live.version
 
     def is_stale(self, job: Job) -> bool:
         """True if a job that its version needs has another version now: what runs of it, or what it
@@ -233,18 +260,21 @@ class Registry:
     def plan(
         self, texts: Collection[JobText], jobs: Collection[str]
     ) -> list[PlannedJob | SqlError]:
-        """Plans texts in the catalog for `jobs`. An error takes the place of its plan."""
+        """Plans texts in the catalog for `jobs`, those of shadows as if they were live. An error
+        takes the place of its plan."""
         alone = not any(j.state is JobState.RUNNING for j in self.log.jobs.values())
-        return self.planner.plan(list(texts), self.catalog_for(jobs), alone=alone)
+        rules = list(map(_of_rule, texts))
+        plans = self.planner.plan(rules, self.catalog_for(jobs), alone=alone)
+        return [_named(t.name, p) for t, p in zip(texts, plans, strict=True)]
 
     def plan_ahead(self, text: JobText, jobs: Collection[str]) -> None:
         """Plans a long text before its change, so that other changes need not wait. Any thread."""
         if is_long(text):
-            self.planner.plan_ahead(text, self.catalog_for(jobs))
+            self.planner.plan_ahead(_of_rule(text), self.catalog_for(jobs))
 
     def _quota_of(self, job: str, version: int) -> tuple[str, int | None]:
         """Returns the principal of a job's version, and the state that it may have."""
-        known = self.log.versions.get(job, {}).get(version)
+        known = self.log.versions_of(job).get(version)
         by = "" if known is None else known.by
         principal = self.access.named(by) if by else None
         return by, None if principal is None else principal.quota.state
@@ -278,6 +308,7 @@ class Registry:
         for name, plan in plans.items():
             self.catalog = with_objects(self.catalog, plan)
             jobs[name] = self._deployed_job(
+                name,
                 self.log.version(name, change.jobs[name]),
                 plan,
                 change.graphs[name],
@@ -304,15 +335,17 @@ class Registry:
             return ""
         return job.target
 
-    def _deployed_job(self, version: JobVersion, plan: PlannedJob, graph: str, target: str) -> Job:
-        previous, group = self.log.jobs.get(version.name), group_of(graph)
+    def _deployed_job(
+        self, name: str, version: JobVersion, plan: PlannedJob, graph: str, target: str
+    ) -> Job:
+        previous, group = self.log.jobs.get(name), group_of(graph)
         cause, reason = (
             (Cause.NONE, None) if group is None else (Cause.GROUP, f"isolation group '{group}'")
         )
         if previous is not None and (previous.state, previous.graph) == (JobState.RUNNING, graph):
             cause, reason = previous.cause, previous.reason
         return Job(
-            version.name,
+            name,
             version.version,
             JobState.RUNNING if plan.sinks else _resting_state(plan),
             version.origin,
@@ -350,7 +383,8 @@ class Registry:
         """Plans all jobs of the log, which rebuilds the catalog. The plans are kept for the graphs,
         which are recovered next."""
         self.sealing.begin([self.version(j).sql for j in self.jobs()], self.log.texts())
-        jobs = [j for j in self.jobs() if j.state is not JobState.WAITING]
+        # Shadows, which define nothing, are planned when their graphs ask for them.
+        jobs = [j for j in self.jobs() if j.state is not JobState.WAITING and not is_shadow(j.name)]
         # In this process: no stream runs yet that planning could hold up.
         texts = [self.text(j) for j in jobs]
         # What was accepted may have been so under other limits.
@@ -386,10 +420,24 @@ class Registry:
             texts = [text_of(self.log.version(n, v)) for n, v in versions]
             plans = self.planner.plan(texts, self._base, child=False, limited=False)
             planned |= zip(names, plans[len(needed) :], strict=True)
+        for name in filter(is_shadow, planned):
+            planned[name] = self._as_shadow(name, jobs[name], planned[name])
         for name, plan in planned.items():
             if isinstance(plan, PlannedJob):
                 self.register_policies(jobs[name], plan)
         return planned
+
+    def _as_shadow(
+        self, name: str, version: int, plan: PlannedJob | SqlError
+    ) -> PlannedJob | SqlError:
+        """Returns what runs of a shadow, beside the live version that it began with."""
+        beside = self.log.version(name, version).beside
+        if isinstance(plan, SqlError) or not beside:
+            return plan if isinstance(plan, SqlError) else as_shadow(plan, version)
+        live = self.plans_of({rule_of(name): beside})[rule_of(name)]
+        return (
+            live if isinstance(live, SqlError) else as_shadow(plan, version, Beside(beside, live))
+        )
 
     def plan_of(self, job: Job) -> PlannedJob:
         """Plans the present version of a job with the definitions that it was submitted with.
@@ -451,6 +499,15 @@ def text_of(version: JobVersion) -> JobText:
     return JobText(
         version.name, version.sql, version.file, version.modules, accepted=True, by=version.by
     )
+
+
+def _of_rule(text: JobText) -> JobText:
+    """Returns the text of a shadow as that of its rule."""
+    return replace(text, name=rule_of(text.name)) if is_shadow(text.name) else text
+
+
+def _named(job: str, plan: PlannedJob | SqlError) -> PlannedJob | SqlError:
+    return replace(plan, name=job) if isinstance(plan, PlannedJob) and plan.name != job else plan
 
 
 def _resting_state(plan: PlannedJob) -> JobState:

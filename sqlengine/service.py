@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import FrameType
 from typing import Final
 
@@ -28,6 +29,7 @@ from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.control.commands import CommandIntake
 from sqlengine.control.folder_intake import FolderIntake
 from sqlengine.engine import Engine
+from sqlengine.engine.shadows.canaries import Verdict
 from sqlengine.engine.upkeep import Upkeep
 from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.steps.limits import Steps
@@ -85,6 +87,7 @@ class Service:
             raise
         try:
             self._commands = CommandIntake(self.engine, describe, self._audit)
+            self.engine.canaries.tell = partial(_audit_canary, self._audit)
             self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder, self._audit)
             self._queries = QueryService(self.engine)
@@ -140,6 +143,12 @@ def _audit_of(config: Config, access: Access) -> Audit:
     access.changed = changed
     audit.start(THREADS)
     return audit
+
+
+def _audit_canary(audit: Audit, rule: str, version: int, found: Verdict) -> None:
+    """Tells the audit log what has become of a canary, which nobody has asked for now."""
+    what = "promote canary" if found.promoted else "roll canary back"
+    audit.write([Event("", "", what, rule, version, "done", found.reason)])
 
 
 def check_address(config: Config) -> None:

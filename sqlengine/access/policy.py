@@ -11,6 +11,7 @@ from typing import Final
 from parser.errors import ServiceError
 from sqlengine.access.patterns import any_matches
 from sqlengine.access.principals import Grant, Patterns, Principal, Role
+from sqlengine.access.shadow_names import rule_of
 
 
 class Action(StrEnum):
@@ -79,6 +80,7 @@ _RULES: Final[Mapping[Action, tuple[_Rule, ...]]] = {
     Action.USE_FUNCTION: (_Rule(_READERS, lambda g: g.functions),),
     Action.USE_SECRET: (_Rule(_READERS, lambda g: g.secrets),),
 }
+_OF_JOBS: Final = frozenset({Action.SEE_JOB, Action.CHANGE_JOB})
 _OF_TOPICS: Final = frozenset({Action.SEE_TOPIC, Action.READ_TOPIC, Action.WRITE_TOPIC})
 _SYSTEM: Final = "_"  # topics of the system begin with it
 
@@ -107,6 +109,8 @@ def decide(principal: Principal, action: Action, name: str | None = None) -> Dec
 def _decide(principal: Principal, action: Action, name: str | None) -> Decision:
     if action is Action.ADMINISTER:
         return Decision(False, "role 'admin'")
+    if action in _OF_JOBS and name is not None:
+        name = rule_of(name)
     if action in _OF_TOPICS and name is not None and name.startswith(_SYSTEM):
         return Decision(False, "role 'admin', to which topics of the system belong")
     rules = _RULES[action]

@@ -24,6 +24,7 @@ from sqlengine.api.problems import problem
 from sqlengine.api.pushes import pushes_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
+from sqlengine.api.shadows import shadows_blueprint
 from sqlengine.api.short_appends import ShortAppends
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
@@ -47,6 +48,7 @@ def create_app(
     app.config["MAX_CONTENT_LENGTH"] = present().request_size
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     app.register_blueprint(jobs_blueprint(engine, folder))
+    app.register_blueprint(shadows_blueprint(engine))
     rates = ClientRates(engine.config.client_rate, engine.now_ms)
     app.register_blueprint(topics_blueprint(engine, rates))
     app.register_blueprint(groups_blueprint(engine))

@@ -59,6 +59,7 @@ _READS: Final = {
     ("POST", "/v1/logs"): Kind.APPEND,
     ("GET", "/api/v1/dead-letters"): Kind.READ,
     ("GET", f"{_JOB}/dead-letters"): Kind.READ,
+    ("GET", f"{_JOB}/diff"): Kind.READ,
     ("GET", f"{_JOB}/state/<int:operation>"): Kind.READ,
     ("POST", _QUERIES): Kind.READ,
 }

@@ -12,10 +12,12 @@ from typing import Protocol
 from flask import Blueprint, Response, jsonify, request
 from msgspec import to_builtins
 
+from parser.canary import canary_of
 from parser.errors import SqlError
-from planner.rule_settings import rule_in
+from planner.rule_settings import Rule, rule_in
 from sqlengine.access.plans import may_see_savepoint
 from sqlengine.access.policy import Action
+from sqlengine.access.shadow_names import is_shadow
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.principal import may, need, present_principal
 from sqlengine.api.problems import describe_refusal, refusal_of_job
@@ -427,7 +429,16 @@ def job_json(
         "defines": list(job.defines),
         "uses": list(job.uses),
         "rule": None if rule is None else asdict(rule),
+        "canary": _canary_json(job, rule),
     }
+
+
+def _canary_json(job: Job, rule: Rule | None) -> dict[str, object] | None:
+    """Returns the canary of a shadow, with how long it has run as far as that has been noted."""
+    if rule is None or not rule.canary or not is_shadow(job.name):
+        return None
+    duration_ms = canary_of(rule.canary).duration_ms
+    return {"text": rule.canary, "ran_ms": job.ran_ms, "duration_ms": duration_ms}
 
 
 def version_json(version: JobVersion) -> dict[str, object]:
@@ -438,5 +449,9 @@ def version_json(version: JobVersion) -> dict[str, object]:
         "by": version.by or None,
         "file": version.file,
         "follows": list(version.follows),
+        "shadow": version.shadow,
+        "beside": version.beside or None,
+        "fate": version.fate or None,
+        "fate_ms": version.fate_ms or None,
         "sql": masked(version.sql),
     }

@@ -62,6 +62,8 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("POST", f"{_JOB}/move"): _CHANGE_JOB,
     ("POST", f"{_JOB}/reload-lookups"): _CHANGE_JOB,
     ("POST", f"{_JOB}/rollback"): _CHANGE_JOB,
+    ("GET", f"{_JOB}/diff"): _SEE_JOB,
+    ("POST", f"{_JOB}/promote"): _CHANGE_JOB,
     ("POST", f"{_JOB}/savepoints"): _CHANGE_JOB,
     ("GET", f"{_JOB}/state"): _SEE_JOB,
     ("GET", f"{_JOB}/state/<int:operation>"): _SEE_JOB,

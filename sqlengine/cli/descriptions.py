@@ -4,21 +4,32 @@ and when."""
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from sqlengine.client import Json
 from sqlengine.control.scripts import SUFFIX
+from sqlengine.system.words import span
 
 
 def reason_of(job: Json) -> str:
     """Returns why the job is in its state; how often it failed in a row, when it starts again.
     A place in its own file is named without the file."""
-    reason = str(job["reason"] or job.get("hint") or "").removeprefix(f"{job.get('file')}:")
+    told = job["reason"] or job.get("hint") or _canary_of(job)
+    reason = str(told).removeprefix(f"{job.get('file')}:")
     restarts, at = job.get("restarts", 0), job.get("next_ms")
     if isinstance(at, int) and restarts:
         return f"failure {restarts}, again at {moment(at)[11:]}: {reason}"
     goes_on = "'sql start' goes on where it was" if job.get("position") else ""
     return "; ".join(filter(None, (reason, goes_on)))
+
+
+def _canary_of(job: Json) -> str:
+    """Returns how far the canary of a shadow has come, '' for another job."""
+    canary = job.get("canary")
+    if not isinstance(canary, Mapping):
+        return ""
+    return f"canary {canary['text']}: {span(canary['ran_ms'])} so far"
 
 
 def origin_of(body: Json, name: str) -> str:

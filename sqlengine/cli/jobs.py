@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from parser.errors import SqlError
+from sqlengine.access.shadow_names import rule_of, shadow_of
 from sqlengine.broker.errors import Unreachable
 from sqlengine.cli.descriptions import moment, origin_of, reason_of
 from sqlengine.cli.job_progress import (
@@ -280,17 +281,20 @@ def _draw_job(body: Json) -> None:
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--shadow", is_flag=True, help="Withdraw their shadows; the live versions run on.")
 @server_options
 @click.pass_context
 def remove(
     ctx: click.Context,
     names: Sequence[str],
+    shadow: bool,
     server: str | None,
     token_file: str | None,
     output: str,
 ) -> None:
     """Remove jobs and their state; their history stays."""
     client = connect(server, token_file)
+    names = [shadow_of(rule_of(name)) for name in names] if shadow else names
     if len(names) == 1:
         show(client.delete(job_url(names[0])), output, draw_outcome)
         return
@@ -325,11 +329,25 @@ def _draw_history(body: Json, name: str) -> None:
     versions = items_of(body, "versions")
     first = {str(v["sql"]): v["version"] for v in reversed(versions)}
     before = [None, *(str(v["sql"]) for v in versions)]
+    shadows = ("shadow",) if any(v["shadow"] for v in versions) else ()
     rows = [
-        (v["version"], moment(v["created_ms"]), origin_of(v, name), _text_of(v, first, sql))
+        (
+            v["version"],
+            moment(v["created_ms"]),
+            origin_of(v, name),
+            *(_fate_of(v) for _ in shadows),
+            _text_of(v, first, sql),
+        )
         for v, sql in zip(versions, before, strict=False)
     ]
-    draw_table(("version", "created", "origin", "text"), rows)
+    draw_table(("version", "created", "origin", *shadows, "text"), rows)
+
+
+def _fate_of(version: Json) -> str:
+    """Returns what became of a version that began as a shadow, '' for others."""
+    if not version["shadow"]:
+        return ""
+    return f"{version['fate']} ({moment(version['fate_ms'])})" if version["fate"] else "it runs"
 
 
 def _text_of(version: Json, first: Mapping[str, object], before: str | None) -> str:

@@ -28,6 +28,8 @@ MODULES = {
     "explain": "jobs",
     "jobs": "jobs",
     "remove": "jobs",
+    "diff": "rules.shadows",
+    "promote": "rules.shadows",
     "history": "jobs",
     "rollback": "jobs",
     "start": "state",

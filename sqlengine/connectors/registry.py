@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
 from parser.types import DataType, Root, Schema
@@ -26,6 +26,7 @@ from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, 
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.secret_options import check_references, with_secrets
+from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import (
@@ -41,6 +42,7 @@ from sqlengine.system.plugins import CONNECTORS, Plugins
 T = TypeVar("T")
 
 _connectors: Plugins[Connector] = Plugins(CONNECTORS)
+_SHADOW: Final = ShadowConnector()  # that no table of a text may name
 
 
 def connector_names() -> list[str]:
@@ -50,7 +52,7 @@ def connector_names() -> list[str]:
 
 def get_connector(name: str) -> Connector | None:
     """Returns the connector of that name; None where there is none."""
-    return _connectors.get(name)
+    return _SHADOW if name == CONNECTOR else _connectors.get(name)
 
 
 def connector_of(table: Table) -> Connector:
@@ -63,12 +65,22 @@ def connector_of(table: Table) -> Connector:
         )
     connector = get_connector(name)
     if connector is None:
-        known = connector_names()
-        hint = did_you_mean(name, known) or "known connectors: " + ", ".join(known)
-        raise OptionError(
-            f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
-        )
+        raise _unknown(name, table)
     return connector
+
+
+def check_named(table: Table) -> None:
+    """Raises OptionError for a connector that no text may name."""
+    if table.options.get("connector") == CONNECTOR:
+        raise _unknown(CONNECTOR, table)
+
+
+def _unknown(name: str, table: Table) -> OptionError:
+    known = connector_names()
+    hint = did_you_mean(name, known) or "known connectors: " + ", ".join(known)
+    return OptionError(
+        f"unknown connector '{name}' of table '{table.display}'", hint=hint, subject="connector"
+    )
 
 
 def capabilities_of(table: Table) -> Capabilities:

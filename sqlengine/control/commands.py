@@ -221,6 +221,10 @@ def _rollback(engine: Engine, command: Command) -> Answer:
     return _answer(engine.rollback(command.name, command.version, Origin.TOPIC))
 
 
+def _promote(engine: Engine, command: Command) -> Answer:
+    return _answer(engine.promote(command.name, Origin.TOPIC))
+
+
 def _list(engine: Engine, command: Command) -> Answer:
     jobs = [{"name": j.name, "version": j.version, "state": j.state.value} for j in engine.jobs()]
     return {"status": "listed", "jobs": jobs}
@@ -257,6 +261,7 @@ OPS: Mapping[str, Callable[[Engine, Command], Answer]] = MappingProxyType(
         "move": _move,  # name, target
         "savepoint": _save,  # name, savepoint
         "rollback": _rollback,  # name, version
+        "promote": _promote,  # name
         "list": _list,
         "history": _history,  # name
     }

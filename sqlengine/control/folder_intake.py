@@ -18,6 +18,7 @@ from pathlib import Path
 
 from parser.errors import ParseError, PlanError, SqlError
 from sqlengine.access.audit.log import NO_AUDIT, Audit, AuditFull
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
 from sqlengine.control.folder_owners import FolderOwners
 from sqlengine.control.folder_records import (
@@ -82,7 +83,7 @@ class FolderIntake:
             for n in self._own_jobs() - set(files.upserts)
             if not files.keeps(n)
         }
-        known = {j.name for j in self._engine.jobs()} | self._overridden_in(files.upserts).keys()
+        known = self._known() | self._overridden_in(files.upserts).keys()
         sealed = self._engine.sealed_form
         texts = {n: sealed(f.text) for n, f in files.upserts.items() if n not in known}
         renamed = renames(gone, texts)
@@ -146,19 +147,26 @@ class FolderIntake:
         return Path(self._engine.history(name)[-1].file or name)
 
     def _current_text(self, name: str) -> str:
-        """Returns the text of the job's current version."""
-        return self._engine.log.version(name, self._engine.job(name).version).sql
+        """Returns the text of the job's current version: of its shadow, if it has nothing else."""
+        jobs = self._engine.log.jobs
+        job = jobs.get(name) or jobs.get(shadow_of(name)) or self._engine.job(name)
+        return self._engine.log.version(name, job.version).sql
 
     def _own_jobs(self) -> set[str]:
         """Returns the jobs that are as their files are, or were: the present version came from the
         folder, or has the text that the folder submitted."""
         taken, log_ = dict(self._records.items()), self._engine.log
         return {
-            j.name
+            rule_of(j.name)
             for j in self._engine.jobs()
+            if not (is_shadow(j.name) and rule_of(j.name) in log_.jobs)
             if j.origin is Origin.FOLDER
             or (j.name in taken and has_text_of(log_, j.name, taken[j.name]))
         }
+
+    def _known(self) -> set[str]:
+        """Returns the names of all jobs: of their rules, for shadows."""
+        return {rule_of(j.name) for j in self._engine.jobs()}
 
     def _changed(self, change: FolderChange) -> None:
         self._apply(change, frozenset(change.removed))
@@ -177,7 +185,7 @@ class FolderIntake:
             log.error("%s: %s", path, error)
         late = self._overridden_in(change.upserts)
         refused = self._owners.take({n: f for n, f in change.upserts.items() if n not in late})
-        own, known = self._own_jobs(), {j.name for j in self._engine.jobs()}
+        own, known = self._own_jobs(), self._known()
         renamed = {
             old: new
             for old, new in change.renamed.items()
@@ -230,7 +238,8 @@ class FolderIntake:
         """Logs files that do not count, and jobs that stay although their files are gone."""
         for message, paths in grouped((str(f), f.file) for f in files.values()).items():
             log.info("%s: %s; counts again when it changes", counted(paths, "file"), message)
-        jobs = map(self._engine.job, sorted(stay))
+        known = self._engine.log.jobs
+        jobs = [known[name] for name in sorted(stay) if name in known]
         for origin, names in grouped((job.origin, job.name) for job in jobs).items():
             told = "%s: stays without the file, as changed by %s ('sql remove' removes it)"
             log.warning(told, counted(names), origin.value)

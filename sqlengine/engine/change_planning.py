@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from parser.canary import canary_of
 from parser.errors import JobError, ObjectExists, SqlError, UnknownObject
 from planner.graph.takeover import JOB_STATE, Policy
 from planner.graph.takeover import Outcome as StateOutcome
+from planner.rule_settings import rule_in
 from sqlengine.access.plans import may_see_savepoint
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.catalog.changes import full_name
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.permissions import Permissions
 from sqlengine.engine.requests import Outcome, Request, changed_objects, in_use
 from sqlengine.engine.savepoints import Savepoints, path_in
+from sqlengine.engine.shadows.fates import fates
 from sqlengine.engine.work import Work
 from sqlengine.executors.replays import statements_of
 from sqlengine.jobs.job import AT_REST, Job, JobState, Origin
@@ -46,6 +50,7 @@ class ChangePlanner:
         outcome."""
         while not self._attempt(work):
             pass
+        work.fates |= fates(work, self._registry.log.jobs)
 
     def accept(self, work: Work, refused_before: frozenset[str]) -> bool:
         """Looks at a change that is prepared. False if it has to be planned again, since jobs were
@@ -98,6 +103,7 @@ class ChangePlanner:
                 j
                 for j in (registry.jobs() if work.causes else ())
                 if j.name not in touched
+                and not is_shadow(j.name)
                 and j.state is not JobState.WAITING
                 and not work.causes.keys().isdisjoint(j.uses)
             ]
@@ -140,6 +146,7 @@ class ChangePlanner:
         name = text.name
         if isinstance(plan, PlannedJob):
             try:
+                self._check_shadow(work, plan)
                 self.permissions.check_number(work, name, owned)
                 self._resolve_savepoint(work, name, plan)
                 work.ready[name] = plan
@@ -149,6 +156,29 @@ class ChangePlanner:
             self._add_waiting(work, text, plan)
         else:
             work.refuse(name, self._with_definers(name, plan))
+
+    def _check_shadow(self, work: Work, plan: PlannedJob) -> None:
+        """Raises JobError for a shadow that would define what no job does, and for one without a
+        live version whose canary compares it with that."""
+        if not is_shadow(plan.name):
+            return
+        rule = rule_in(plan.settings)
+        alone = not self._registry.version_beside(plan.name, work.texts)
+        if alone and rule is not None and rule.canary and canary_of(rule.canary).ratio:
+            raise JobError(
+                f"job '{rule_of(plan.name)}' has no live version to compare with",
+                detail=f"'canary: {rule.canary}' counts its rows",
+                hint="write a number, as in 'max-rate 100/h', or leave it out",
+            )
+        known = {o.name for p in work.ready.values() for o in p.objects}
+        known |= self._registry.catalog.objects.keys()
+        own = [o.name for o in plan.objects if o.name not in known]
+        if own:
+            raise JobError(
+                f"a shadow cannot define '{own[0][2]}'",
+                detail="it is withdrawn one day, and others may use it until then",
+                hint="define it in a text of its own (_tables.sql), or write CREATE TEMPORARY",
+            )
 
     def _sort(self, work: Work, name: str, plan: PlannedJob | SqlError) -> None:
         """Sorts a job that uses a changed definition: it stays as it is, or is planned anew. One
@@ -175,7 +205,10 @@ class ChangePlanner:
 
     def _matters(self, work: Work, name: str) -> bool:
         """True if the refusal of a text may change what other jobs are planned over."""
-        job = self._registry.log.jobs.get(work.kept.get(name, name))
+        jobs = self._registry.log.jobs
+        job = jobs.get(work.kept.get(name, name))
+        if is_shadow(name) or shadow_of(name) in jobs:  # the shadow that is there goes on
+            return True
         if job is None:
             return False
         return bool(job.defines) or not work.causes.keys().isdisjoint(job.uses)
@@ -241,7 +274,12 @@ class ChangePlanner:
         """
         given, in_text = work.request.savepoints.get(name), path_in(plan.settings)
         path = in_text if given is None else given
-        if name in work.kept or path is None:
+        if is_shadow(name) and given is not None:
+            raise JobError(
+                "a shadow starts from no savepoint",
+                detail="it begins with the state of the live version beside it",
+            )
+        if name in work.kept or path is None or is_shadow(name) or work.texts[name].promotes:
             return
         if self._graphs.runs(name):
             if given is not None or in_text != path_in(self._registry.job(name).settings):

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from parser.errors import JobError, SqlError
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.config import Target
 from sqlengine.connectors.environment import rehearsing
 from sqlengine.engine.graph_manager import GraphManager
@@ -21,6 +22,7 @@ from sqlengine.graphs.takeover import Takeover, report
 from sqlengine.jobs.job import JobVersion
 from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import PlannedJob
+from sqlengine.jobs.shadow_plans import Beside, as_shadow
 from sqlengine.registry import Registry
 from sqlengine.snapshots.savepoints import Restoration
 
@@ -54,23 +56,20 @@ class Deployment:
         This may refuse jobs, which are no longer in `work.ready` then.
         """
         registry = self._registry
-        self._refuse_undistributable(work)
-        self._refuse_unfit_for_target(work)
-        self._refuse_writers_of_owed_rows(work)
-        self._find_missing_topics(work)
+        self._check(work)
         restored = self._restorations(work)
         texts = {**work.texts, **work.dependents}
         versions = registry.next_versions(texts, work.ready, work.request.origin, work.kept)
         versions |= registry.following(versions, work.dependents, work.causes)
-        graphs = {n: self._place(work, n, versions[n]) for n in work.ready if n not in restored}
         numbers = {n: v.version for n, v in versions.items()}
+        graphs = {n: self._place(work, n, numbers[n]) for n in work.ready if n not in restored}
         parts = self._prepare(work, graphs, numbers, work.gone)
         return Prepared(versions, graphs, restored, parts)
 
     def deploy(self, work: Work, prepared: Prepared) -> None:
         """Logs a prepared change, switches the graphs to it, and updates the catalog."""
         registry, versions = self._registry, prepared.versions
-        names = {n: self._graph_name(work, versions[n], prepared.graphs) for n in work.ready}
+        names = {n: self._graph_name(work, n, versions[n], prepared.graphs) for n in work.ready}
         change = _pending_change(work, versions, names, prepared.restored)
         for name in work.ready:
             registry.register_policies(versions[name].version, work.ready[name])
@@ -115,6 +114,28 @@ class Deployment:
         finally:
             for _, part in waiting:
                 part.abandon()
+
+    def _check(self, work: Work) -> None:
+        """Refuses jobs that cannot run as they are asked to, before anything is opened."""
+        self._find_missing_topics(work)
+        for name in filter(is_shadow, list(work.ready)):
+            try:
+                work.ready[name] = self._as_shadow(work, name)
+            except SqlError as error:
+                work.refuse(name, error)
+        self._refuse_undistributable(work)
+        self._refuse_unfit_for_target(work)
+        self._refuse_writers_of_owed_rows(work)
+
+    def _as_shadow(self, work: Work, name: str) -> PlannedJob:
+        """Returns what runs of a shadow: beside the live version as it is after the change."""
+        registry, rule = self._registry, rule_of(name)
+        number = registry.number_of_shadow(name, work.ready)
+        version = registry.version_beside(name, work.ready)
+        if not version:
+            return as_shadow(work.ready[name], number)
+        live = work.ready.get(rule) or registry.required_plans({rule: version})[rule]
+        return as_shadow(work.ready[name], number, Beside(version, live))
 
     def _refuse_undistributable(self, work: Work) -> None:
         """Refuses new texts of jobs in a distributed graph that cannot run in parts."""
@@ -197,22 +218,28 @@ class Deployment:
                 restoration = self._savepoints.restoration(name, plans[name], path)
                 self._graphs.restore(change.graphs[name], name, change.jobs[name], restoration)
 
-    def _place(self, work: Work, name: str, version: JobVersion) -> ManagedGraph:
-        """Returns the graph of a job: its present one if it runs, else that for a new job."""
+    def _place(self, work: Work, name: str, version: int) -> ManagedGraph:
+        """Returns the graph of a job: its present one if it runs, for a shadow that of the live
+        version and the other way round, else that for a new job."""
         current = work.kept.get(name, name)
         if self._graphs.runs(current):
             return self._graphs.of(current)
+        beside = rule_of(name) if is_shadow(name) else shadow_of(name)
+        if self._graphs.runs(beside):
+            graph = self._graphs.of(beside)
+            if graph.why_unsupported(work.ready[name].sinks) is None:
+                return graph
         target = self._target(work, name)
-        own = self._graphs.targets.graph_name(_own_graph_name(version), target)
+        own = self._graphs.targets.graph_name(_own_graph_name(name, version), target)
         return self._graphs.place(work.ready[name], own, target)
 
     def _graph_name(
-        self, work: Work, version: JobVersion, graphs: Mapping[str, ManagedGraph]
+        self, work: Work, name: str, version: JobVersion, graphs: Mapping[str, ManagedGraph]
     ) -> str:
-        if version.name in graphs:
-            return graphs[version.name].name
-        target = self._target(work, version.name)
-        return self._graphs.targets.graph_name(_own_graph_name(version), target)
+        if name in graphs:
+            return graphs[name].name
+        target = self._target(work, name)
+        return self._graphs.targets.graph_name(_own_graph_name(name, version.version), target)
 
     def _target(self, work: Work, name: str) -> Target:
         """Returns where a job of the request runs from now on."""
@@ -262,17 +289,16 @@ class Deployment:
     def dry_run(self, work: Work) -> None:
         """Prepares the changes of `deploy` and abandons them. Afterwards each job is still in
         `work.ready`, or refused."""
-        self._refuse_undistributable(work)
-        self._refuse_unfit_for_target(work)
-        self._refuse_writers_of_owed_rows(work)
-        self._find_missing_topics(work)
+        self._check(work)
         with rehearsing():
             self._rehearse(work)
 
     def _rehearse(self, work: Work) -> None:
         restored = self._restorations(work)
         versions = {n: self._registry.log.next_version(n) for n in work.ready}
-        graphs = {n: self._graphs.of(work.kept.get(n, n)) for n in work.ready if n not in restored}
+        beside = {n: rule_of(n) for n in work.ready if not self._graphs.runs(n)}
+        current = beside | work.kept
+        graphs = {n: self._graphs.of(current.get(n, n)) for n in work.ready if n not in restored}
         for _, change in self._prepare(work, graphs, versions, work.renamed_from):
             change.abandon()
 
@@ -307,6 +333,7 @@ class Deployment:
         if not numbers:
             return None
         renamed = {new: old for new, old in kept.items() if numbers.get(new)}
+        renamed |= _beside(numbers, running)
         return graph.plan_change(graph.runner.graph, plans, numbers, renamed)
 
     def _unfit(self, graph: ManagedGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
@@ -350,10 +377,23 @@ def _pending_change(
         origin=work.request.origin,
         by=work.request.by.name,
         dormant=tuple(sorted(work.dormant)),
+        fates=dict(work.fates),
         targets={n: to for n, to in work.request.targets.items() if n in work.ready},
     )
 
 
-def _own_graph_name(version: JobVersion) -> str:
+def _beside(numbers: Mapping[str, int], running: Collection[str]) -> dict[str, str]:
+    """Returns the jobs of a change that begin with the state of another one: a new shadow with
+    that of its rule, and a rule with that of the shadow that ends with the change."""
+    found = {}
+    for name in (n for n, version in numbers.items() if version):
+        if not is_shadow(name) and numbers.get(shadow_of(name)) == 0:
+            found[name] = shadow_of(name)
+        elif is_shadow(name) and name not in running and rule_of(name) in running:
+            found[name] = rule_of(name)
+    return found
+
+
+def _own_graph_name(name: str, version: int) -> str:
     """Returns the name of a graph for this version of a job alone."""
-    return f"{version.name}@{version.version}"
+    return f"{name}@{version}"

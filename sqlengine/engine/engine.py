@@ -17,15 +17,17 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from parser.errors import JobError, Position, SqlError
+from parser.errors import JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
 from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
+from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
@@ -44,6 +46,10 @@ from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
+from sqlengine.engine.shadows.canaries import Canaries
+from sqlengine.engine.shadows.comparison import Difference, difference
+from sqlengine.engine.shadows.promotion import shadow_job
+from sqlengine.engine.shadows.rows import ends_of
 from sqlengine.engine.storage import open_broker, open_stores
 from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.views.family_views import FamilyView, families_of
@@ -178,6 +184,7 @@ class Engine:
             self._registry, self.graphs, self.savepoints, self._migrations, keeping
         )
         self._lifecycle = self._changes.lifecycle
+        self.canaries = Canaries(self._registry, self._changes.change, machine.threads.now)
         self._failures.open(self.graphs, self._lifecycle)
         self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
         self._reopening = Reopening(self.graphs.unavailable, self._await_spark, self._reopen)
@@ -210,6 +217,7 @@ class Engine:
         self.graphs.start()
         self._restarts.start(self._threads, self._thread.submit)
         self._reopening.start(self._threads, self._thread.submit)
+        self.canaries.start(self._threads, self._thread.submit)
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -221,6 +229,7 @@ class Engine:
         self._isolation.stop()
         self._restarts.stop()
         self._reopening.stop()
+        self.canaries.stop()
         self._openings.stop()
         # A running step may end, but not for long: the next start repeats what is cut short.
         ending = self._threads.later(_STOP_GRACE_S, self._steps.stop)
@@ -322,9 +331,29 @@ class Engine:
     def rollback(
         self, name: str, version: int, origin: Origin = Origin.SDK, by: Principal = TRUSTED
     ) -> Outcome:
-        """Submits an old version again, as a new one, with the users' modules that it had."""
-        request = Request(origin, {name: text_of(self.log.version(name, version))}, by=by)
+        """Submits an old version again, as a new one that is live, with the users' modules that it
+        had."""
+        texts = {name: text_of(self.log.version(name, version))}
+        request = Request(origin, texts, by=by, live=True)
         return _raised(self.change(request)[name])
+
+    def promote(
+        self,
+        name: str,
+        origin: Origin = Origin.SDK,
+        by: Principal = TRUSTED,
+        reason: str = "",
+    ) -> Outcome:
+        """Lets the shadow of a rule take the place of its live version, with its state. `reason`:
+        what the history says of it, if not who asked."""
+        rule = rule_of(name)
+        live = self.log.jobs.get(rule)
+        if live and shadow_of(rule) not in self.log.jobs and self._registry.version(live).fate:
+            return Outcome(rule, "unchanged", live.version)  # it is asked again
+        shadow = shadow_job(rule, self.log.jobs)
+        text = text_of(self.log.version(rule, shadow.version))
+        texts = {rule: replace(text, promotes=shadow.version)}
+        return _raised(self.change(Request(origin, texts, by=by, reason=reason))[rule])
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
@@ -388,7 +417,7 @@ class Engine:
     def statement_of(self, letter: DeadLetter) -> tuple[Position | None, str | None]:
         """Returns the position of the expression that a letter names, in the text of the job's
         version as it is shown, and that text; None for the letter of a table."""
-        version = self.log.versions.get(letter.job, {}).get(letter.version)
+        version = self.log.versions_of(letter.job).get(letter.version)
         if version is None:
             return None, None
         position = self._serially(lambda: self._replays.position_of(letter))
@@ -425,11 +454,21 @@ class Engine:
 
     def history(self, name: str) -> list[JobVersion]:
         """Returns all versions of a job, also a removed one, oldest first."""
-        if name not in self.log.versions:
+        if not self.log.versions_of(name):
             raise JobError(
                 f"job '{name}' does not exist and never did", hint="'sql jobs' lists all"
             )
-        return [v for _, v in sorted(self.log.versions[name].items())]
+        return [v for _, v in sorted(self.log.versions_of(name).items())]
+
+    def difference(self, name: str) -> Difference:
+        """Returns what the shadow of a rule would have added to its tables since it began, and left
+        out. Raises JobError if it has none."""
+        shadow = shadow_job(rule_of(name), self.log.jobs)
+        graph, ends = self.graphs.of(shadow.name), None
+        if shadow.state is JobState.RUNNING and not graph.distributed:
+            with suppress(ServiceError):  # it is busy: the last epoch may be there by half
+                ends = graph.call(lambda: ends_of(self.broker), timeout=5)
+        return difference(self.broker, self._registry.version(shadow), ends)
 
     def explain(self, name: str) -> str:
         """Returns the plan of a job's version after each step, and what it shares with others."""
@@ -579,13 +618,15 @@ class Engine:
     def _traced(self, name: str) -> PlannedJob:
         job = self.job(name)
         registry = self._registry
-        return plan_job(
-            registry.text(job),
+        planned = plan_job(
+            replace(registry.text(job), name=rule_of(name)),
             registry.catalog_for({name}),
             self.config.settings,
             registry.library,
             traced=True,
         )
+        # What runs of a shadow ends elsewhere than its text says.
+        return replace(registry.plan_of(job), traces=planned.traces) if is_shadow(name) else planned
 
     def _serially(self, work: Callable[[], T]) -> T:
         """Runs `work` in the thread that makes changes, and waits for its result. Other changes go

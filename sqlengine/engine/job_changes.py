@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from parser.errors import JobError, SqlError
 from sqlengine.access.principals import NOBODY, Principal
+from sqlengine.access.shadow_names import rule_of
 from sqlengine.engine.change_planning import ChangePlanner
 from sqlengine.engine.deploying import Deployment
 from sqlengine.engine.draining import Draining
@@ -28,6 +29,8 @@ from sqlengine.engine.requests import (
     defined_only_by,
 )
 from sqlengine.engine.savepoints import Savepoints
+from sqlengine.engine.shadows.promotion import check_promotion
+from sqlengine.engine.shadows.routing import ShadowRouting
 from sqlengine.engine.work import Work
 from sqlengine.graphs.apart import is_apart
 from sqlengine.graphs.running import RunningGraph
@@ -57,6 +60,7 @@ class JobChanges:
         self._planner = ChangePlanner(registry, graphs, savepoints)
         self._deployment = Deployment(registry, graphs, savepoints)
         self._outcomes = Outcomes(registry, graphs)
+        self._routing = ShadowRouting(registry)
         drains = Draining(registry, graphs, savepoints, migrations)
         self.pending = PendingChanges(registry, self._deployment, migrations, drains)
         self.lifecycle = JobLifecycle(
@@ -68,6 +72,10 @@ class JobChanges:
 
         Jobs with an error are refused; the others take effect together.
         """
+        routed = self._routing.routed(request)
+        return self._routing.told(request, self._change(routed))
+
+    def _change(self, request: Request) -> dict[str, Outcome]:
         if request.dry_run:
             return self._dry_run(Work(request))
         self.pending.finish()
@@ -204,11 +212,18 @@ class JobChanges:
 
     def _classify_upsert(self, work: Work, name: str, text: JobText) -> None:
         registry = self._registry
-        job = registry.log.jobs.get(check_name(name))
-        if (
+        check_name(rule_of(name))
+        if text.promotes:
+            check_promotion(text, registry.log.jobs)
+        job = registry.log.jobs.get(name)
+        ended = self._routing.ended(text, work.request.origin)
+        if ended is not None:
+            work.outcomes[name] = Outcome(name, "unchanged", ended.version)
+        elif (
             job is not None
             and job.state in LIVE
             and name not in work.request.savepoints
+            and not text.promotes
             and registry.has_text(registry.version(job), text, work.request.origin)
         ):
             work.outcomes[name] = Outcome(name, "unchanged", job.version)

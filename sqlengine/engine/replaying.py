@@ -127,7 +127,7 @@ class Replays:
 
     def _plan(self, job: str, version: int) -> tuple[Sink, ...]:
         """Returns the statements of a version; none if it cannot be planned any more."""
-        if version not in self._registry.log.versions.get(job, {}):
+        if version not in self._registry.log.versions_of(job):
             return ()
         plan = self._registry.plans_of({job: version})[job]
         return plan.sinks if isinstance(plan, PlannedJob) else ()

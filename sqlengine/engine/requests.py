@@ -27,7 +27,8 @@ class Request:
     `renames`: old name -> new, for texts that did not change; `upserts` has the file under the new
     name. `dry_run`: the change is prepared and reported, and not made. `savepoints`: the paths that
     jobs start from; `targets`: where jobs are told to run, whatever their texts say. `by`: who
-    asks; `owners`: who asks for some of the texts, where it is not for all the same.
+    asks; `owners`: who asks for some of the texts, where it is not for all the same. `live`: its
+    texts become live, whatever they say; `reason`: why shadows are removed.
     """
 
     origin: Origin
@@ -39,6 +40,8 @@ class Request:
     targets: Mapping[str, Target] = field(default_factory=dict)
     by: Principal = TRUSTED
     owners: Mapping[str, Principal] = field(default_factory=dict)
+    live: bool = False
+    reason: str = ""
 
     def principal(self, name: str) -> Principal:
         """Returns who asks for a text."""
@@ -73,7 +76,8 @@ class Outcome:
     """The outcome of a request for one job.
 
     `status`: added, replaced, unchanged, removed, renamed, waiting, refused, replanned, valid,
-    started, stopped, failed, saved, isolated, merged, merging, moved. `state`: what becomes of the
+    started, stopped, failed, saved, isolated, merged, merging, moved, shadowed (it runs beside the
+    live version), promoted. `state`: what becomes of the
     state of each operator. `savepoint`: the path of the one that was written, or that the job
     started from. `deliveries`: for a valid job, the tables that it writes to, with their
     guarantees. `topics`: those that were created for its tables, or for a valid job would be.

@@ -23,7 +23,8 @@ class Work:
     `dependents`: the present texts of jobs that use what the request defines differently, and
     `causes`: these objects, each with the names of the request that define it so. `unchanged`:
     those whose plans stay as they are; `dormant`: those that do not run, and follow when they start
-    anew; `failing`: the errors of those that could not be prepared."""
+    anew; `failing`: the errors of those that could not be prepared; `fates`: what becomes of
+    shadows that end with the change, by the names of their jobs."""
 
     request: Request
     texts: dict[str, JobText] = field(default_factory=dict)
@@ -41,12 +42,13 @@ class Work:
     dormant: set[str] = field(default_factory=set)
     unchanged: set[str] = field(default_factory=set)
     failing: dict[str, SqlError] = field(default_factory=dict)
+    fates: dict[str, str] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Forgets everything but what was asked for and what is known of it: an attempt begins."""
         for part in (self.ready, self.reports, self.restores, self.topics):
             part.clear()
-        for found in (self.dependents, self.causes, self.failing):
+        for found in (self.dependents, self.causes, self.failing, self.fates):
             found.clear()
         self.unchanged.clear()
         self.dormant.clear()
@@ -85,5 +87,6 @@ class Work:
 
     @property
     def gone(self) -> set[str]:
-        """Names that leave their graphs: removed jobs, and the old names of renamed ones."""
-        return self.removes | self.renamed_from
+        """Names that leave their graphs: removed jobs, the old names of renamed ones, and shadows
+        that end."""
+        return self.removes | self.renamed_from | (self.fates.keys() - self.ready.keys())

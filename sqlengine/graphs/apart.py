@@ -101,7 +101,7 @@ class Absence:
                 self.errors.setdefault(new, self.errors[old])
             if new in self.errors:
                 self._former[new] = {old, *self._former.pop(old, ())}
-                self._sinks[new] = self._sinks.pop(old, set())
+                self._sinks.setdefault(new, set()).update(self._sinks.get(old, ()))
         for name in (n for n, version in change.jobs.items() if not version):
             self._versions.pop(name, None)
             self._sinks.pop(name, None)

@@ -13,6 +13,7 @@ from planner.graph.distribution import WHOLE
 from planner.graph.merge import Graph, merge, stateful_nodes
 from planner.graph.takeover import Policy, policy_of
 from planner.logical import Scan, Sink
+from sqlengine.access.shadow_names import is_shadow
 from sqlengine.connectors.base import Busy, Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import declared_capabilities
@@ -348,7 +349,10 @@ class RunningGraph:
         changes = {n: plans[n].sinks if v else None for n, v in jobs.items()}
         stateful = {new: stateful_nodes(graph, old) for new, old in renamed.items()}
         policies = {
-            n: policy_of(plans[n].settings) for n, v in jobs.items() if v and n not in renamed
+            n: policy_of(plans[n].settings)
+            for n, v in jobs.items()
+            # What a shadow has is what the live version has, so that they can be compared.
+            if v and n not in renamed and not is_shadow(n)
         }
         reset = {n for n, policy in policies.items() if policy is Policy.RESET}
         change = self.runner.prepare(merge(graph, changes, stateful, reset), jobs, renamed)

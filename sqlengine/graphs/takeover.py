@@ -98,7 +98,9 @@ def _decisions(
         node = change.prepared.plan.nodes[target.id]
         return difference(executor.layouts(source.id), layouts_of(node, executor.factory))
 
-    before = _operations(old, change.renamed.get(job, job), read=True)
+    # A shadow that becomes live brings what it has, beside what the job has.
+    names = dict.fromkeys((change.renamed.get(job, job), job))
+    before = {o.id: o for name in names for o in _operations(old, name, read=True)}.values()
     after = _operations(change.graph, job, read=True)
     return decide(list(before), list(after), policy, obstacle)
 

@@ -62,7 +62,8 @@ class JobVersion:
     same after any change of the catalog. `by`: the principal that submitted it, '' where the server
     tells none apart. `modules`: the contents of users' modules that it was
     submitted with. `follows`: the jobs whose new definitions are the reason for this version, which
-    has the text of the one before."""
+    has the text of the one before. `shadow`: it began as a shadow, `beside` this live version (0:
+    there was none), and `fate` says what became of that at `fate_ms`, '' while it runs."""
 
     name: str
     version: int
@@ -74,6 +75,10 @@ class JobVersion:
     modules: Mapping[str, str] = field(default_factory=dict)
     follows: tuple[str, ...] = ()
     by: str = ""
+    shadow: bool = False
+    beside: int = 0
+    fate: str = ""
+    fate_ms: int = 0
     format: int = FORMAT
 
 
@@ -84,7 +89,8 @@ class Job:
     the state of a job that does not run are stored, shared by jobs that left their graph together.
     `restarts`: how often it failed in a row, and `failures`: when (ms), as far as its restart
     strategy looks back; `next_ms`: when it is started again. `target`: where it was told to run,
-    '' if its settings or the server's say so."""
+    '' if its settings or the server's say so. `ran_ms`: how long the canary of a shadow has run, as
+    far as it has been noted."""
 
     name: str
     version: int
@@ -102,6 +108,7 @@ class Job:
     failures: tuple[int, ...] = ()
     next_ms: int = 0
     target: str = ""
+    ran_ms: int = 0
     format: int = FORMAT
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from parser.errors import JobError
+from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.jobs.job import FORMAT, Cause, Job, JobVersion, Origin, Removal
@@ -31,7 +32,8 @@ class PendingChange:
     key in the migration store) the jobs migrate to another graph, for a `cause` and a reason.
     `targets`: where jobs are told to run, where they are told anything. With
     `drains` the job ends, and stops with a savepoint, below `folder` if there is one. `dormant`:
-    jobs that do not run, and use what the change defines.
+    jobs that do not run, and use what the change defines. `fates`: what becomes of shadows that end
+    with it, by the names of their jobs.
     """
 
     jobs: dict[str, int] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class PendingChange:
     by: str = ""
     dormant: tuple[str, ...] = ()
     targets: dict[str, str] = field(default_factory=dict)
+    fates: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
 
@@ -114,7 +117,9 @@ class JobLog:
         back = self.removals.keys() & jobs.keys()
         gone |= {_REMOVED + n.encode(): msgspec.json.encode(r) for n, r in removals.items()}
         gone |= dict.fromkeys(_REMOVED + n.encode() for n in back)
-        self._append({_PENDING: None, **gone, **_records(jobs)}, now_ms)
+        ended = self._ended_shadows(now_ms)
+        self._append({_PENDING: None, **gone, **_version_records(ended), **_records(jobs)}, now_ms)
+        self._keep(ended)
         self.pending = None
         for name in removes:
             self.jobs.pop(name, None)
@@ -128,10 +133,17 @@ class JobLog:
         change = self.pending
         if change is None or change.origin is None:
             return {}
-        ended = [n for n in names if n in self.jobs and n not in change.renamed.values()]
+        kept = {*change.renamed.values(), *filter(is_shadow, names)}
+        ended = [n for n in names if n in self.jobs and n not in kept]
         return {
             n: Removal(n, self.jobs[n].version, change.origin, now_ms, change.by) for n in ended
         }
+
+    def _ended_shadows(self, now_ms: int) -> list[JobVersion]:
+        """Returns the versions of shadows that end with the pending change, with their fates."""
+        fates = {} if self.pending is None else self.pending.fates
+        ended = {n: self.version(n, self.jobs[n].version) for n in fates if n in self.jobs}
+        return [replace(v, fate=fates[n], fate_ms=now_ms) for n, v in ended.items()]
 
     def drop_pending(self, now_ms: int) -> None:
         """Logs that the pending change has had no effect, and will have none."""
@@ -203,11 +215,17 @@ class JobLog:
         )
 
     def next_version(self, name: str) -> int:
-        return max(self.versions.get(name, {0: None})) + 1
+        """Returns the number of a job's next version; a shadow has one of its rule's."""
+        return max(self.versions_of(name), default=0) + 1
+
+    def versions_of(self, name: str) -> dict[int, JobVersion]:
+        """Returns the versions of a job by number: of the rule, for a shadow."""
+        return self.versions.get(rule_of(name), {})
 
     def version(self, name: str, version: int) -> JobVersion:
-        """Returns a version of a job. Raises JobError, which names those there are."""
-        versions = self.versions.get(name, {})
+        """Returns a version of a job: of the rule, for a shadow. Raises JobError, which names those
+        there are."""
+        versions = self.versions_of(name)
         if version not in versions:
             known = ", ".join(map(str, sorted(versions))) or "none"
             raise JobError(f"job '{name}' has no version {version}", detail=f"versions: {known}")

@@ -44,7 +44,8 @@ class JobText:
     their files as they are now. `accepted`: it has been a version already, perhaps of an earlier
     release that took options which nobody reads; they do not matter now either. `by`: the principal
     that submits it; `loads`: patterns of the functions that it may load, None for any; `given`: the
-    names of the secrets that whoever submitted it had written plainly."""
+    names of the secrets that whoever submitted it had written plainly; `promotes`: the version that
+    has been a shadow and becomes live (0: it is a new one)."""
 
     name: str
     sql: str
@@ -55,6 +56,7 @@ class JobText:
     by: str = ""
     loads: tuple[str, ...] | None = None
     given: frozenset[str] = frozenset()
+    promotes: int = 0
 
 
 @dataclass(frozen=True)

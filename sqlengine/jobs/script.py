@@ -56,7 +56,7 @@ from sqlengine.catalog.changes import (
     unknown_database,
 )
 from sqlengine.connectors.python_ import with_function
-from sqlengine.connectors.registry import declared, validate
+from sqlengine.connectors.registry import check_named, declared, validate
 from sqlengine.executors.memory_limits import LIMIT, memory_limit
 from sqlengine.executors.steps.guard import STEP_TIMEOUT
 from sqlengine.executors.steps.limits import step_timeout
@@ -333,6 +333,7 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
         return
     check_connector(table)
     try:
+        check_named(table)
         validate(table)
     except OptionError as error:
         if statement is None:

@@ -59,7 +59,7 @@ from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.query_result import ResultSink
-from sqlengine.connectors.registry import declared
+from sqlengine.connectors.registry import check_named, declared
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import OperatorFailed
@@ -340,6 +340,7 @@ class Session:
         if not isinstance(item, Table):
             return item
         item = self.options.defined(item, statement, self.settings)
+        check_named(item)
         table, sink = with_function(declared(item), catalog)
         if sink is not None and self.library is not None:
             self.library.activate([sink.user])

@@ -40,3 +40,12 @@ def seconds(number: float) -> str:
     if number < 1:
         return f"{number * 1000:.0f} ms"
     return f"{number:,.1f} s" if number < 100 else f"{number:,.0f} s"
+
+
+def span(ms: float) -> str:
+    """Returns a span of time in words, by its two largest units: 45 s, 12 min 5 s, 1 h, 2 d 3 h."""
+    left, parts = round(ms / 1000), list[str]()
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        parts += [f"{number} {unit}"] * bool(number)
+    return " ".join(parts[:2]) or "0 s"

@@ -79,6 +79,7 @@ def die(engine: Engine) -> None:
     engine._isolation.stop()
     engine._restarts.stop()
     engine._reopening.stop()
+    engine.canaries.stop()
     engine._thread.shutdown(wait=True, cancel_futures=True)
     for managed in list(engine.graphs.by_name.values()):
         graph = managed._replica if isinstance(managed, DistributedGraph) else managed

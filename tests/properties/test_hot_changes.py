@@ -1,6 +1,7 @@
 """Rules change at random in mid-stream, with crashes in between: each alert is judged by the
 version of its rule that was valid when its event was read, nothing is lost or doubled, and what a
-rule knows of its alerts goes on where it counts them as before."""
+rule knows of its alerts goes on where it counts them as before. Versions that run as shadows write
+elsewhere, until they are promoted or withdrawn, by a command or by their canary."""
 
 from __future__ import annotations
 
@@ -35,14 +36,16 @@ CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
     ),
     "amount + 1 > 9": lambda w, a: a + 1 > 9,
 }
-# By what stands in the head: the minutes of a period, the alerts in it, and whether words count
+# By the head: the minutes of a period, the alerts in it, and whether words count
 # apart.
 LIMITS: dict[str, tuple[int, int, bool]] = {
-    "": (0, 0, False),
-    "suppress: 30m by word into n": (30, 1, True),
-    "suppress: 20m into n": (20, 1, False),
-    "limit: 2/1h into n": (60, 2, False),
+    "-- @rule\n-- suppress: 30m by word into n\n": (30, 1, True),
+    "-- @rule\n-- suppress: 20m into n\n": (20, 1, False),
+    "-- @rule\n-- limit: 2/1h into n\n": (60, 2, False),
 }
+SHADOW = "-- @rule\n-- status: shadow\n"
+CANARY = "-- @rule\n-- canary: 1h, max-rate 1/h\n"
+MOST = 1  # rows of a canary
 NAMES = st.sampled_from(["r1", "r2", "r3"])
 ACTIONS = st.one_of(
     st.tuples(
@@ -50,10 +53,15 @@ ACTIONS = st.one_of(
         st.lists(st.tuples(st.sampled_from(WORDS), st.integers(0, 10)), max_size=5),
     ),
     st.tuples(st.just("step"), st.none()),
-    st.tuples(
-        st.just("submit"),
-        st.tuples(NAMES, st.sampled_from(sorted(CONDITIONS)), st.sampled_from(sorted(LIMITS))),
+    *(
+        st.tuples(
+            st.just("submit"), st.tuples(NAMES, st.sampled_from(sorted(CONDITIONS)), st.just(head))
+        )
+        for head in ("", *LIMITS, SHADOW, CANARY)
     ),
+    st.tuples(st.just("promote"), NAMES),
+    st.tuples(st.just("withdraw"), NAMES),
+    st.tuples(st.just("look"), st.sampled_from([0.4, 0.7])),
     st.tuples(st.just("remove"), NAMES),
     st.tuples(st.just("stop"), NAMES),
     st.tuples(st.just("start"), NAMES),
@@ -85,8 +93,9 @@ class Counted:
 
 @dataclass
 class Model:
-    """What should have happened: by rule name its version, condition and limit, and what it has
-    `counted`, by word."""
+    """What should have happened: `known` by rule name the version, the condition and the head of
+    the live text, and what it has `counted`, by word; `shadows` likewise, and `ran` how long each
+    canary has run (h)."""
 
     events: list[tuple[str | None, int]] = field(default_factory=list)
     read: int = 0
@@ -95,33 +104,71 @@ class Model:
     running: set[str] = field(default_factory=set)
     counted: dict[str, dict[str | None, Counted]] = field(default_factory=dict)
     alerts: list[tuple[int, str, int, int | None]] = field(default_factory=list)
+    shadows: dict[str, tuple[int, str, str]] = field(default_factory=dict)
+    shadow_alerts: list[tuple[int, str, int]] = field(default_factory=list)
+    ran: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def read_all(self) -> None:
         for number in range(self.read, len(self.events)):
             for name in sorted(self.running):
-                version, condition, limit = self.known[name]
+                version, condition, head = self.known[name]
                 if CONDITIONS[condition](*self.events[number]):
-                    self._fire(number, name, version, limit)
+                    self._fire(number, name, version, head)
+            for name, (version, condition, _) in sorted(self.shadows.items()):
+                if CONDITIONS[condition](*self.events[number]):
+                    self.shadow_alerts.append((number, name, version))
         self.read = len(self.events)
 
-    def _fire(self, number: int, name: str, version: int, limit: str) -> None:
-        if not limit:
+    def _fire(self, number: int, name: str, version: int, head: str) -> None:
+        if head not in LIMITS:
             self.alerts.append((number, name, version, None))
             return
-        (word, amount), (period, most, by_word) = self.events[number], LIMITS[limit]
+        (word, amount), (period, most, by_word) = self.events[number], LIMITS[head]
         counted = self.counted[name].setdefault(word if by_word else "", Counted())
         told = counted.number(10 * amount, period, most)
         if told is not None:
             self.alerts.append((number, name, version, told))
 
-    def submit(self, name: str, condition: str, limit: str) -> None:
-        if name in self.known and self.known[name][1:] == (condition, limit):
+    def has(self, name: str, condition: str, head: str) -> tuple[int, str, str] | None:
+        """The version that has this text already, live or as the shadow that it asks for."""
+        held = [self.known.get(name), self.shadows.get(name) if head in (SHADOW, CANARY) else None]
+        return next((v for v in held if v is not None and v[1:] == (condition, head)), None)
+
+    def submit(self, name: str, condition: str, head: str) -> None:
+        if self.has(name, condition, head):
             return
-        if name not in self.running or self.known[name][2] != limit:
+        anew = name not in self.running or self.known[name][2] != head
+        if anew and head not in (SHADOW, CANARY):
             self.counted[name] = {}
         self.versions[name] = self.versions.get(name, 0) + 1
-        self.known[name] = (self.versions[name], condition, limit)
+        version = self.versions[name], condition, head
+        if head in (SHADOW, CANARY):
+            self.shadows[name] = version
+        else:
+            self.known[name] = version
+            self.running.add(name)
+            self.shadows.pop(name, None)
+
+    def may_promote(self, name: str) -> bool:
+        return name in self.shadows and (name not in self.known or name in self.running)
+
+    def promote(self, name: str) -> None:
+        self.known[name] = self.shadows.pop(name)
         self.running.add(name)
+
+    def look(self, hours: float) -> None:
+        """Canaries look at their rows and at the clock, which has gone on."""
+        for name, (version, _, head) in list(self.shadows.items()):
+            if head != CANARY:
+                continue
+            runs = name not in self.known or name in self.running
+            ran = self.ran.get((name, version), 0.0) + hours * runs
+            self.ran[name, version] = ran
+            found = [a for a in self.shadow_alerts if a[1:] == (name, version)]
+            if len(found) > MOST:
+                del self.shadows[name]
+            elif ran >= 1 and self.may_promote(name):
+                self.promote(name)
 
 
 @dataclass
@@ -130,6 +177,14 @@ class Life:
 
     folder: Path
     engine: Engine
+    hours: float = 0.0
+
+    def look(self, hours: float) -> None:
+        """Canaries look before and after some hours."""
+        self.engine.canaries._now = lambda: self.hours * 3600
+        self.engine.canaries.check()
+        self.hours += hours
+        self.engine.canaries.check()
 
     def crash(self) -> None:
         """As if the process had died: no last epoch, no checkpoint."""
@@ -147,18 +202,15 @@ class Life:
         if lines:
             self.engine.broker.append("events", 0, lines, timestamp_ms=0)
 
-    def submit(self, model: Model, name: str, condition: str, limit: str) -> None:
-        version = self.engine.log.next_version(name)
-        held = self.engine.log.jobs.get(name)
-        if held is not None and (condition, limit) == model.known.get(name, (0, "", ""))[1:]:
-            version = held.version
-        head = f"-- @rule\n-- {limit}\n" if limit else ""
+    def submit(self, model: Model, name: str, condition: str, head: str) -> None:
+        held = model.has(name, condition, head)
+        version = self.engine.log.next_version(name) if held is None else held[0]
         sql = (
-            f"{head}INSERT INTO alerts (rule, version, id, word, ts)"
+            f"INSERT INTO alerts (rule, version, id, word, ts)"
             f" SELECT '{name}', {version}, id, word, ts FROM events WHERE {condition}"
         )
-        model.submit(name, condition, limit)
-        self.engine.submit(name, sql)
+        model.submit(name, condition, head)
+        self.engine.submit(name, head + sql)
 
 
 @settings(max_examples=20, deadline=None)
@@ -180,6 +232,7 @@ def test_each_alert_is_judged_by_the_version_valid_for_its_event(
             act(life, model, kind, value)
         act(life, model, "step", None)
         assert read_alerts(life.engine) == model.alerts
+        assert read_shadows(life.engine) == sorted(model.shadow_alerts)
         life.engine.close()
 
 
@@ -192,12 +245,15 @@ def act(life: Life, model: Model, kind: str, value: object) -> None:
             while engine.graph.runner.step():
                 pass
             model.read_all()
-        case "submit", (str() as name, str() as condition, str() as limit):
-            life.submit(model, name, condition, limit)
-        case "remove", str() if value in model.known:
+        case "submit", (str() as name, str() as condition, str() as head):
+            life.submit(model, name, condition, head)
+        case "promote" | "withdraw" | "look", _:
+            act_on_shadows(life, model, kind, value)
+        case "remove", str() if value in model.known or value in model.shadows:
             engine.remove(value)
-            model.known.pop(value)
+            model.known.pop(value, None)
             model.running.discard(value)
+            model.shadows.pop(value, None)
         case "stop", str() if value in model.known:
             engine.stop_job(value)
             model.running.discard(value)
@@ -210,6 +266,29 @@ def act(life: Life, model: Model, kind: str, value: object) -> None:
             engine.graph.runner.checkpoint(wait=True)
         case "crash", _:
             life.crash()
+
+
+def act_on_shadows(life: Life, model: Model, kind: str, value: object) -> None:
+    match kind, value:
+        case "promote", str() if model.may_promote(value):
+            life.engine.promote(value)
+            model.promote(value)
+        case "withdraw", str() if value in model.shadows:
+            life.engine.remove(f"{value}@shadow")
+            model.shadows.pop(value)
+        case "look", float():
+            life.look(value)
+            model.look(0)
+            model.look(value)
+
+
+def read_shadows(engine: Engine) -> list[tuple[int, str, int]]:
+    """(event, rule, version): each shadow has a sink of its own, so they come in no order."""
+    if "_shadow" not in engine.broker.topic_names():
+        return []
+    records = engine.broker.read("_shadow", 0, 0)
+    rows = [] if records is None else map(json.loads, records.values.to_pylist())
+    return sorted((r["row"]["id"], r["rule"], r["row"]["version"]) for r in rows)
 
 
 def read_alerts(engine: Engine) -> list[tuple[int, str, int, int | None]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlengine.access.shadow_names import rule_of
 from tests.service.harness import User, running
 from tests.support import eventually
 
@@ -35,6 +36,7 @@ def user(server: User, data: Path) -> Iterator[User]:
         lambda: not any(j["origin"] == "folder" for j in server.jobs()),
         "the end of the folder's jobs",
     )
-    for job in sorted(server.jobs(), key=lambda j: bool(j["defines"])):
-        if job["name"] not in ("tables", "timed", "all"):
-            server.client.delete(f"/api/v1/jobs/{job['name']}")
+    jobs = sorted(server.jobs(), key=lambda j: bool(j["defines"]))
+    for name in dict.fromkeys(rule_of(job["name"]) for job in jobs):  # with their shadows
+        if name not in ("tables", "timed", "all"):
+            server.client.delete(f"/api/v1/jobs/{name}")

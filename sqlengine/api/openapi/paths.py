@@ -182,6 +182,20 @@ JOBS: Final = (
         refusals=(400, 404, 409),
     ),
     Endpoint(
+        "GET",
+        "/api/v1/jobs/{name}/diff",
+        "what the shadow of a rule would have written, beside its live version",
+        ref("Difference"),
+        refusals=(404,),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/jobs/{name}/promote",
+        "let the shadow of a rule become live, with its state",
+        ref("Outcome"),
+        refusals=(404, 409),
+    ),
+    Endpoint(
         "GET", "/api/v1/dead-letters", "rows that could not be processed", ref("Letters"), _LETTERS
     ),
     Endpoint(

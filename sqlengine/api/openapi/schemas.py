@@ -53,6 +53,7 @@ _RULE: Final = record(
         "id": TEXT,
         "severity": TEXT,
         "status": one_of(*Status),
+        "canary": TEXT,
         "owner": TEXT,
         "description": TEXT,
         "tags": listed(TEXT),
@@ -92,6 +93,7 @@ _JOB: Final = {
     "defines": listed(TEXT),
     "uses": listed(TEXT),
     "rule": or_null(_RULE),
+    "canary": or_null(record({"text": TEXT, "ran_ms": WHOLE, "duration_ms": WHOLE})),
     "tables": listed(by_name(ANY)),
     "waits": listed(ANY),
     "lookups": listed(ANY),
@@ -114,7 +116,7 @@ _SPARK_GRAPH: Final = {
 }
 _OUTCOME_STATES: Final = (
     "added replaced unchanged removed renamed waiting refused replanned valid started stopped"
-    " failed saved isolated merged merging moved"
+    " failed saved isolated merged merging moved shadowed promoted"
 ).split()
 _OVERRIDDEN: Final = {
     "file": TEXT,
@@ -142,6 +144,7 @@ _QUERY: Final = {
     "started_ms": _MS,
     "rows_read": WHOLE,
 }
+_SAMPLE: Final = record({"row": by_name(ANY), "kind": TEXT, "time": _MS})
 _ROW: Final[Schema] = {
     "type": "array",
     "prefixItems": [one_of("+I", "-U", "+U", "-D"), {"type": "array"}],
@@ -214,11 +217,38 @@ SCHEMAS: Final[dict[str, Schema]] = {
                         "by": or_null(TEXT),
                         "file": or_null(TEXT),
                         "follows": listed(TEXT),
+                        "shadow": FLAG,
+                        "beside": or_null(WHOLE),
+                        "fate": or_null(TEXT),
+                        "fate_ms": or_null(_MS),
                         "sql": TEXT,
                     }
                 )
             ),
         }
+    ),
+    "Difference": record(
+        {
+            "rule": TEXT,
+            "version": WHOLE,
+            "live": WHOLE,
+            "since_ms": _MS,
+            "complete": FLAG,
+            "tables": listed(
+                record(
+                    {
+                        "table": TEXT,
+                        "both": WHOLE,
+                        "added": WHOLE,
+                        "left_out": WHOLE,
+                        "added_samples": listed(_SAMPLE),
+                        "left_out_samples": listed(_SAMPLE),
+                        "ignored": listed(TEXT),
+                    }
+                )
+            ),
+        },
+        doc="live: 0 where there is no live version",
     ),
     "Plan": by_name(ANY),
     "Letter": record(
