@@ -118,7 +118,7 @@ def _refused_files(folder: WatchedFolder) -> list[dict[str, object]]:
 
 def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
     counts, hints, progress = engine.counts(), engine.hints(), engine.progress.all(jobs)
-    seconds = engine.seconds_by_job()
+    costs = engine.costs_by_job()
     return [
         job_json(
             job,
@@ -126,7 +126,7 @@ def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
             counts.get(job.name, NOTHING),
             hints.get(job.name),
             target=target_of_graph(job.graph, engine.config.target),
-            cost_s=seconds.get(job.name, 0.0),
+            cost_s=costs[job.name].seconds if job.name in costs else 0.0,
             families=engine.families_of(job.name),
         )
         | progress_json(progress.get(job.name, NO_PROGRESS), details=False)
@@ -164,7 +164,7 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         version = engine.log.version(name, job.version)
         counts, hint = engine.counts()[name], engine.hints().get(name)
         target = target_of_graph(job.graph, engine.config.target)
-        cost_s = engine.seconds_by_job()[name]
+        cost_s = engine.costs_by_job()[name].seconds
         families = engine.families_of(name)
         shown = job_json(
             job, version, counts, hint, target=target, cost_s=cost_s, families=families

@@ -59,6 +59,7 @@ from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.epochs import has_epochs
 from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
+from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.executors.spark.view import SparkView
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.executors.steps.limits import Steps
@@ -478,11 +479,10 @@ class Engine:
         counts = self.graphs.counts()
         return {name: counts.get(name, NOTHING) for name in list(self.log.jobs)}
 
-    def seconds_by_job(self) -> dict[str, float]:
-        """Returns the time of each job's operators (s) since the server started, over moves between
-        graphs."""
-        seconds = self.graphs.totals().seconds
-        return {name: seconds.get(name, 0.0) for name in list(self.log.jobs)}
+    def costs_by_job(self) -> dict[str, JobCost]:
+        """Returns what each job has cost since the server started, over moves between graphs."""
+        costs = self.graphs.totals().costs
+        return {name: costs.get(name, FREE) for name in list(self.log.jobs)}
 
     def rows_by_job(self) -> Counter[str]:
         """Returns the rows that each job has written to sinks, if any."""

@@ -35,7 +35,7 @@ from sqlengine.executors.failures import (
 )
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
-from sqlengine.executors.measures.job_seconds import JobSeconds
+from sqlengine.executors.measures.job_costs import JobCost, JobCosts
 from sqlengine.executors.memory_limits import MemoryGuard
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
 from sqlengine.executors.runner import GraphRunner
@@ -141,9 +141,11 @@ class RunningGraph:
         config, threads = host.config, host.machine.threads
         self.store = host.stores.open(name) if subtask is None else subtask.store
         self.executor = host.executor(name)
-        self._cost = JobSeconds(self.executor)
+        self._cost = JobCosts(lambda: self.runner)
         if isinstance(self.executor, SparkExecutor):
-            self.executor.progress.cost = self.seconds_by_job
+            self.executor.progress.cost = lambda: {
+                job: cost.seconds for job, cost in self.costs_by_job().items()
+            }
         self._absence = Absence(left_out or LeftOut())
         self._left_out = {} if subtask is None else dict(subtask.left_out)
         self.leaves_out = False
@@ -476,8 +478,8 @@ class RunningGraph:
         """Returns what each job has done in this graph, since the graph was created."""
         return self.runner.pipeline.counter.counts()
 
-    def seconds_by_job(self) -> dict[str, float]:
-        """Returns the time of each job's operators (s), since the graph was opened."""
+    def costs_by_job(self) -> dict[str, JobCost]:
+        """Returns what each job has cost since the graph was opened."""
         return self._cost.read()
 
     def event_times(self) -> EventTimes:

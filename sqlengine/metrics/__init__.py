@@ -23,6 +23,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs
 from sqlengine.executors.dataflow.running_node import RunningNode
+from sqlengine.executors.measures.job_costs import FREE
 from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.totals import GraphTotals, Rising
@@ -145,7 +146,8 @@ class EngineCollector:
             labels=["job"],
         )
         for job in list(self._engine.log.jobs):
-            seconds = self._rising.at_least(f"seconds {job}", totals.seconds.get(job, 0.0))
+            cost = totals.costs.get(job, FREE)
+            seconds = self._rising.at_least(f"seconds {job}", cost.seconds)
             family.add_metric([job], seconds)
         return family
 
