@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +22,21 @@ from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from tests.conformance.sigma import ALERTS, table_of
 
-COPIES, PARTS = 6, 5
+# Each server reads these copies of the events so many times; the first time is not counted.
+COPIES, ROUNDS, PARTS = 2, 10, 2
 _TOTALS = """CREATE TABLE totals (k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED)
 WITH ('connector' = 'topic', 'topic' = 'totals', 'format' = 'json', 'upsert' = 'true')"""
 _TIME = ", ts AS TO_TIMESTAMP_LTZ(_id * 100, 3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
 # Rules that cost more than others, each for a reason of its own.
 _SPECIAL = {
-    "writes each event": "INSERT INTO alerts SELECT 'all', 'low', _id FROM process_creation WHERE ProcessId IS NOT NULL",
+    "writes each event": "INSERT INTO alerts SELECT CONCAT_WS('|', UPPER(Image), REVERSE(CommandLine), MD5(Hashes)), 'low', _id"
+    " FROM process_creation WHERE Image IS NOT NULL",
     "computes with texts": "INSERT INTO alerts SELECT 'computes', 'low', _id FROM process_creation"
-    " WHERE CHAR_LENGTH(REGEXP_REPLACE(CommandLine, '[aeiou]+', '')) > 900",
+    " WHERE CHAR_LENGTH(REGEXP_REPLACE(LOWER(ParentCommandLine), '[aeiou]+', '')) > 900",
     "counts in windows": "INSERT INTO alerts SELECT Image, 'low', COUNT(*) FROM TABLE(TUMBLE(TABLE process_creation,"
     " DESCRIPTOR(ts), INTERVAL '1' MINUTE)) WHERE LOWER(Image) LIKE '%.exe' GROUP BY Image, window_start, window_end",
-    "counts by key": "SET 'table.exec.state.ttl' = '1 h'; INSERT INTO totals SELECT Hostname, COUNT(DISTINCT User)"
-    " FROM process_creation GROUP BY Hostname",
+    "counts by key": "SET 'table.exec.state.ttl' = '1 h'; INSERT INTO totals SELECT Image, COUNT(DISTINCT CommandLine)"
+    " FROM process_creation GROUP BY Image",
 }
 
 
@@ -51,11 +53,13 @@ class _Side:
         after = self.engine.costs_by_job()
         self.told.append({j: (c.cpu_s - before[j].cpu_s) / events for j, c in after.items()})
 
-    def cost(self) -> float:
-        return float(np.median([sum(t.values()) for t in self.told[1:]]))
+    def whole(self) -> np.ndarray:
+        """Returns what all jobs cost, by pass (µs an event)."""
+        return np.array([1e6 * sum(t.values()) for t in self.told[COPIES:]])
 
-    def told_of(self, jobs: Sequence[str]) -> float:
-        return float(np.median([sum(t.get(j, 0.0) for j in jobs) for t in self.told[1:]]))
+    def told_of(self, jobs: Collection[str]) -> float:
+        passes = [sum(t.get(j, 0.0) for j in jobs) for t in self.told[COPIES:]]
+        return 1e6 * float(np.median(passes))
 
 
 def _groups() -> dict[str, dict[str, str]]:
@@ -91,39 +95,43 @@ def _engine(jobs: Mapping[str, str]) -> Iterator[Engine]:
 
 def run() -> Section:
     groups = _groups()
+    whole, others = _measure(groups)
+    alone = {n: float(np.median(whole.whole() - o.whole())) for n, o in others.items()}
+    total = float(np.median(whole.whole()))
+    shared = (total - sum(alone.values())) / sum(map(len, groups.values()))
+    rows = []
+    for name, jobs in groups.items():
+        told, wanted = whole.told_of(jobs), alone[name] + len(jobs) * shared
+        figures = [f"{v:.2f}" for v in (alone[name], wanted, told)]
+        rows.append([name, f"{len(jobs)}", *figures, f"{told / wanted - 1:+.0%}"])
+    columns = ["", "rules", "alone", "with its share", "told", "error"]
+    about = (
+        f"{len(sigma.all_rules()):,} SigmaHQ rules and {len(_SPECIAL)} that cost more, over real"
+        " process creations in one server. Alone: the difference to a server without these rules,"
+        f" pass by pass, the median of {(ROUNDS - 1) * COPIES}. What no difference shows is shared"
+        " by all, in equal parts. Told: what `sql jobs --cost` says."
+    )
+    notes = [f"All of it takes {total:.1f} µs of the CPU an event."]
+    return Section(
+        "rule_cost", "Cost by rule", about, [Table("CPU µs an event", columns, rows)], notes
+    )
+
+
+def _measure(groups: Mapping[str, Mapping[str, str]]) -> tuple[_Side, dict[str, _Side]]:
+    """Returns a server with all rules, and one without each group, after the same passes."""
     with ExitStack() as stack:
 
         def side(without: str | None) -> _Side:
             jobs = [rules for name, rules in groups.items() if name != without]
-            return _Side(stack.enter_context(_engine({n: t for r in jobs for n, t in r.items()})))
+            engine = _engine({n: t for r in jobs for n, t in r.items()})
+            return _Side(stack.enter_context(engine))
 
-        whole = side(None)
-        others = {name: side(name) for name in groups}
-        for copy in range(COPIES + 1):
-            sides = [whole, *others.values()]
+        whole, others = side(None), {name: side(name) for name in groups}
+        sides = [whole, *others.values()]
+        for turn in range(COPIES * ROUNDS):
             for number in range(len(sides)):  # each is first once in a while
-                sides[(number + copy) % len(sides)].run(copy)
-    own = {name: whole.cost() - other.cost() for name, other in others.items()}
-    number = sum(map(len, groups.values()))
-    shared = (whole.cost() - sum(own.values())) / number
-    rows = []
-    for name, rules in groups.items():
-        told, alone = whole.told_of(list(rules)), own[name]
-        wanted = alone + len(rules) * shared
-        rows.append(
-            [
-                name,
-                f"{len(rules)}",
-                *(f"{1e6 * v:.2f}" for v in (alone, wanted, told)),
-                f"{told / wanted - 1:+.0%}",
-            ]
-        )
-    columns = ["", "rules", "alone", "with its share", "told", "error"]
-    told = whole.told_of([j for r in groups.values() for j in r])
-    notes = [f"All of it takes {1e6 * whole.cost():.1f} µs an event; told is {1e6 * told:.1f}."]
-    return Section(
-        "rule_cost", "Cost by rule", "", [Table("CPU µs an event", columns, rows)], notes
-    )
+                sides[(number + turn) % len(sides)].run(turn % COPIES)
+    return whole, others
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import click
 
 from parser.errors import SqlError
 from sqlengine.broker.errors import Unreachable
+from sqlengine.cli.costs import show_costs
 from sqlengine.cli.descriptions import moment, origin_of, reason_of
 from sqlengine.cli.job_progress import (
     counts_of,
@@ -200,11 +201,13 @@ def _explain_file(path: str, where: Target | None, define: Sequence[str], output
 @click.option(
     "--wide", is_flag=True, help="The tables that jobs read: rows behind, watermark, late rows."
 )
+@click.option("--cost", is_flag=True, help="What running jobs cost, the costliest first.")
 @server_options
 def jobs(
     name: str | None,
     state: str | None,
     wide: bool,
+    cost: bool,
     server: str | None,
     token_file: str | None,
     output: str,
@@ -212,6 +215,9 @@ def jobs(
     """List all jobs, and the files of the watched folder that were not taken; or show one job with
     the tables that it reads, what it waits for, and its text."""
     client = connect(server, token_file)
+    if cost:
+        show_costs(client, name, output)
+        return
     if name is not None:
         show(client.get(job_url(name)), output, _draw_job)
         return

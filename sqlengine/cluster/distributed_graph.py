@@ -440,6 +440,10 @@ class DistributedGraph:
         """See `ManagedGraph`: parts do not tell."""
         return {}
 
+    def state_by_job(self) -> dict[str, int]:
+        """See `ManagedGraph`: parts do not tell."""
+        return {}
+
     def now(self) -> int:
         """Returns the machine's time in ms."""
         return self._host.machine.clock()

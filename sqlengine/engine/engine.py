@@ -46,6 +46,7 @@ from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
 from sqlengine.engine.storage import open_broker, open_stores
 from sqlengine.engine.table_access import TableAccess
+from sqlengine.engine.views.cost_views import CostViews
 from sqlengine.engine.views.family_views import FamilyView, families_of
 from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
@@ -172,6 +173,7 @@ class Engine:
         self.graphs.watch(OwedRows(self._registry.log.jobs.values, self._registry.plans_of, store))
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)
+        self.costs = CostViews(self.graphs, self.costs_by_job, self.counts)
         self.progress = ProgressViews(self._registry, self.graphs, config.settings)
         self._migrations = Migrations(self._registry, self.graphs, store)
         keeping = Keeping(self._registry, self.graphs, store)

@@ -91,6 +91,10 @@ class ManagedGraph(Protocol):
         """Returns watermarks and what waits for them, at most about a second old; older while the
         graph works on one step."""
 
+    def state_by_job(self) -> Mapping[str, int]:
+        """Returns the bytes of state of each job that has any, as old as event times are; nothing
+        of graphs that run in other processes."""
+
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns why the statements cannot run in this graph; None if they can."""
 

@@ -62,7 +62,7 @@ class EngineCollector:
         yield self._sinks(totals)
         yield self._jobs()
         yield from self._job_counts()
-        yield self._job_seconds(totals)
+        yield from self._job_costs(totals)
         yield self._restarts()
         yield from self._job_progress()
         yield self._isolated()
@@ -139,17 +139,32 @@ class EngineCollector:
             letters.add_metric([job], counts.dead_letters)
         yield from (rows, late, letters)
 
-    def _job_seconds(self, totals: GraphTotals) -> Metric:
-        family = CounterMetricFamily(
+    def _job_costs(self, totals: GraphTotals) -> Iterator[Metric]:
+        """Yields what each job has cost, and what running ones keep."""
+        of_job = ["job"]
+        seconds = CounterMetricFamily(
             "sqlengine_job_seconds",
-            "Time of a job's operators; of those that jobs share, an equal part",
-            labels=["job"],
+            "Time of a job's operators; of those that jobs share, a part",
+            labels=of_job,
+        )
+        cpu = CounterMetricFamily(
+            "sqlengine_job_cpu_seconds", "CPU time that a job has cost", labels=of_job
+        )
+        events = CounterMetricFamily(
+            "sqlengine_job_events", "Rows that came in the tables that a job reads", labels=of_job
         )
         for job in list(self._engine.log.jobs):
             cost = totals.costs.get(job, FREE)
-            seconds = self._rising.at_least(f"seconds {job}", cost.seconds)
-            family.add_metric([job], seconds)
-        return family
+            seconds.add_metric([job], self._rising.at_least(f"seconds {job}", cost.seconds))
+            cpu.add_metric([job], self._rising.at_least(f"cpu {job}", cost.cpu_s))
+            events.add_metric([job], self._rising.at_least(f"events {job}", cost.events))
+        state = GaugeMetricFamily(
+            "sqlengine_job_state_bytes", "Bytes of state of a running job", labels=of_job
+        )
+        for graph in self._graphs():
+            for job, size in graph.state_by_job().items():
+                state.add_metric([job], size)
+        yield from (seconds, cpu, events, state)
 
     def _job_progress(self) -> Iterator[Metric]:
         """Yields how far running jobs are in each table that they read."""

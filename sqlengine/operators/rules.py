@@ -44,6 +44,8 @@ _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 # So few rules, and pairs of a row and a rule, are evaluated one by one, if their conditions have
 # nothing but these: a set of rules takes several times as long for them.
 _FEW_RULES, _FEW_PAIRS = 4, 16
+# Of each so many batches some rows are kept, for who wants to measure conditions.
+_SAMPLED, _SAMPLE_ROWS = 64, 256
 _PLAIN: Final = COMPARISONS | {"AND", "OR", "NOT", "IS NULL", "IS NOT NULL"}
 
 
@@ -153,6 +155,8 @@ class RulesOperator:
         # By rule, the rows whose residual condition was evaluated.
         self.tested: Counter[str] = Counter()
         self.ticks: TickFilter | None = None
+        self.sample: Batch | None = None
+        self._batches = 0
         self._members = MemberRows(compiled)
         self._plain = _plain_conditions(compiled.plan)
         of_rules = compiled.plan.members.values()
@@ -170,6 +174,9 @@ class RulesOperator:
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
             return self._onward(batch, {}, {})
+        if self._batches % _SAMPLED == 0:
+            self.sample = batch.take(np.arange(min(batch.num_rows, _SAMPLE_ROWS)))
+        self._batches += 1
         output: Output = []
         rows_of, of_members = self._match(batch, output)
         self._sinks(batch, rows_of, output)

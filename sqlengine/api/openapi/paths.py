@@ -122,6 +122,21 @@ JOBS: Final = (
         refusals=(404,),
     ),
     Endpoint(
+        "GET",
+        "/api/v1/costs",
+        "what running jobs cost, the costliest first, with the slowest condition of the first 20",
+        ref("Costs"),
+        (Query("limit", "at most so many", WHOLE),),
+        refusals=(400,),
+    ),
+    Endpoint(
+        "GET",
+        "/api/v1/jobs/{name}/cost",
+        "what a running job costs, with each condition of its filters, measured now",
+        ref("Cost"),
+        refusals=(404, 409),
+    ),
+    Endpoint(
         "POST",
         "/api/v1/jobs/{name}/start",
         "start a job, where it was unless told otherwise",

@@ -107,6 +107,18 @@ _SPARK_GRAPH: Final = {
     "step": or_null(TEXT),
     "problem": or_null(TEXT),
 }
+_CONDITION: Final = {"condition": TEXT, "us_per_row": NUMBER, "true": NUMBER}
+_COST: Final = {
+    "name": TEXT,
+    "graph": TEXT,
+    "cpu_us_per_event": or_null(NUMBER),
+    "cpu_s": NUMBER,
+    "events": WHOLE,
+    "share": NUMBER,
+    "state_bytes": WHOLE,
+    "rows": WHOLE,
+    "cache_hits": or_null(NUMBER),
+}
 _OUTCOME_STATES: Final = (
     "added replaced unchanged removed renamed waiting refused replanned valid started stopped"
     " failed saved isolated merged merging moved"
@@ -162,6 +174,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "next": or_null(TEXT),
         }
     ),
+    "Costs": record({"jobs": listed(record({**_COST, "slowest": or_null(record(_CONDITION))}))}),
+    "Cost": record({**_COST, "conditions": listed(record(_CONDITION))}),
     "Outcome": record(
         {"name": TEXT, "status": one_of(*_OUTCOME_STATES), "version": WHOLE},
         {
