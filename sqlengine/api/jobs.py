@@ -17,7 +17,7 @@ from planner.rule_settings import rule_in
 from sqlengine.access.plans import may_see_savepoint
 from sqlengine.access.policy import Action
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
-from sqlengine.api.principal import may, need, present_principal
+from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe_refusal, refusal_of_job
 from sqlengine.api.queries import flag, whole_number
 from sqlengine.broker.auto_create import NewTopic
@@ -28,7 +28,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request, begin_of
 from sqlengine.engine.views.family_views import FamilyView
 from sqlengine.executors.job_counts import NOTHING, JobCounts
-from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
+from sqlengine.jobs.job import Job, JobState, JobVersion
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.targets import target_of, target_of_graph
 from sqlengine.system.hidden import hidden
@@ -327,11 +327,6 @@ def _pairs(body: str) -> list[tuple[str, str]]:
 
 def _pair(name: object, sql: object) -> object:
     return {name: sql} if isinstance(name, str) else None
-
-
-def request_origin() -> Origin:
-    """Returns the origin of a request: the CLI names itself in X-Origin."""
-    return Origin.CLI if request.headers.get("X-Origin") == "cli" else Origin.REST
 
 
 def _answer(outcomes: Mapping[str, Outcome], many: bool = False) -> Response:

@@ -49,6 +49,8 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("GET", "/api/v1/instances"): _ALL_JOBS,
     ("GET", "/api/v1/spark"): _ALL_JOBS,
     ("GET", "/api/v1/jobs"): Need(Action.BE_KNOWN, own="jobs that may be seen"),
+    ("GET", "/api/v1/audit"): _ADMIN,
+    ("GET", "/api/v1/live"): Need(Action.BE_KNOWN, own="jobs that may be seen"),
     ("GET", "/api/v1/costs"): Need(Action.BE_KNOWN, own="jobs that may be seen"),
     ("POST", "/api/v1/jobs"): Need(Action.CHANGE_JOB, each="job of the body"),
     ("PUT", _JOB): _CHANGE_JOB,

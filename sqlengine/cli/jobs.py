@@ -19,6 +19,7 @@ from sqlengine.cli.job_progress import (
     draw_tables_of_jobs,
     wait_in_list,
 )
+from sqlengine.cli.live import show_live
 from sqlengine.cli.messages import error_json, show_error
 from sqlengine.cli.options import (
     define_option,
@@ -202,12 +203,16 @@ def _explain_file(path: str, where: Target | None, define: Sequence[str], output
     "--wide", is_flag=True, help="The tables that jobs read: rows behind, watermark, late rows."
 )
 @click.option("--cost", is_flag=True, help="What running jobs cost, the costliest first.")
+@click.option(
+    "--at", metavar="TIME", help="The jobs that ran then, such as '2026-01-31 12:00' (UTC)."
+)
 @server_options
 def jobs(
     name: str | None,
     state: str | None,
     wide: bool,
     cost: bool,
+    at: str | None,
     server: str | None,
     token_file: str | None,
     output: str,
@@ -215,6 +220,9 @@ def jobs(
     """List all jobs, and the files of the watched folder that were not taken; or show one job with
     the tables that it reads, what it waits for, and its text."""
     client = connect(server, token_file)
+    if at is not None:
+        show_live(client.get("/api/v1/live", at=at), name, output)
+        return
     if cost:
         show_costs(client, name, output)
         return

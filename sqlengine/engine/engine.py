@@ -24,6 +24,7 @@ from parser.errors import JobError, Position, SqlError
 from planner.catalog import Catalog
 from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
+from sqlengine.access.actor import acting, present_actor
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.cluster.instance_groups import InstanceGroups
@@ -76,6 +77,7 @@ from sqlengine.jobs.log import JobLog
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.jobs.sealing import shown
 from sqlengine.jobs.targets import TARGET
+from sqlengine.jobs.trail import Trail
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
@@ -105,13 +107,16 @@ class Engine:
         openings: Openings | None = None,
         access: Access = OPEN,
         on_jobs_known: Callable[[Engine], None] = lambda engine: None,
+        trail: Callable[[], Trail | None] = lambda: None,
     ) -> None:
         """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
         names in their option 'callable'. `steps`: made by who wants to see and to end steps of the
         recovery, too; `openings` likewise for tables. `access`: who may do what. `on_jobs_known` is
-        called before it, when `jobs` can be listed."""
+        called before it, when `jobs` can be listed. What `trail` returns is told of changes of
+        jobs."""
         self.config = config
         self.access = access
+        self._trail = trail
         self._callables = callables
         self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
         self.broker = open_broker(config, machine)
@@ -134,6 +139,9 @@ class Engine:
         self._clock, self._threads, self._settled = machine.clock, machine.threads, False
         self._thread = machine.threads.serial_executor("changes")
         self._registry = Registry(self.broker, config, machine, steps, self.access)
+        trail = self._trail()
+        if trail is not None:
+            trail.begin(self.log)
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
         self._spark = machine.spark(config)
@@ -599,7 +607,13 @@ class Engine:
                 if not error.wait(self._openings.timeout_s):
                     raise
 
-    def _once(self, work: Callable[[], T]) -> T:
+    def _once(self, asked: Callable[[], T]) -> T:
+        actor = present_actor()
+
+        def work() -> T:
+            with acting(actor):
+                return asked()
+
         def work_and_tidy() -> T:
             try:
                 self._failures.settle()

@@ -123,6 +123,28 @@ JOBS: Final = (
     ),
     Endpoint(
         "GET",
+        "/api/v1/live",
+        "the jobs that ran at a moment of the past, with the versions and texts that they had",
+        ref("Live"),
+        (Query("at", "the moment: ms since 1970, or ISO 8601 (UTC); else now", TEXT),),
+        refusals=(400,),
+    ),
+    Endpoint(
+        "GET",
+        "/api/v1/audit",
+        "lines of the audit log, oldest first; `next` is the `after` of the next ones",
+        ref("AuditLines"),
+        (
+            Query("job", "only of this job, topic or file", TEXT),
+            Query("since", "only from then on: ms since 1970, or ISO 8601 (UTC)", TEXT),
+            Query("until", "only till then", TEXT),
+            Query("after", "only behind this number", WHOLE),
+            Query("limit", "at most so many, else 1000", WHOLE),
+        ),
+        refusals=(400,),
+    ),
+    Endpoint(
+        "GET",
         "/api/v1/costs",
         "what running jobs cost, the costliest first, with the slowest condition of the first 20",
         ref("Costs"),

@@ -107,6 +107,26 @@ _SPARK_GRAPH: Final = {
     "step": or_null(TEXT),
     "problem": or_null(TEXT),
 }
+_LIVE: Final = {
+    "name": TEXT,
+    "version": WHOLE,
+    "since": TEXT,
+    "by": TEXT,
+    "peer": TEXT,
+    "sql": or_null(TEXT),
+    "text_sha256": TEXT,
+    "text_proven": FLAG,
+}
+_LINE: Final = {
+    "n": WHOLE,
+    "prev": TEXT,
+    "time": TEXT,
+    "by": TEXT,
+    "peer": TEXT,
+    "what": TEXT,
+    "outcome": TEXT,
+    "hash": TEXT,
+}
 _CONDITION: Final = {"condition": TEXT, "us_per_row": NUMBER, "true": NUMBER}
 _COST: Final = {
     "name": TEXT,
@@ -174,6 +194,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "next": or_null(TEXT),
         }
     ),
+    "Live": record({"at": TEXT, "known": FLAG, "server_ran": FLAG, "jobs": listed(record(_LIVE))}),
+    "AuditLines": record({"events": listed(record(_LINE)), "next": or_null(WHOLE)}),
     "Costs": record({"jobs": listed(record({**_COST, "slowest": or_null(record(_CONDITION))}))}),
     "Cost": record({**_COST, "conditions": listed(record(_CONDITION))}),
     "Outcome": record(
