@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
@@ -13,7 +12,6 @@ from sqlengine.api.principal import may
 from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
 from sqlengine.engine.views.cost_views import CostView
-from sqlengine.executors.measures.conditions import ConditionCost
 
 # Of so many jobs, the costliest, conditions are measured for a list.
 _MEASURED: Final = 20
@@ -29,7 +27,8 @@ def costs_blueprint(engine: Engine) -> Blueprint:
         the slowest condition of the first ones."""
         jobs = [job for job in engine.jobs() if may(Action.SEE_JOB, job.name)]
         views = engine.costs.all(jobs)[: whole_number("limit", len(jobs))]
-        listed = [cost_json(v) | {"slowest": None} for v in views]
+        over = engine.budgets.over
+        listed = [_cost_json(v, over.get(v.job)) | {"slowest": None} for v in views]
         for entry in listed[:_MEASURED]:
             found = engine.costs.conditions(engine.job(str(entry["name"])))
             entry["slowest"] = asdict(found[0]) if found else None
@@ -39,17 +38,17 @@ def costs_blueprint(engine: Engine) -> Blueprint:
     def show(name: str) -> Response:
         """Shows what a job costs, with all conditions of its filters."""
         job = engine.job(name)
-        return jsonify(cost_json(engine.costs.of(job), engine.costs.conditions(job)))
+        conditions = [asdict(c) for c in engine.costs.conditions(job)]
+        cost = _cost_json(engine.costs.of(job), engine.budgets.over.get(name))
+        return jsonify(cost | {"conditions": conditions})
 
     return blueprint
 
 
-def cost_json(
-    view: CostView, conditions: Sequence[ConditionCost] | None = None
-) -> dict[str, object]:
-    """Returns what a job costs, as JSON; with its conditions, where they are given."""
+def _cost_json(view: CostView, over: str | None) -> dict[str, object]:
+    """Returns what a job costs, as JSON; `over`: why it is over its budget."""
     us = view.cost.us_per_event
-    body: dict[str, object] = {
+    return {
         "name": view.job,
         "graph": view.graph,
         "cpu_us_per_event": None if us is None else round(us, 3),
@@ -58,8 +57,6 @@ def cost_json(
         "share": round(view.share, 4),
         "state_bytes": view.state_bytes,
         "rows": view.rows,
+        "over_budget": over,
         "cache_hits": None if view.cache_hits is None else round(view.cache_hits, 4),
     }
-    if conditions is not None:
-        body["conditions"] = [asdict(c) for c in conditions]
-    return body

@@ -28,8 +28,10 @@ def _draw_all(body: Json) -> None:
     if not jobs:
         click.echo("no jobs run", err=True)
         return
+    over = ("over budget",) if any(job["over_budget"] for job in jobs) else ()
     columns = ("name", "CPU µs/event", "share", "state", "rows", "cache hits", "slowest condition")
-    draw_table(columns, [_row(job) for job in jobs])
+    rows = [(*_row(job), *(str(job["over_budget"] or "") for _ in over)) for job in jobs]
+    draw_table((*columns, *over), rows)
     click.echo(count(len(jobs), "job"), err=True)
 
 
@@ -57,6 +59,8 @@ def _draw_one(body: Json) -> None:
     click.echo(f"rows     {number(body['rows'])}")
     if body["cache_hits"] is not None:
         click.echo(f"cache    {_percent(body['cache_hits'])} of the values were known")
+    if body["over_budget"] is not None:
+        click.echo(f"budget   {body['over_budget']}")
     conditions = items_of(body, "conditions")
     rows = [(_us(c["us_per_row"]), _percent(c["true"]), c["condition"]) for c in conditions]
     if rows:

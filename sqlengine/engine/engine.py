@@ -33,6 +33,7 @@ from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.receivers.service import Receivers
+from sqlengine.engine.budgets import Budgets
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
@@ -195,6 +196,7 @@ class Engine:
         self._isolation = Isolation(
             self._registry, self.graphs, self._migrations, self._lifecycle, machine.threads.now
         )
+        self.budgets = Budgets(self._registry, self.graphs, self._lifecycle, self.costs_by_job)
         self.dead_letters = DeadLetterQueue(self.broker)
         self._replays = Replays(self._registry, self.graphs, self.dead_letters)
         POOL.join(self, self._failures.report_function)
@@ -221,6 +223,7 @@ class Engine:
         self.graphs.start()
         self._restarts.start(self._threads, self._thread.submit)
         self._reopening.start(self._threads, self._thread.submit)
+        self.budgets.start(self._threads, self._thread.submit)
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -230,6 +233,7 @@ class Engine:
             return
         self._failures.closed.set()
         self._isolation.stop()
+        self.budgets.stop()
         self._restarts.stop()
         self._reopening.stop()
         self._openings.stop()
@@ -515,7 +519,8 @@ class Engine:
         graphs = list(self.graphs.by_name.values())
         modules = module_hints(self.jobs(), self.log, self.library)
         slow = step_hints(graphs, self.slow_steps())
-        return modules | topic_hints(graphs, self.broker) | table_hints(graphs) | slow
+        told = modules | dict(self.budgets.over) | topic_hints(graphs, self.broker)
+        return told | table_hints(graphs) | slow
 
     def slow_step_counts(self) -> dict[str, int]:
         """Returns how many steps of each graph took longer than a second."""

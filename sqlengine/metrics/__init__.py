@@ -164,7 +164,12 @@ class EngineCollector:
         for graph in self._graphs():
             for job, size in graph.state_by_job().items():
                 state.add_metric([job], size)
-        yield from (seconds, cpu, events, state)
+        over = GaugeMetricFamily(
+            "sqlengine_job_over_budget", "1 for a job that costs more than it may", labels=of_job
+        )
+        for job in self._engine.budgets.over:
+            over.add_metric([job], 1)
+        yield from (seconds, cpu, events, state, over)
 
     def _job_progress(self) -> Iterator[Metric]:
         """Yields how far running jobs are in each table that they read."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlengine.access.access_file import BadAccessFile, read_rules
+from sqlengine.access.principals import Budget, Exceeded
+from sqlengine.engine import budgets
+from sqlengine.jobs.budget_settings import budget_in
 from tests.cli.conftest import Sql
 from tests.service.harness import WINDOW, User, rule, running
 from tests.support import eventually
@@ -92,3 +97,44 @@ def test_a_job_that_does_not_run_has_no_cost(costly: User) -> None:
     costly.client.post("/api/v1/jobs/quiet/stop")
     refused = costly.refused(lambda: costly.client.get("/api/v1/jobs/quiet/cost"))
     assert "does not run" in str(refused)
+
+
+BUDGET = "SET 'job.budget.cpu-us-per-event' = '0.001'; SET 'job.budget.exceeded' = '{}';\n"
+
+
+def test_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over it a job is told of, isolated, or stopped; others are left alone."""
+    monkeypatch.setattr(budgets, "EVERY_S", 0.1)
+    with running(tmp_path / "data") as (_, user):
+        user.prepare()
+        user.submit("told", BUDGET.format("warn") + rule("told", "amount > 0"))
+        user.submit("moved", BUDGET.format("isolate") + rule("moved", "amount > 1"))
+        user.submit("ended", BUDGET.format("stop") + rule("ended", "amount > 2"))
+        user.submit("wide", "SET 'job.budget.state' = '1 gb';\n" + rule("wide", "amount > 3"))
+        user.write("events", *({"id": i, "word": "w", "amount": i} for i in range(3000)))
+        eventually(lambda: user.states()["ended"] == "failed")
+        jobs = {job["name"]: job for job in user.jobs()}
+        assert "µs of the CPU an event, its budget is 0.001" in jobs["ended"]["reason"]
+        eventually(lambda: user.job("moved")["graph"] != "main")
+        assert "its budget is 0.001" in user.job("told")["hint"]
+        assert user.job("told")["graph"] == "main"
+        assert not user.job("wide")["hint"]
+        assert costs(user)["told"]["over_budget"] is not None
+        assert user.metric("sqlengine_job_over_budget") >= 1
+    refused = "SET 'job.budget.exceeded' = 'shout';\n"
+    with running(tmp_path / "other") as (_, user):
+        user.prepare()
+        error = user.refused(lambda: user.submit("r", refused + rule("r")))
+        assert "cannot be 'shout'" in str(error)
+
+
+def test_a_principal_has_a_budget() -> None:
+    """The lesser of a job's budget and of its principal's counts, and the harder of what follows."""
+    given = "[principals.a]\nroles = ['submit']\n[principals.a.budget]\n"
+    rules = read_rules(given + "cpu-us-per-event = 5\nstate = '1MB'\nexceeded = 'stop'")
+    policy = rules.principals["a"].budget
+    own = budget_in({"job.budget.cpu-us-per-event": "20", "job.budget.state": "1 kb"})
+    assert own.within(policy) == Budget(5, 1024, Exceeded.STOP)
+    assert Budget().within(Budget()) == Budget()
+    with pytest.raises(BadAccessFile, match=r"exceeded is one of"):
+        read_rules(given + "exceeded = 'shout'")

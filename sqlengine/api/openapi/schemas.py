@@ -137,6 +137,7 @@ _COST: Final = {
     "share": NUMBER,
     "state_bytes": WHOLE,
     "rows": WHOLE,
+    "over_budget": or_null(TEXT),
     "cache_hits": or_null(NUMBER),
 }
 _OUTCOME_STATES: Final = (

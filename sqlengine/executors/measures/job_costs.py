@@ -30,6 +30,12 @@ class JobCost:
             self.seconds + other.seconds, self.cpu_s + other.cpu_s, self.events + other.events
         )
 
+    def since(self, before: JobCost) -> JobCost:
+        """Returns the cost since an earlier one."""
+        return JobCost(
+            self.seconds - before.seconds, self.cpu_s - before.cpu_s, self.events - before.events
+        )
+
     @property
     def us_per_event(self) -> float | None:
         """The CPU time (µs) for an event; None before the first."""
