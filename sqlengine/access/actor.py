@@ -1,4 +1,4 @@
-"""Who has asked for what is done now, for records of changes."""
+"""The one who has asked for what is done now, for records of changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Actor:
-    """Who asks. `by`: the principal, '' where it is not known; `peer`: the address, or the user of
+    """Somebody who asks. `by`: the principal, '' where it is not known; `peer`: the address, or the user of
     this machine; `what`: the request."""
 
     by: str = ""

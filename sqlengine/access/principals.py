@@ -35,7 +35,7 @@ class Quota:
 
 
 class Exceeded(StrEnum):
-    """What becomes of a job that is over its budget, the mildest first."""
+    """The fate of a job that is over its budget, the mildest first."""
 
     WARN = "warn"
     ISOLATE = "isolate"
@@ -44,7 +44,7 @@ class Exceeded(StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """What a job may cost: CPU time for an event (µs), bytes of state; None for any."""
+    """The most that a job may cost: CPU time for an event (µs), bytes of state; None for any."""
 
     cpu_us: float | None = None
     state: int | None = None

@@ -17,7 +17,7 @@ from sqlengine.api.queries import whole_number
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.jobs.trail import text_hash
-from sqlengine.system.moments import moment_ms
+from sqlengine.system.sizes import moment_ms
 
 _MOST = 1000
 

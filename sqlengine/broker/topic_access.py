@@ -13,7 +13,7 @@ from parser.limits import bytes_text, present
 from sqlengine.broker.base import Broker, Records, TopicInfo, TopicOptions, is_system
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
-from sqlengine.system.moments import moment_ms
+from sqlengine.system.sizes import moment_ms
 from sqlengine.system.words import listed
 
 Json = dict[str, object]

@@ -14,11 +14,11 @@ from sqlengine.access.audit.chain import Fault, Link, verify
 from sqlengine.access.audit.live import jobs_at
 from sqlengine.access.audit.log import FOLDER, files_in, time_text
 from sqlengine.access.audit.reading import Wanted, events_in
-from sqlengine.cli.live import show_live
 from sqlengine.cli.tables import draw_table
+from sqlengine.cli.views.live import show_live
 from sqlengine.client import Json
 from sqlengine.config import data_folder
-from sqlengine.system.moments import moment_ms
+from sqlengine.system.sizes import moment_ms
 
 _DATA = click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
 

@@ -12,7 +12,7 @@ from sqlengine.cli.descriptions import moment
 from sqlengine.cli.options import server_options, show
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Client, Json, job_url
-from sqlengine.system.moments import moment_ms
+from sqlengine.system.sizes import moment_ms
 from sqlengine.system.words import count
 
 LETTERS = "/api/v1/dead-letters"

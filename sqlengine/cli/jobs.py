@@ -11,7 +11,6 @@ import click
 
 from parser.errors import SqlError
 from sqlengine.broker.errors import Unreachable
-from sqlengine.cli.costs import show_costs
 from sqlengine.cli.descriptions import moment, origin_of, reason_of
 from sqlengine.cli.job_progress import (
     counts_of,
@@ -19,7 +18,6 @@ from sqlengine.cli.job_progress import (
     draw_tables_of_jobs,
     wait_in_list,
 )
-from sqlengine.cli.live import show_live
 from sqlengine.cli.messages import error_json, show_error
 from sqlengine.cli.options import (
     define_option,
@@ -32,6 +30,8 @@ from sqlengine.cli.options import (
 from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, items_of, tally
 from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import Texts, job_texts, tables_above
+from sqlengine.cli.views.costs import show_costs
+from sqlengine.cli.views.live import show_live
 from sqlengine.cli.waiting import at_work, connect
 from sqlengine.client import Client, Json, Refused, job_url
 from sqlengine.config import Target

@@ -33,7 +33,6 @@ from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.receivers.service import Receivers
-from sqlengine.engine.budgets import Budgets
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
@@ -43,7 +42,6 @@ from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.migration import Migrations
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
-from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
 from sqlengine.engine.storage import open_broker, open_stores
@@ -57,6 +55,8 @@ from sqlengine.engine.views.state_views import StateViews
 from sqlengine.engine.views.step_hints import step_hints
 from sqlengine.engine.views.table_hints import table_hints
 from sqlengine.engine.views.topic_hints import topic_hints
+from sqlengine.engine.watch.budgets import Budgets
+from sqlengine.engine.watch.restarts import Restarts
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.epochs import has_epochs

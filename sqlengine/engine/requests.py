@@ -16,7 +16,7 @@ from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
 from sqlengine.jobs.job import BEGINS, Job, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
-from sqlengine.system.moments import moment_ms
+from sqlengine.system.sizes import moment_ms
 from sqlengine.system.words import grouped, listed
 
 

@@ -1,4 +1,4 @@
-"""What other threads see of a graph, as it is between two of its epochs."""
+"""Shows other threads a graph as it is between two of its epochs."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class JobChange:
 
     @property
     def action(self) -> str:
-        """What has happened to the job, for people."""
+        """The change in one word: added, replaced, stopped …"""
         if self.after is None or self.before is None:
             return "removed" if self.after is None else "added"
         if self.renamed:

@@ -94,9 +94,9 @@ def _event_of(change: JobChange) -> Event:
     by = change.by or actor.by
     if change.after is None:
         what, version = f"{JOB}removed", 0 if change.before is None else change.before.version
-        more = (("via", actor.what),) if actor.what else ()
-        return Event(by, actor.peer, what, change.name, version, more=more)
-    more = {"via": actor.what, "renamed": change.renamed}
+        via = (("via", actor.what),) if actor.what else ()
+        return Event(by, actor.peer, what, change.name, version, more=via)
+    more: dict[str, object] = {"via": actor.what, "renamed": change.renamed}
     if change.before is not None and change.before.version != change.after.version:
         more["before"] = change.before.version
     if change.text is not None and change.action in ("added", "replaced"):

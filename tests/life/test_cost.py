@@ -10,7 +10,7 @@ import pytest
 
 from sqlengine.access.access_file import BadAccessFile, read_rules
 from sqlengine.access.principals import Budget, Exceeded
-from sqlengine.engine import budgets
+from sqlengine.engine.watch import budgets
 from sqlengine.jobs.budget_settings import budget_in
 from tests.cli.conftest import Sql
 from tests.service.harness import WINDOW, User, rule, running

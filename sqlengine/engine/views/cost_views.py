@@ -1,4 +1,4 @@
-"""What running jobs cost, for people who want to make them cheaper."""
+"""Shows the costs of running jobs, to people who want to make them cheaper."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CostView:
 
 
 class _Graph:
-    """What is known of a graph, for any number of its jobs."""
+    """A graph with its costs, for any number of its jobs."""
 
     def __init__(self, costs: Mapping[str, JobCost], graph: ManagedGraph) -> None:
         self.jobs = list(graph.runner.jobs)

@@ -1,4 +1,4 @@
-"""What the jobs of a graph cost: the time of their operators, and of what all of them need."""
+"""The costs of a graph's jobs: the time of their operators, and of what all of them need."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FREE = JobCost()
 
 
 class CostedRunner(Protocol):
-    """What runs a graph, as far as its costs need it."""
+    """A runner of a graph, as far as its costs need it."""
 
     @property
     def progress(self) -> Progress: ...
@@ -102,8 +102,9 @@ class JobCosts:
         for node, own, rest in self._shares.take():
             for job, part in own.items():
                 seconds[job] += part
-            for job in () if node is None else node.node.jobs:
-                seconds[job] += rest / len(node.node.jobs)
+            jobs = frozenset[str]() if node is None else node.node.jobs
+            for job in jobs:
+                seconds[job] += rest / len(jobs)
         return seconds
 
     def _commits(self, runner: CostedRunner) -> defaultdict[str, float]:

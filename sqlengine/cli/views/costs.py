@@ -1,4 +1,4 @@
-"""What jobs cost, as `sql jobs --cost` shows it."""
+"""Shows the costs of jobs for `sql jobs --cost`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs at a moment of the past, as `sql jobs --at` and `sql audit live` show them."""
+"""Shows the jobs of a moment of the past for `sql jobs --at` and `sql audit live`."""
 
 from __future__ import annotations
 
