@@ -11,8 +11,8 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody who asks. `by`: the principal, '' where it is not known; `peer`: the address, or the user of
-    this machine; `what`: the request."""
+    """Somebody who asks. `by`: the principal, '' where it is not known; `peer`: the address, or the
+    user of this machine; `what`: the request."""
 
     by: str = ""
     peer: str = ""

@@ -71,13 +71,14 @@ class Budgets:
 
     def check(self) -> None:
         """Looks at all jobs that have a budget, in the thread that makes changes."""
+        costs = self._costs()  # in any case: what was spent is charged to the jobs of the moment
         jobs = [j for j in self._registry.log.jobs.values() if j.state is JobState.RUNNING]
         budgets = {job.name: self.of(job) for job in jobs}
         watched = [job for job in jobs if budgets[job.name] != _ANY]
         if not watched:
             self.over = {}
             return
-        costs, state = self._costs(), self._state()
+        state = self._state()
         over: dict[str, str] = {}
         for job in watched:
             budget = budgets[job.name]
