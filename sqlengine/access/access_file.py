@@ -190,9 +190,10 @@ def _quota(section: _Section) -> Quota:
 
 
 def _budget(section: _Section) -> Budget:
-    cpu_us = section.content.get("cpu-us-per-event")
-    number = isinstance(cpu_us, int | float) and not isinstance(cpu_us, bool)
-    if cpu_us is not None and (not number or cpu_us <= 0):
+    given = section.content.get("cpu-us-per-event")
+    counts = isinstance(given, int | float) and not isinstance(given, bool)
+    cpu_us = float(str(given)) if counts else None
+    if given is not None and (cpu_us is None or cpu_us <= 0):
         raise BadAccessFile(f"{section.name}.cpu-us-per-event is a number of microseconds")
     section.use("cpu-us-per-event")
     exceeded = section.text("exceeded", Exceeded.WARN.value)

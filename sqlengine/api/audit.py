@@ -54,7 +54,7 @@ def audit_blueprint(engine: Engine) -> Blueprint:
 
 
 def _events(folder: Path, limit: int) -> Sequence[dict[str, object]]:
-    texts = (request.args.get(name) for name in ("since", "until"))
+    texts = request.args.get("since"), request.args.get("until")
     since, until = (None if text is None else time_text(moment_ms(text)) for text in texts)
     wanted = Wanted(request.args.get("job"), since, until, whole_number("after", 0))
     return list(islice(events_in(files_in(folder), wanted), limit))

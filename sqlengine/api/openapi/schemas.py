@@ -127,6 +127,12 @@ _LINE: Final = {
     "outcome": TEXT,
     "hash": TEXT,
 }
+_MORE: Final[dict[str, Schema]] = {
+    **dict.fromkeys(("object", "detail", "via", "renamed", "state", "origin", "file"), TEXT),
+    **dict.fromkeys(("text_sha256", "diff", "reason"), TEXT),
+    **dict.fromkeys(("version", "before", "times", "bytes"), WHOLE),
+    "jobs": by_name({"type": "object"}),
+}
 _CONDITION: Final = {"condition": TEXT, "us_per_row": NUMBER, "true": NUMBER}
 _COST: Final = {
     "name": TEXT,
@@ -196,7 +202,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         }
     ),
     "Live": record({"at": TEXT, "known": FLAG, "server_ran": FLAG, "jobs": listed(record(_LIVE))}),
-    "AuditLines": record({"events": listed(record(_LINE)), "next": or_null(WHOLE)}),
+    "AuditLines": record({"events": listed(record(_LINE, _MORE)), "next": or_null(WHOLE)}),
     "Costs": record({"jobs": listed(record({**_COST, "slowest": or_null(record(_CONDITION))}))}),
     "Cost": record({**_COST, "conditions": listed(record(_CONDITION))}),
     "Outcome": record(
