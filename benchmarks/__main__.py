@@ -31,6 +31,7 @@ from benchmarks import (
     parquet_filter,
     placed,
     planning,
+    rule_cost,
     rule_tests,
     rules_gen,
     rules_real,
@@ -53,6 +54,7 @@ from benchmarks.page import Section, show, write
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_real": rules_real.run,
     "rules_real_flink": rules_real_flink.run,
+    "rule_cost": rule_cost.run,
     "rule_tests": rule_tests.run,
     "rules_gen": rules_gen.run,
     "rules_gen_flink": rules_gen.run_flink,
@@ -107,6 +109,7 @@ NOT_BY_DEFAULT = frozenset(
         "nexmark_flink",
         "parquet_filter",
         "placed",
+        "rule_cost",
         "spark",
         "spark_changes",
         "spark_queries",

@@ -27,6 +27,9 @@ EFFECTIVE: Final = (
     execution.state-recovery.ignore-unclaimed-state
     execution.state-recovery.path
     execution.target
+    job.budget.cpu-us-per-event
+    job.budget.exceeded
+    job.budget.state
     job.isolation
     job.isolation.calm
     job.isolation.commit-time

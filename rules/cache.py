@@ -201,12 +201,15 @@ class CacheCost:
 @dataclass
 class ValueCache:
     """Slots by value for one variable, the oldest half dropped when full. It rests for a while
-    where it costs more than it saves, and never holds long values."""
+    where it costs more than it saves, and never holds long values. Of distinct values that were
+    `asked` for so many were `found`."""
 
     options: Options
     counters: Counters
     slots: dict[Hashable, int] = field(default_factory=dict)
     pairs: int = 0
+    asked: int = 0
+    found: int = 0
     _bypass: int = 0
     _calls: int = 0
     _measured: bool = False
@@ -220,6 +223,7 @@ class ValueCache:
 
     def look_up(self, values: Sequence[Hashable]) -> Slots:
         """The slot of each value, -1 where it is not known."""
+        self.asked += len(values)
         if not self.is_on:
             # Values that rest count down the bypass.
             self._bypass -= len(values)
@@ -232,6 +236,7 @@ class ValueCache:
         slots = np.array(list(map(self.slots.get, values, repeat(-1))), np.int32)
         hits = int(np.count_nonzero(slots >= 0))
         self.counters.cache_hits += hits
+        self.found += hits
         self.counters.cache_misses += len(values) - hits
         self._note(len(values), hits, self._time() - begin)
         return slots

@@ -5,7 +5,7 @@ change of rules compiles others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from rules.access_choice import AccessOptions, LearnedAccess
 from rules.block import Leaves, build_block, plan_block
 from rules.block_matcher import BlockMatcher, BlockMatches, OpaqueOf, RuleTable
-from rules.cache import NULL_SLOT, Slots, SlotStore
+from rules.cache import NULL_SLOT, Slots, SlotStore, ValueCache
 from rules.columns import Columns, Mask
 from rules.counters import Counters
 from rules.formula import Formulas
@@ -59,6 +59,12 @@ class CompiledRules:
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def caches(self, fields: Collection[str]) -> Iterator[ValueCache]:
+        """Yields the caches of the values of some columns."""
+        for index in self._indexes:
+            if index.cache is not None and index.variable.field in fields:
+                yield index.cache
 
     def reason(self, leaf: int) -> str:
         """Returns why there is no answer where it depends on `leaf`, a regular expression."""

@@ -41,9 +41,11 @@ T = TypeVar("T", bound=Hashable)
 class PredicateIndex(Protocol):
     """The index of all leaves on one variable.
 
-    The number of the variable marks its slots in the store."""
+    The number of the variable marks its slots in the store. `cache`: of its values, None if it
+    needs none."""
 
     variable: Variable
+    cache: ValueCache | None
 
     def slots(self, columns: Columns, new: NewSlots) -> tuple[Slots, DeadSlots]:
         """The slot of each row's value, and the slots that nobody will find again."""
@@ -173,7 +175,9 @@ class TextIndex:
         self, number: int, variable: Variable, matchers: Sequence[Matcher], cache: ValueCache
     ) -> None:
         self.variable = variable
-        self._number, self._matchers, self._cache = number, matchers, cache
+        self._number, self._matchers = number, matchers
+        self.cache: ValueCache | None = cache
+        self._cache = cache
 
     def slots(self, columns: Columns, new: NewSlots) -> tuple[Slots, DeadSlots]:
         # The cache knows values as they stand in the column: only what it misses is derived.
@@ -208,7 +212,9 @@ class NumberIndex:
 
     def __init__(self, number: int, variable: Variable, places: Places, cache: ValueCache) -> None:
         self.variable = variable
-        self._number, self._places, self._cache = number, places, cache
+        self._number, self._places = number, places
+        self.cache: ValueCache | None = cache
+        self._cache = cache
         bounds = places.bounds
         self._integers = _array(bounds, int, np.int64)
         self._floats = _array(bounds, float, np.float64)
@@ -289,6 +295,7 @@ class NullIndex:
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
+        self.cache: ValueCache | None = None
 
     def slots(self, columns: Columns, new: NewSlots) -> tuple[Slots, DeadSlots]:
         nulls = columns.nulls(self.variable.field)

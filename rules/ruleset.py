@@ -192,6 +192,12 @@ class RuleSet:
         """True if there are so many deltas that each batch has to pay for them."""
         return len(self._segments) > 1 + _MANY_DELTAS
 
+    def cached(self, fields: Collection[str]) -> tuple[int, int]:
+        """Returns how many distinct values of some columns were asked for, and how many of them
+        caches knew. Any thread."""
+        found = [c for s in self._segments for c in s.compiled.caches(fields)]
+        return sum(c.asked for c in found), sum(c.found for c in found)
+
     def match(self, columns: Columns, num_rows: int, opaque: OpaqueOf | None = None) -> Matches:
         """Rows of the batch and the rules that are TRUE of them. `opaque(key, rows)` gives, for
         rows of the batch in ascending order, where the expression is TRUE and where it is NULL; it

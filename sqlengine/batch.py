@@ -40,6 +40,14 @@ class Writers:
         """Returns those of the rows at these indexes."""
         return Writers(self.jobs, self.of[rows])
 
+    def rows_by_job(self) -> dict[str, int]:
+        """Returns the number of rows of each job that has any."""
+        counts, rows = np.bincount(self.of), dict[str, int]()
+        for number in counts.nonzero()[0].tolist():
+            job = self.jobs[number]
+            rows[job] = rows.get(job, 0) + int(counts[number])
+        return rows
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:

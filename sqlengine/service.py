@@ -12,6 +12,8 @@ from types import FrameType
 from typing import Final
 
 from parser.errors import ServiceError
+from sqlengine.access.access_file import AuditSettings
+from sqlengine.access.audit.live import STARTED, STOPPED
 from sqlengine.access.audit.log import FOLDER, NO_AUDIT, Audit, AuditLog, Event
 from sqlengine.access.identity import Access, AccessFile
 from sqlengine.api.access import access_of, admission
@@ -33,6 +35,7 @@ from sqlengine.engine.shadows.canaries import Verdict
 from sqlengine.engine.upkeep import Upkeep
 from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.steps.limits import Steps
+from sqlengine.jobs.trail import Trail
 from sqlengine.queries.service import QueryService
 from sqlengine.system.addresses import host_and_port
 from sqlengine.system.memory import give_back, keep_for_reuse
@@ -58,9 +61,10 @@ class Service:
         config.secret_values.check()
         _warn_of_rights(config)
         self.config = config
+        self._stopped = False
         steps = steps or Steps(config.step_timeout_s, THREADS.now)
         access = access_of(config)
-        self._audit = _audit_of(config, access)
+        self._audit = self._log = _audit_of(config, access)
         admit = audited(admission(config, access), self._audit)
         self._gate = Gate(steps, admit, access)
         self._http = HttpServer(
@@ -80,10 +84,11 @@ class Service:
                 openings=openings,
                 access=access,
                 on_jobs_known=self._gate.attach,
+                trail=self._trail,
             )
         except BaseException:
             self._http.stop()
-            self._audit.close()
+            self._log.close()
             raise
         try:
             self._commands = CommandIntake(self.engine, describe, self._audit)
@@ -95,8 +100,23 @@ class Service:
         except BaseException:
             self._http.stop()
             self.engine.close()
-            self._audit.close()
+            self._log.close()
             raise
+
+    def _trail(self) -> Trail | None:
+        """Returns what tells the audit log of changes of jobs, once the data folder is locked. A
+        server without principals has a log of these alone, and does without where it cannot be
+        opened."""
+        folder, sync = self.config.data / FOLDER, self.config.fsync != "none"
+        if self._log is NO_AUDIT:
+            try:
+                self._log = AuditLog(folder, AuditSettings(), system_clock, sync=sync)
+            except OSError as error:
+                log.warning("there is no audit log of changes of jobs: %s", error)
+                return None
+            self._log.write([Event("", "server", STARTED)])
+        assert isinstance(self._log, AuditLog)
+        return Trail(self._log, folder)
 
     @property
     def port(self) -> int:
@@ -125,7 +145,8 @@ class Service:
         self._commands.stop()
         self.upkeep.stop()
         self.engine.close()
-        self._audit.close()
+        self._log.close(() if self._stopped else [Event("", "server", STOPPED)])
+        self._stopped = True
 
 
 def _audit_of(config: Config, access: Access) -> Audit:
@@ -134,7 +155,7 @@ def _audit_of(config: Config, access: Access) -> Audit:
         return NO_AUDIT
     folder, sync = config.data / FOLDER, config.fsync != "none"
     audit = AuditLog(folder, access.rules.audit, system_clock, sync=sync)
-    audit.write([Event("", "", "start server", detail=f"access file {config.access}")])
+    audit.write([Event("", "", STARTED, detail=f"access file {config.access}")])
 
     def changed(fault: ServiceError | None) -> None:
         outcome, detail = ("done", "") if fault is None else ("failed", str(fault))

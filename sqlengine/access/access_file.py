@@ -13,6 +13,8 @@ from sqlengine.access.patterns import is_pattern
 from sqlengine.access.principals import (
     EVERYTHING,
     HARMLESS,
+    Budget,
+    Exceeded,
     Grant,
     Patterns,
     Principal,
@@ -136,7 +138,8 @@ class _Known:
             )
         users = tuple(_user(u, section.name) for u in section.items("users"))
         certificates = section.texts("certificates")
-        principal = Principal(name, (_grant(section),), _quota(section.table("quota")))
+        quota, budget = _quota(section.table("quota")), _budget(section.table("budget"))
+        principal = Principal(name, (_grant(section),), quota, budget)
         section.done()
         return _Known(principal, tokens, users, certificates)
 
@@ -182,6 +185,21 @@ def _quota(section: _Section) -> Quota:
         raise BadAccessFile(f"{section.name}.jobs is a number of jobs")
     section.use("jobs")
     found = Quota(jobs, section.size("state"), section.size("append-rate"))
+    section.done()
+    return found
+
+
+def _budget(section: _Section) -> Budget:
+    given = section.content.get("cpu-us-per-event")
+    counts = isinstance(given, int | float) and not isinstance(given, bool)
+    cpu_us = float(str(given)) if counts else None
+    if given is not None and (cpu_us is None or cpu_us <= 0):
+        raise BadAccessFile(f"{section.name}.cpu-us-per-event is a number of microseconds")
+    section.use("cpu-us-per-event")
+    exceeded = section.text("exceeded", Exceeded.WARN.value)
+    if exceeded not in list(Exceeded):
+        raise BadAccessFile(f"{section.name}.exceeded is one of {', '.join(Exceeded)}")
+    found = Budget(cpu_us, section.size("state"), Exceeded(exceeded))
     section.done()
     return found
 

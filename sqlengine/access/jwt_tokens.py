@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from parser.errors import ServiceError
 from sqlengine.access.access_file import BadAccessFile, JwtSettings
 from sqlengine.access.policy import Unauthorised
-from sqlengine.access.principals import Principal, combined
+from sqlengine.access.principals import Principal, combined, widest
 
 if TYPE_CHECKING:
     from jwt import PyJWK
@@ -82,7 +82,8 @@ class JwtKeys:
         if not found:
             raise _bad(f"nothing in its claim '{settings.roles_claim}' stands for a role here")
         grants = tuple(grant for p in found for grant in p.grants)
-        return Principal(f"{PREFIX}{name}", grants, combined(p.quota for p in found))
+        quota, budget = combined(p.quota for p in found), widest(p.budget for p in found)
+        return Principal(f"{PREFIX}{name}", grants, quota, budget)
 
     def _claims(self, token: str) -> Mapping[str, object]:
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()

@@ -12,9 +12,11 @@ from parser.limits import present
 from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.api.access import admission, authorise, refusal
 from sqlengine.api.ad_hoc import ad_hoc_blueprint
-from sqlengine.api.auditing import add_audit, told
+from sqlengine.api.audit import audit_blueprint
+from sqlengine.api.auditing import add_audit, note_request, told
 from sqlengine.api.broker import ClientRates, broker_blueprint
 from sqlengine.api.content_encoding import unpack
+from sqlengine.api.costs import costs_blueprint
 from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.instances import instances_blueprint
@@ -68,6 +70,8 @@ def create_app(
     app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(spark_blueprint(engine))
+    app.register_blueprint(costs_blueprint(engine))
+    app.register_blueprint(audit_blueprint(engine))
     app.register_blueprint(health_blueprint(engine, audit))
     decide = admit or admission(engine.config, engine.access)
 
@@ -78,6 +82,7 @@ def create_app(
             told()
             return refused
         authorise(engine.access)
+        note_request()
         return unpack(present().request_size)
 
     add_audit(app, audit)

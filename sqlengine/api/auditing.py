@@ -13,10 +13,11 @@ from flask import Flask, Response
 from flask import Request as FlaskRequest
 
 from parser.errors import ServiceError
+from sqlengine.access.actor import Actor, note_actor
 from sqlengine.access.audit.log import Audit, AuditFull, Event, NoAudit
 from sqlengine.access.policy import Forbidden
 from sqlengine.api.permissions import NEEDS
-from sqlengine.api.principal import present_principal, present_request
+from sqlengine.api.principal import present_principal, present_request, request_origin
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import PEER, Admit, Head, Peer, Refusal
 from sqlengine.broker.remote.wire import (
@@ -101,6 +102,15 @@ def note(subject: str = "", detail: str = "") -> None:
     """Notes the object of the request, or its text, for the audit log."""
     known = _note()
     known.object, known.detail = subject or known.object, detail or known.detail
+
+
+def note_request() -> None:
+    """Notes who asks, for the trail of jobs: where principals are not told apart, by what."""
+    asked = present_request()
+    if asked.method != "GET":
+        by = present_principal().name or request_origin().value
+        what = f"{asked.method} {asked.path}"[:300]
+        note_actor(Actor(by, peer_name(asked.environ.get(PEER)), what))
 
 
 def told() -> None:

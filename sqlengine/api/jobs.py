@@ -19,7 +19,7 @@ from sqlengine.access.plans import may_see_savepoint
 from sqlengine.access.policy import Action
 from sqlengine.access.shadow_names import is_shadow
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
-from sqlengine.api.principal import may, need, present_principal
+from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe_refusal, refusal_of_job
 from sqlengine.api.queries import flag, whole_number
 from sqlengine.broker.auto_create import NewTopic
@@ -30,7 +30,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request, begin_of
 from sqlengine.engine.views.family_views import FamilyView
 from sqlengine.executors.job_counts import NOTHING, JobCounts
-from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
+from sqlengine.jobs.job import Job, JobState, JobVersion
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.targets import target_of, target_of_graph
 from sqlengine.system.hidden import hidden
@@ -120,7 +120,7 @@ def _refused_files(folder: WatchedFolder) -> list[dict[str, object]]:
 
 def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
     counts, hints, progress = engine.counts(), engine.hints(), engine.progress.all(jobs)
-    seconds = engine.seconds_by_job()
+    costs = engine.costs_by_job()
     return [
         job_json(
             job,
@@ -128,7 +128,7 @@ def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
             counts.get(job.name, NOTHING),
             hints.get(job.name),
             target=target_of_graph(job.graph, engine.config.target),
-            cost_s=seconds.get(job.name, 0.0),
+            cost_s=costs[job.name].seconds if job.name in costs else 0.0,
             families=engine.families_of(job.name),
         )
         | progress_json(progress.get(job.name, NO_PROGRESS), details=False)
@@ -166,7 +166,7 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         version = engine.log.version(name, job.version)
         counts, hint = engine.counts()[name], engine.hints().get(name)
         target = target_of_graph(job.graph, engine.config.target)
-        cost_s = engine.seconds_by_job()[name]
+        cost_s = engine.costs_by_job()[name].seconds
         families = engine.families_of(name)
         shown = job_json(
             job, version, counts, hint, target=target, cost_s=cost_s, families=families
@@ -329,11 +329,6 @@ def _pairs(body: str) -> list[tuple[str, str]]:
 
 def _pair(name: object, sql: object) -> object:
     return {name: sql} if isinstance(name, str) else None
-
-
-def request_origin() -> Origin:
-    """Returns the origin of a request: the CLI names itself in X-Origin."""
-    return Origin.CLI if request.headers.get("X-Origin") == "cli" else Origin.REST
 
 
 def _answer(outcomes: Mapping[str, Outcome], many: bool = False) -> Response:

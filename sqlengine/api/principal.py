@@ -9,6 +9,7 @@ from werkzeug.local import LocalProxy
 
 from sqlengine.access.policy import Action, allows, require
 from sqlengine.access.principals import TRUSTED, Principal
+from sqlengine.jobs.job import Origin
 
 # In the WSGI environment, once it is known.
 _PRINCIPAL: Final = "sqlengine.principal"
@@ -30,6 +31,11 @@ def present_principal() -> Principal:
     """Returns who asks."""
     found: Principal = present_request().environ.get(_PRINCIPAL, TRUSTED)
     return found
+
+
+def request_origin() -> Origin:
+    """Returns the origin of a request: the CLI names itself in X-Origin."""
+    return Origin.CLI if present_request().headers.get("X-Origin") == "cli" else Origin.REST
 
 
 def may(action: Action, name: str | None = None) -> bool:

@@ -8,8 +8,8 @@ from msgspec import to_builtins
 from parser.errors import SqlError
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
-from sqlengine.api.jobs import body_text, outcome_json, request_origin
-from sqlengine.api.principal import may, need, present_principal
+from sqlengine.api.jobs import body_text, outcome_json
+from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number
 from sqlengine.connectors.plain_secrets import masked

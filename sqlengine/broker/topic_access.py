@@ -7,13 +7,13 @@ import json
 import math
 import struct
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime
 
 from parser.errors import ServiceError
 from parser.limits import bytes_text, present
 from sqlengine.broker.base import Broker, Records, TopicInfo, TopicOptions, is_system
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.storage.compression import COMPRESSIONS, Compression
+from sqlengine.system.sizes import moment_ms
 from sqlengine.system.words import listed
 
 Json = dict[str, object]
@@ -224,12 +224,11 @@ def find_offset(broker: Broker, name: str, shard: int, text: str) -> int:
     if text.isascii() and text.removeprefix("-").isdigit():
         return int(text)
     try:
-        time = datetime.fromisoformat(text)
+        time = moment_ms(text)
     except ValueError:
         hint = "a number, 'earliest', 'latest' or a time like 2026-01-31T12:00"
         raise BadRequest(f"'{text[:60]}' is not an offset", hint=hint) from None
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return broker.offset_for_time(name, shard, int(aware.timestamp() * 1000))
+    return broker.offset_for_time(name, shard, time)
 
 
 def compact_topic(broker: Broker, name: str) -> Json:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from parser.errors import ServiceError
 from sqlengine.access.audit.chain import Fault, Link, verify
-from sqlengine.access.audit.log import FOLDER, files_in
+from sqlengine.access.audit.live import jobs_at
+from sqlengine.access.audit.log import FOLDER, files_in, time_text
+from sqlengine.access.audit.reading import Wanted, events_in
 from sqlengine.cli.tables import draw_table
+from sqlengine.cli.views.live import show_live
 from sqlengine.client import Json
 from sqlengine.config import data_folder
+from sqlengine.system.sizes import moment_ms
 
 _DATA = click.option("--data", help="Data folder (default: SQLENGINE_DATA, else ./data).")
 
@@ -91,19 +96,56 @@ def _detail(event: Json) -> str:
     return ", ".join([*counts, *([text] if text else [])])
 
 
-def _events(data: str | None) -> Iterator[Json]:
-    """Yields the events of all files; a line that is none is left out: 'verify' tells it."""
-    for path in _files(None, data):
-        for line in path.read_bytes().split(b"\n"):
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if (
-                isinstance(event, dict)
-                and {"time", "by", "peer", "what", "outcome"} <= event.keys()
-            ):
-                yield event
+def _events(data: str | None, wanted: Wanted | None = None) -> Iterator[Json]:
+    return events_in(_files(None, data), wanted)
+
+
+@audit.command("export")
+@click.option("--job", help="Only of this job, topic or file.")
+@click.option("--since", metavar="TIME", help="Only from then on, such as 2026-01-31T12:00 (UTC).")
+@click.option("--until", metavar="TIME", help="Only till then.")
+@click.option("--out", type=click.Path(path_type=Path), help="A file (default: standard output).")
+@_DATA
+def export(
+    job: str | None, since: str | None, until: str | None, out: Path | None, data: str | None
+) -> None:
+    """Write the lines as JSON, once the whole log was verified.
+
+    The last line's number and hash are told: kept elsewhere, they show later that nothing was made
+    anew."""
+    found = verify((p.name, p.read_bytes()) for p in _files(None, data))
+    if isinstance(found, Fault):
+        raise ServiceError(f"the audit log does not fit together at {found}")
+    wanted = Wanted(job, _time("--since", since), _time("--until", until))
+    with click.open_file("-" if out is None else str(out), "w", encoding="utf-8") as file:
+        for event in _events(data, wanted):
+            file.write(f"{json.dumps(event, ensure_ascii=False)}\n")
+    click.echo(f"whole up to line {found}", err=True)
+
+
+@audit.command("live")
+@click.option("--at", metavar="TIME", required=True, help="Such as 2026-01-31T12:00 (UTC).")
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@_DATA
+def live(at: str, output: str, data: str | None) -> None:
+    """Show the jobs that ran at a time; 'sql jobs --at' shows their texts, too."""
+    _files(None, data)
+    time = _ms("--at", at)
+    found = jobs_at(data_folder(data) / FOLDER, time)
+    jobs = [{"name": n, **asdict(job)} for n, job in found.live().items()]
+    body = {"at": time_text(time), "known": found.known, "server_ran": found.up, "jobs": jobs}
+    show_live(body, None, output)
+
+
+def _time(option: str, text: str | None) -> str | None:
+    return None if text is None else time_text(_ms(option, text))
+
+
+def _ms(option: str, text: str) -> int:
+    try:
+        return moment_ms(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
 
 
 def _files(file: Path | None, data: str | None) -> list[Path]:
@@ -114,6 +156,6 @@ def _files(file: Path | None, data: str | None) -> list[Path]:
     if not found:
         raise ServiceError(
             f"there is no audit log in '{folder}'",
-            hint="--data names the data folder of a server with --access",
+            hint="--data names the data folder of a server",
         )
     return found

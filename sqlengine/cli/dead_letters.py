@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import click
 
@@ -13,6 +12,7 @@ from sqlengine.cli.descriptions import moment
 from sqlengine.cli.options import server_options, show
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Client, Json, job_url
+from sqlengine.system.sizes import moment_ms
 from sqlengine.system.words import count
 
 LETTERS = "/api/v1/dead-letters"
@@ -192,9 +192,8 @@ def _moment(text: str) -> int:
     except ValueError:
         pass
     try:
-        moment = datetime.fromisoformat(text)
+        return moment_ms(text)
     except ValueError:
         raise click.BadParameter(
             f"'{text}' is neither a duration nor a time", param_hint="--since"
         ) from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -31,6 +31,8 @@ from sqlengine.cli.options import (
 from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, items_of, tally
 from sqlengine.cli.tables import draw_table, number
 from sqlengine.cli.texts import Texts, job_texts, tables_above
+from sqlengine.cli.views.costs import show_costs
+from sqlengine.cli.views.live import show_live
 from sqlengine.cli.waiting import at_work, connect
 from sqlengine.client import Client, Json, Refused, job_url
 from sqlengine.config import Target
@@ -201,11 +203,17 @@ def _explain_file(path: str, where: Target | None, define: Sequence[str], output
 @click.option(
     "--wide", is_flag=True, help="The tables that jobs read: rows behind, watermark, late rows."
 )
+@click.option("--cost", is_flag=True, help="What running jobs cost, the costliest first.")
+@click.option(
+    "--at", metavar="TIME", help="The jobs that ran then, such as '2026-01-31 12:00' (UTC)."
+)
 @server_options
 def jobs(
     name: str | None,
     state: str | None,
     wide: bool,
+    cost: bool,
+    at: str | None,
     server: str | None,
     token_file: str | None,
     output: str,
@@ -213,6 +221,12 @@ def jobs(
     """List all jobs, and the files of the watched folder that were not taken; or show one job with
     the tables that it reads, what it waits for, and its text."""
     client = connect(server, token_file)
+    if at is not None:
+        show_live(client.get("/api/v1/live", at=at), name, output)
+        return
+    if cost:
+        show_costs(client, name, output)
+        return
     if name is not None:
         show(client.get(job_url(name)), output, _draw_job)
         return

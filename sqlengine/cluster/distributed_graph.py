@@ -48,6 +48,7 @@ from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.failures import GraphBroken
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
+from sqlengine.executors.measures.job_costs import JobCost
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sources import Positions
 from sqlengine.executors.steps.guard import StepView
@@ -435,7 +436,11 @@ class DistributedGraph:
         """Returns what each job has done in all subtasks, by their last reports."""
         return self.worker_reports.counts()
 
-    def seconds_by_job(self) -> dict[str, float]:
+    def costs_by_job(self) -> dict[str, JobCost]:
+        """See `ManagedGraph`: parts do not tell."""
+        return {}
+
+    def state_by_job(self) -> dict[str, int]:
         """See `ManagedGraph`: parts do not tell."""
         return {}
 

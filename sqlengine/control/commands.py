@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from parser.errors import JobError, ServiceError, SqlError
+from sqlengine.access.actor import Actor, acting
 from sqlengine.access.audit.log import NO_AUDIT, Audit, Event
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerAway
@@ -33,6 +34,7 @@ RETENTION_MS = 7 * 24 * 3600 * 1000
 log = logging.getLogger("sqlengine.commands")
 
 Answer: TypeAlias = dict[str, object]
+_PEER: Final = "command topic"
 # Commands that change nothing.
 _LOOKS: Final = frozenset({"validate", "list", "history"})
 
@@ -130,7 +132,9 @@ class CommandIntake(Background):
         identity, command = _identity(value), None
         try:
             command = self._unsealed(value)
-            answer = _perform(self._engine, command)
+            what = _request(command)
+            with acting(Actor(Origin.TOPIC.value, _PEER, what)):
+                answer = _perform(self._engine, command)
         except SqlError as error:
             answer = {"status": "refused", "error": self._describe(error)}
         except msgspec.MsgspecError as error:
@@ -157,13 +161,17 @@ def _event(command: Command, answer: Answer) -> Event:
     refused, version = answer["status"] == "refused", answer.get("version")
     return Event(
         "",
-        "command topic",
-        f"command {command.op[:60]} ({command.id[:60]})",
+        _PEER,
+        _request(command),
         command.name,
         version if isinstance(version, int) else 0,
         "refused" if refused else "done",
         msgspec.json.encode(answer.get("error")).decode() if refused else str(answer["status"]),
     )
+
+
+def _request(command: Command) -> str:
+    return f"command {command.op[:60]} ({command.id[:60]})"
 
 
 def _identity(value: bytes) -> str:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from parser.errors import ParseError, PlanError, SqlError
+from sqlengine.access.actor import Actor, acting
 from sqlengine.access.audit.log import NO_AUDIT, Audit, AuditFull
 from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.control.folder import FolderChange, FolderWatcher, renames
-from sqlengine.control.folder_owners import FolderOwners
+from sqlengine.control.folder_owners import PEER, FolderOwners
 from sqlengine.control.folder_records import (
     FolderRecords,
     OverriddenFile,
@@ -212,9 +213,7 @@ class FolderIntake:
         self, texts: Mapping[str, JobText], removed: frozenset[str], renamed: Mapping[str, str]
     ) -> dict[str, Outcome]:
         owners = self._owners.of(texts)
-        outcomes = self._engine.change(
-            Request(Origin.FOLDER, texts, removed, renamed, owners=owners)
-        )
+        outcomes = self._change(Request(Origin.FOLDER, texts, removed, renamed, owners=owners))
         edited = {
             n: texts[n]
             for n in renamed.values()
@@ -222,8 +221,12 @@ class FolderIntake:
             and self._current_text(n) != self._engine.sealed_form(texts[n].sql)
         }
         if edited:  # an edit that was refused under the old name
-            outcomes |= self._engine.change(Request(Origin.FOLDER, edited, owners=owners))
+            outcomes |= self._change(Request(Origin.FOLDER, edited, owners=owners))
         return outcomes
+
+    def _change(self, request: Request) -> dict[str, Outcome]:
+        with acting(Actor(Origin.FOLDER.value, PEER, "files")):
+            return self._engine.change(request)
 
     def _record(self, texts: Mapping[str, JobText], gone: Collection[str] = ()) -> None:
         """Keeps what was taken from files, after it was submitted."""
@@ -297,7 +300,7 @@ class FolderIntake:
         again = {n: r.text for n, r in self._waiting().items() if r.text is not None}
         if not again:
             return
-        outcomes = self._engine.change(Request(Origin.FOLDER, again, owners=self._owners.of(again)))
+        outcomes = self._change(Request(Origin.FOLDER, again, owners=self._owners.of(again)))
         news: list[Outcome] = []
         for name, outcome in outcomes.items():
             before = self._refused.pop(name)

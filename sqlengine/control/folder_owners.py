@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from sqlengine.access.audit.log import Event
 from sqlengine.access.identity import Access
@@ -10,6 +11,9 @@ from sqlengine.access.policy import Action, Forbidden, require
 from sqlengine.access.principals import NOBODY, Principal
 from sqlengine.control.scripts import SourceFile
 from sqlengine.engine.requests import Outcome
+
+# Where changes of files come from, in the audit log.
+PEER: Final = "watched folder"
 
 
 class FolderOwners:
@@ -41,7 +45,7 @@ class FolderOwners:
         return [
             Event(
                 owners[o.name].name if o.name in owners and o.status != "removed" else "",
-                "watched folder",
+                PEER,
                 f"file {o.status}",
                 o.name,
                 o.version,

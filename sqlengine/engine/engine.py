@@ -25,6 +25,7 @@ from parser.errors import JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
 from planner.logical import AskedScan
 from planner.settings import FILTER_PUSH_DOWN
+from sqlengine.access.actor import acting, present_actor
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
@@ -43,7 +44,6 @@ from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.migration import Migrations
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
-from sqlengine.engine.restarts import Restarts
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.sealed_requests import sealed_request
 from sqlengine.engine.shadows.canaries import Canaries
@@ -52,6 +52,7 @@ from sqlengine.engine.shadows.promotion import shadow_job
 from sqlengine.engine.shadows.rows import ends_of
 from sqlengine.engine.storage import open_broker, open_stores
 from sqlengine.engine.table_access import TableAccess
+from sqlengine.engine.views.cost_views import CostViews
 from sqlengine.engine.views.family_views import FamilyView, families_of
 from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
@@ -60,11 +61,14 @@ from sqlengine.engine.views.state_views import StateViews
 from sqlengine.engine.views.step_hints import step_hints
 from sqlengine.engine.views.table_hints import table_hints
 from sqlengine.engine.views.topic_hints import topic_hints
+from sqlengine.engine.watch.budgets import Budgets
+from sqlengine.engine.watch.restarts import Restarts
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.epochs import has_epochs
 from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
+from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.executors.spark.view import SparkView
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.executors.steps.limits import Steps
@@ -80,6 +84,7 @@ from sqlengine.jobs.log import JobLog
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.jobs.sealing import shown
 from sqlengine.jobs.targets import TARGET
+from sqlengine.jobs.trail import Trail
 from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
@@ -109,13 +114,16 @@ class Engine:
         openings: Openings | None = None,
         access: Access = OPEN,
         on_jobs_known: Callable[[Engine], None] = lambda engine: None,
+        trail: Callable[[], Trail | None] = lambda: None,
     ) -> None:
         """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
         names in their option 'callable'. `steps`: made by who wants to see and to end steps of the
         recovery, too; `openings` likewise for tables. `access`: who may do what. `on_jobs_known` is
-        called before it, when `jobs` can be listed."""
+        called before it, when `jobs` can be listed. What `trail` returns is told of changes of
+        jobs."""
         self.config = config
         self.access = access
+        self._trail = trail
         self._callables = callables
         self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
         self.broker = open_broker(config, machine)
@@ -138,6 +146,9 @@ class Engine:
         self._clock, self._threads, self._settled = machine.clock, machine.threads, False
         self._thread = machine.threads.serial_executor("changes")
         self._registry = Registry(self.broker, config, machine, steps, self.access)
+        trail = self._trail()
+        if trail is not None:
+            trail.begin(self.log)
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
         self._spark = machine.spark(config)
@@ -177,6 +188,7 @@ class Engine:
         self.graphs.watch(OwedRows(self._registry.log.jobs.values, self._registry.plans_of, store))
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)
+        self.costs = CostViews(self.graphs, self.costs_by_job, self.counts)
         self.progress = ProgressViews(self._registry, self.graphs, config.settings)
         self._migrations = Migrations(self._registry, self.graphs, store)
         keeping = Keeping(self._registry, self.graphs, store)
@@ -191,6 +203,7 @@ class Engine:
         self._isolation = Isolation(
             self._registry, self.graphs, self._migrations, self._lifecycle, machine.threads.now
         )
+        self.budgets = Budgets(self._registry, self.graphs, self._lifecycle, self.costs_by_job)
         self.dead_letters = DeadLetterQueue(self.broker)
         self._replays = Replays(self._registry, self.graphs, self.dead_letters)
         POOL.join(self, self._failures.report_function)
@@ -218,6 +231,7 @@ class Engine:
         self._restarts.start(self._threads, self._thread.submit)
         self._reopening.start(self._threads, self._thread.submit)
         self.canaries.start(self._threads, self._thread.submit)
+        self.budgets.start(self._threads, self._thread.submit)
         if self.config.isolation:
             self._isolation.start(self._threads, self._thread.submit)
 
@@ -227,6 +241,7 @@ class Engine:
             return
         self._failures.closed.set()
         self._isolation.stop()
+        self.budgets.stop()
         self._restarts.stop()
         self._reopening.stop()
         self.canaries.stop()
@@ -517,11 +532,10 @@ class Engine:
         counts = self.graphs.counts()
         return {name: counts.get(name, NOTHING) for name in list(self.log.jobs)}
 
-    def seconds_by_job(self) -> dict[str, float]:
-        """Returns the time of each job's operators (s) since the server started, over moves between
-        graphs."""
-        seconds = self.graphs.totals().seconds
-        return {name: seconds.get(name, 0.0) for name in list(self.log.jobs)}
+    def costs_by_job(self) -> dict[str, JobCost]:
+        """Returns what each job has cost since the server started, over moves between graphs."""
+        costs = self.graphs.totals().costs
+        return {name: costs.get(name, FREE) for name in list(self.log.jobs)}
 
     def rows_by_job(self) -> Counter[str]:
         """Returns the rows that each job has written to sinks, if any."""
@@ -544,7 +558,8 @@ class Engine:
         graphs = list(self.graphs.by_name.values())
         modules = module_hints(self.jobs(), self.log, self.library)
         slow = step_hints(graphs, self.slow_steps())
-        return modules | topic_hints(graphs, self.broker) | table_hints(graphs) | slow
+        told = modules | dict(self.budgets.over) | topic_hints(graphs, self.broker)
+        return told | table_hints(graphs) | slow
 
     def slow_step_counts(self) -> dict[str, int]:
         """Returns how many steps of each graph took longer than a second."""
@@ -638,7 +653,13 @@ class Engine:
                 if not error.wait(self._openings.timeout_s):
                     raise
 
-    def _once(self, work: Callable[[], T]) -> T:
+    def _once(self, asked: Callable[[], T]) -> T:
+        actor = present_actor()
+
+        def work() -> T:
+            with acting(actor):
+                return asked()
+
         def work_and_tidy() -> T:
             try:
                 self._failures.settle()

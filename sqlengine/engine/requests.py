@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from parser.errors import JobError, SqlError
 from planner.catalog import Catalog, same_definition
@@ -17,6 +16,7 @@ from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
 from sqlengine.jobs.job import BEGINS, Job, Origin
 from sqlengine.jobs.planning import JobText, PlannedJob
+from sqlengine.system.sizes import moment_ms
 from sqlengine.system.words import grouped, listed
 
 
@@ -149,14 +149,10 @@ def begin_of(text: str | None) -> str | int | None:
     BadRequest for what is no place."""
     if text is None or text in BEGINS:
         return text
-    if text.isascii() and text.isdigit():
-        return int(text)
     try:
-        time = datetime.fromisoformat(text)
+        return moment_ms(text)
     except ValueError:
         raise BadRequest(
             f"a job cannot start from '{text[:60]}'",
             hint=f"it is one of {', '.join(BEGINS)}, or a time such as 2026-01-31T12:00 (UTC)",
         ) from None
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1000)

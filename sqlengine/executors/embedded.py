@@ -218,6 +218,7 @@ class EmbeddedExecutor:
             node = self.running.pop(name)
             self.counts.remove(node)
             self.seconds.pop(name, None)
+            self.guard.own.remove(name)
             self.firing.remove(name)
             self._retire(node)
             node.context.drop()

@@ -78,6 +78,17 @@ def footprint(
             yield OperationState(node.id, name_of(node.plan), node.plan.stateful, node.jobs, sizes)
 
 
+def state_by_job(executor: EmbeddedExecutor, graph: Graph) -> Counter[str]:
+    """Returns the bytes of state of each job that has any: of operations that jobs share, equal
+    parts. Graph thread only."""
+    found: Counter[str] = Counter()
+    for operation in footprint(executor, graph):
+        if operation.job_state and operation.jobs:
+            part = operation.bytes // len(operation.jobs)
+            found.update(dict.fromkeys(operation.jobs, part))
+    return found
+
+
 # What is raised, by whether the limit is the job's own.
 _RAISED = {True: f"'{LIMIT}' of the job", False: "'sql serve --memory-limit'"}
 # The name of the principal of a job's version, and the bytes that all its jobs may hold, None for

@@ -348,7 +348,8 @@ class Outputs:
         self.tell(f"commit to {self._display(name)}")
         # Those of a commit before, if there was no space for them then.
         self.errors.handle_refused([], self.progress)
-        start = self.now()
+        start, spent = self.now(), self.progress.spent
+        cpu = spent.begin()
         try:
             return self._uncommitted[name].commit(epoch)
         except RowsRefused:
@@ -357,6 +358,7 @@ class Outputs:
             return self._uncommitted[name].commit(epoch)
         finally:
             end = self.now()
+            spent.committed(name, cpu)
             if end - start >= _SLOW_S:
                 self.progress.commits.append(SlowCommit(name, end, end - start))
             self._take_refused(name)

@@ -66,6 +66,7 @@ class Pipeline:
             # Only after the push: positions and state stay together, and a checkpoint copies both.
             source.positions[chunk.shard] = chunk.end
             self.outputs.progress.rows_in += chunk.num_rows
+            self.outputs.progress.rows_read[name] += chunk.num_rows
         if record.tick:
             # After the rows: a shard that has just delivered some is not idle.
             self._times.tick(record, read)
@@ -76,7 +77,9 @@ class Pipeline:
         for name in record.ended:
             self._times.end(name, record)
         self.executor.flush(self.outputs.write)
-        self.outputs.progress.rows_in += self.executor.end()
+        elsewhere = self.executor.end()
+        self.outputs.progress.rows_in += elsewhere
+        self.outputs.progress.rows_read[""] += elsewhere
         self.outputs.progress.epochs += 1
         self.outputs.handle_errors(self.executor.take_errors())
 

@@ -125,14 +125,21 @@ class GraphRunner:
         # Before more is read: a job over its limit gets no more rows.
         if not self.paused:  # a job over its limit must be able to leave
             self._check_memory()
+        spent = self.progress.spent
+        began = spent.begin()
         record, chunks = self._poll()
         if record is not None:
-            with self._logged_epoch(record):
+            guard = self.guard
+            with (
+                self._logged_epoch(record),
+                spent.processing(guard.now, lambda: guard.operator_seconds),
+            ):
                 self.pipeline.process(record, chunks)
             self._set_pace(chunks)
             if self.outputs.errors.fatal and self.outputs.shows_result:
                 self._raise_failures()  # a script shows nothing of the epoch in which it fails
             self.commit()
+            spent.end(began, counts=True)
             if (record.ended or record.resumed) and self.finished:
                 self.outputs.roll(end=True)
         self._raise_failures()

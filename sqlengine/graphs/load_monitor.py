@@ -10,11 +10,10 @@ from typing import TypeAlias
 from sqlengine.broker.errors import TopicFull
 from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.registry import declared_capabilities
-from sqlengine.executors.measures.job_seconds import RowShares, by_tests
+from sqlengine.executors.measures.node_shares import NodeShares
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
-from sqlengine.operators.rules import RulesOperator
 
 LimitsOf: TypeAlias = Callable[[str], IsolationLimits]
 
@@ -54,11 +53,9 @@ class LoadMonitor:
     graph: ManagedGraph
     _readings: deque[_Reading] = field(default_factory=deque)
     _job_seconds: dict[str, float] = field(default_factory=dict)
-    _node_seconds: dict[str, float] = field(default_factory=dict)  # at the last reading
-    _tested: dict[RulesOperator, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._shares = RowShares(self.graph.executor)
+        self._shares = NodeShares(self.graph.executor)
 
     def triggers(
         self, now: float, limits: LimitsOf, sharing_thread: int = 1
@@ -164,42 +161,13 @@ class LoadMonitor:
 
     def _charge_jobs(self) -> None:
         """Adds the seconds that nodes took since the last reading to their jobs."""
-        running = dict(self.graph.executor.running)
-        node_seconds = dict(self.graph.executor.seconds)
-        for name, total in node_seconds.items():
-            node = running.get(name)
-            seconds = total - self._node_seconds.get(name, 0.0)
-            if node is None or seconds <= 0:
-                continue
-            of_family = list(self._shares.split(name, seconds))
-            for job, part in of_family:
-                self._charge(job, part)
-            if of_family:
-                continue
-            if isinstance(node.operator, RulesOperator):
-                self._charge_rules(node.operator, seconds)
-            elif len(node.node.jobs) <= _MAX_SHARERS:
+        for node, own, rest in self._shares.take():
+            parts = dict(own)
+            if node is not None and len(node.node.jobs) <= _MAX_SHARERS:
                 for job in node.node.jobs:
-                    self._charge(job, seconds / len(node.node.jobs))
-        self._node_seconds = node_seconds
-        operators = [node.operator for node in running.values()]
-        rules = {operator for operator in operators if isinstance(operator, RulesOperator)}
-        self._tested = {
-            operator: tested for operator, tested in self._tested.items() if operator in rules
-        }
-
-    def _charge(self, job: str, seconds: float) -> None:
-        self._job_seconds[job] = self._job_seconds.get(job, 0.0) + seconds
-
-    def _charge_rules(self, operator: RulesOperator, seconds: float) -> None:
-        """Splits the time of a set of rules by the rows for which each rule was evaluated."""
-        # A copy: the graph's thread counts on.
-        tested = Counter(dict(operator.tested))
-        # Counter subtraction drops what did not grow.
-        new = tested - self._tested.get(operator, Counter())
-        self._tested[operator] = tested
-        for job, part in by_tests(operator, seconds, new):
-            self._charge(job, part)
+                    parts[job] = parts.get(job, 0.0) + rest / len(node.node.jobs)
+            for job, seconds in parts.items():
+                self._job_seconds[job] = self._job_seconds.get(job, 0.0) + seconds
 
 
 def _slowness(display: str, durations: list[float], limit_s: float) -> str | None:

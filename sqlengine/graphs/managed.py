@@ -12,6 +12,7 @@ from sqlengine.connectors.base import Source
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
+from sqlengine.executors.measures.job_costs import JobCost
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.graphs.event_times import EventTimes
 from sqlengine.graphs.loop import GraphLoop
@@ -82,13 +83,17 @@ class ManagedGraph(Protocol):
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done in this graph, since the graph was created."""
 
-    def seconds_by_job(self) -> dict[str, float]:
-        """Returns the time of each job's operators (s), since the graph was opened; nothing of
-        graphs that run in other processes."""
+    def costs_by_job(self) -> dict[str, JobCost]:
+        """Returns what each job has cost since the graph was opened; nothing of graphs that run in
+        other processes."""
 
     def event_times(self) -> EventTimes:
         """Returns watermarks and what waits for them, at most about a second old; older while the
         graph works on one step."""
+
+    def state_by_job(self) -> Mapping[str, int]:
+        """Returns the bytes of state of each job that has any, as old as event times are; nothing
+        of graphs that run in other processes."""
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns why the statements cannot run in this graph; None if they can."""

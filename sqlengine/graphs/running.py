@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -36,8 +37,8 @@ from sqlengine.executors.failures import (
 )
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
-from sqlengine.executors.measures.job_seconds import JobSeconds
-from sqlengine.executors.memory_limits import MemoryGuard
+from sqlengine.executors.measures.job_costs import JobCost, JobCosts
+from sqlengine.executors.memory_limits import MemoryGuard, state_by_job
 from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.spark.executor import SparkExecutor
@@ -45,9 +46,10 @@ from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.apart import Absence, LeftOut, is_apart, last_letters, writer_of_graph
 from sqlengine.graphs.departures import Departure
-from sqlengine.graphs.event_times import EventTimes, EventTimesCache
+from sqlengine.graphs.event_times import EventTimes, event_times
 from sqlengine.graphs.host import Faults, GraphHost, NotAligned, PlanOf
 from sqlengine.graphs.loop import GraphLoop
+from sqlengine.graphs.observed import Observed
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.takeover import Takeover, take_over
 from sqlengine.jobs.planning import PlannedJob
@@ -142,9 +144,11 @@ class RunningGraph:
         config, threads = host.config, host.machine.threads
         self.store = host.stores.open(name) if subtask is None else subtask.store
         self.executor = host.executor(name)
-        self._cost = JobSeconds(self.executor)
+        self._cost = JobCosts(lambda: self.runner)
         if isinstance(self.executor, SparkExecutor):
-            self.executor.progress.cost = self.seconds_by_job
+            self.executor.progress.cost = lambda: {
+                job: cost.seconds for job, cost in self.costs_by_job().items()
+            }
         self._absence = Absence(left_out or LeftOut())
         self._left_out = {} if subtask is None else dict(subtask.left_out)
         self.leaves_out = False
@@ -169,7 +173,10 @@ class RunningGraph:
         # What parts send each other would wait at each of them.
         gather_s = config.latency_target_s if subtask is None else 0.0
         self.loop = GraphLoop(self.runner, host.broker, host.on_failure, threads, gather_s)
-        self._observed = EventTimesCache(self.loop, self.executor, threads.now)
+        self._times = Observed(
+            self.loop, lambda: event_times(self.executor), threads.now, EventTimes()
+        )
+        self._state = Observed(self.loop, self._measure_state, threads.now, Counter[str]())
         self._recover()
         self._rebuilder = Rebuilder(self.executor, host.later, threads)
 
@@ -480,14 +487,21 @@ class RunningGraph:
         """Returns what each job has done in this graph, since the graph was created."""
         return self.runner.pipeline.counter.counts()
 
-    def seconds_by_job(self) -> dict[str, float]:
-        """Returns the time of each job's operators (s), since the graph was opened."""
+    def costs_by_job(self) -> dict[str, JobCost]:
+        """Returns what each job has cost since the graph was opened."""
         return self._cost.read()
 
     def event_times(self) -> EventTimes:
         """Returns watermarks and what waits for them, at most about a second old; older while the
         graph works on one step."""
-        return self._observed.get()
+        return self._times.get()
+
+    def state_by_job(self) -> Mapping[str, int]:
+        """See `ManagedGraph`."""
+        return self._state.get()
+
+    def _measure_state(self) -> Counter[str]:
+        return state_by_job(self.executor, self.runner.graph)
 
     def why_unsupported(self, plans: Iterable[Sink]) -> str | None:
         """Returns None: every statement can run in this process."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from weakref import ref
 
-from sqlengine.executors.spark.tasks.work import sums
+from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.operators.rules import RulesOperator
 
@@ -16,7 +16,7 @@ from sqlengine.operators.rules import RulesOperator
 @dataclass(frozen=True)
 class GraphTotals:
     """Sums over graphs. `sinks`: rows by table; `operators` and `rules`: their counters by name;
-    `seconds`: time of operators by job.
+    `costs` by job.
 
     `last`: the closed graph that was added last."""
 
@@ -26,7 +26,7 @@ class GraphTotals:
     sinks: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    costs: Mapping[str, JobCost] = field(default_factory=dict)
     last: ref[ManagedGraph] | None = None
 
     def plus(self, graph: ManagedGraph) -> GraphTotals:
@@ -52,7 +52,7 @@ class GraphTotals:
             sinks=sinks,
             operators=operators,
             rules=rules,
-            seconds=sums(self.seconds, graph.seconds_by_job()),
+            costs=_sums(self.costs, graph.costs_by_job()),
         )
 
     def plus_closed(self, graph: ManagedGraph) -> GraphTotals:
@@ -67,6 +67,10 @@ class GraphTotals:
             if graph is not closed:
                 total = total.plus(graph)
         return total
+
+
+def _sums(one: Mapping[str, JobCost], other: Mapping[str, JobCost]) -> dict[str, JobCost]:
+    return {job: one.get(job, FREE).plus(other.get(job, FREE)) for job in {*one, *other}}
 
 
 def _of_nodes(counters: Counter[str]) -> dict[str, int]:

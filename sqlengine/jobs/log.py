@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +12,7 @@ from parser.errors import JobError
 from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerFull
-from sqlengine.jobs.job import FORMAT, Cause, Job, JobVersion, Origin, Removal
+from sqlengine.jobs.job import FORMAT, Cause, Job, JobState, JobVersion, Origin, Removal
 from sqlengine.system.format_numbers import check_record
 
 JOBS = "_jobs"
@@ -54,9 +54,36 @@ class PendingChange:
     format: int = FORMAT
 
 
+@dataclass(frozen=True)
+class JobChange:
+    """A change of a job's version or state. `before` is None for a new one, `after` for one that
+    was removed, `renamed` the name that it had; `text`, `old_text`: its versions; `by`: the
+    principal that has asked for it, '' where the log does not know."""
+
+    name: str
+    before: Job | None
+    after: Job | None
+    text: JobVersion | None = None
+    old_text: JobVersion | None = None
+    renamed: str = ""
+    by: str = ""
+
+    @property
+    def action(self) -> str:
+        """The change in one word: added, replaced, stopped …"""
+        if self.after is None or self.before is None:
+            return "removed" if self.after is None else "added"
+        if self.renamed:
+            return "renamed"
+        if self.before.version != self.after.version:
+            return "replanned" if self.text is not None and self.text.follows else "replaced"
+        state = self.after.state
+        return "started" if state is JobState.RUNNING else state.value
+
+
 class JobLog:
     """All jobs and all their versions, in a compacted topic. `removals`: of jobs that were removed
-    and have not come back.
+    and have not come back; `told` hears of changes that have been logged.
 
     Writes are durable when they return, as the broker's fsync mode says; with `sync` they are on
     disk, and everything written before them too.
@@ -68,6 +95,7 @@ class JobLog:
             broker.compact(JOBS)
         self._broker = broker
         self._sync = sync
+        self.told: Callable[[Sequence[JobChange]], None] = lambda changes: None
         self.versions: dict[str, dict[int, JobVersion]] = {}
         self.jobs: dict[str, Job] = {}
         self.removals: dict[str, Removal] = {}
@@ -115,6 +143,7 @@ class JobLog:
         gone: dict[bytes, bytes | None] = dict.fromkeys(map(_job_key, removes))
         removals = self._removals(removes, now_ms)
         back = self.removals.keys() & jobs.keys()
+        changes = [*self._changes(jobs), *self._ends(removes)]
         gone |= {_REMOVED + n.encode(): msgspec.json.encode(r) for n, r in removals.items()}
         gone |= dict.fromkeys(_REMOVED + n.encode() for n in back)
         ended = self._ended_shadows(now_ms)
@@ -127,6 +156,39 @@ class JobLog:
             del self.removals[name]
         self.removals |= removals
         self.jobs.update(jobs)
+        self._tell(changes)
+
+    def _changes(
+        self, jobs: Mapping[str, Job], renamed: Mapping[str, str] | None = None
+    ) -> list[JobChange]:
+        """Returns what is new of jobs, before it is kept. `renamed`: new name -> old, else that of
+        the pending change."""
+        if renamed is None:
+            renamed = {} if self.pending is None else self.pending.renamed
+        found = []
+        for name, job in jobs.items():
+            old = renamed.get(name, "")
+            before = self.jobs.get(old or name)
+            if before is not None and not old and _same(before, job):
+                continue
+            text = self._text(job)
+            new_version = before is None or before.version != job.version
+            by = text.by if text is not None and new_version else ""
+            was = None if before is None else self._text(before)
+            found.append(JobChange(name, before, job, text, was, old, by))
+        return found
+
+    def _ends(self, removes: Collection[str]) -> list[JobChange]:
+        change = self.pending or PendingChange()
+        ended = [n for n in removes if n in self.jobs and n not in change.renamed.values()]
+        return [JobChange(name, self.jobs[name], None, by=change.by) for name in ended]
+
+    def _text(self, job: Job) -> JobVersion | None:
+        return self.versions.get(job.name, {}).get(job.version)
+
+    def _tell(self, changes: Sequence[JobChange]) -> None:
+        if changes:
+            self.told(changes)
 
     def _removals(self, names: Collection[str], now_ms: int) -> dict[str, Removal]:
         """Returns the removals of the pending change: of `names` those that are not renamed."""
@@ -154,7 +216,9 @@ class JobLog:
         """Logs a version that cannot run yet, and its job."""
         self._append({**_version_records([version]), **_records({job.name: job})}, now_ms)
         self._keep([version])
+        changes = self._changes({job.name: job})
         self.jobs[job.name] = job
+        self._tell(changes)
 
     def rename(
         self, versions: Collection[JobVersion], jobs: Mapping[str, Job], now_ms: int
@@ -167,9 +231,12 @@ class JobLog:
             now_ms,
         )
         self._keep(versions)
+        names = {job.name: old for old, job in jobs.items()}
+        changes = self._changes({job.name: job for job in jobs.values()}, names)
         for old, job in jobs.items():
             del self.jobs[old]
             self.jobs[job.name] = job
+        self._tell(changes)
 
     def renamed(self, job: Job, new: str, file: str | None) -> tuple[JobVersion, list[JobVersion]]:
         """Returns the current version of a job under a new name, and its other versions.
@@ -197,7 +264,9 @@ class JobLog:
         """Logs new states of jobs, as one atomic batch."""
         if jobs:
             self._append(_records(jobs), now_ms)
+            changes = self._changes(jobs)
             self.jobs.update(jobs)
+            self._tell(changes)
 
     def _append(self, records: Mapping[bytes, bytes | None], now_ms: int) -> None:
         if self._sync:
@@ -234,6 +303,10 @@ class JobLog:
 
 def _version_records(versions: Collection[JobVersion]) -> dict[bytes, bytes | None]:
     return {_VERSION + f"{v.name}@{v.version}".encode(): msgspec.json.encode(v) for v in versions}
+
+
+def _same(before: Job, after: Job) -> bool:
+    return (before.version, before.state) == (after.version, after.state)
 
 
 def _job_key(name: str) -> bytes:

@@ -61,6 +61,7 @@ from sqlengine.executors.memory_limits import LIMIT, memory_limit
 from sqlengine.executors.steps.guard import STEP_TIMEOUT
 from sqlengine.executors.steps.limits import step_timeout
 from sqlengine.functions.library import Library, entry_key, key_of
+from sqlengine.jobs.budget_settings import BUDGET, budget_in
 from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
 from sqlengine.jobs.restart_strategy import RESTART, strategy_in
 from sqlengine.jobs.targets import LATENCY, TARGET, latency_in, target_of
@@ -166,6 +167,8 @@ def _set(script: Script, key: str, value: str) -> None:
         step_timeout(script.settings)
     if key.startswith(ISOLATION):
         limits_in(script.settings)
+    if key.startswith(BUDGET):
+        budget_in(script.settings)
     if key == TARGET:
         target_of(value)
     if key == LATENCY:

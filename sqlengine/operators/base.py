@@ -58,9 +58,9 @@ class Context(Protocol):
         """Raises where the step must end: it took too long or too much memory, or somebody wants
         it to. Operators call it in loops that may run long without output, every few ms."""
 
-    def charge(self, jobs: frozenset[str]) -> None:
-        """Says for which of the jobs that share the operator it computes from now on; none: for all
-        of them."""
+    def charge(self, rows: Mapping[str, int]) -> None:
+        """Says for which of the jobs that share the operator it computes from now on, with the rows
+        of each; none: for all of them."""
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -39,9 +40,12 @@ from sqlengine.operators.templates import PlacedRoute, place
 
 Index: TypeAlias = npt.NDArray[np.int64]
 _NO_ROWS: Index = np.empty(0, np.int64)
+_NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 # So few rules, and pairs of a row and a rule, are evaluated one by one, if their conditions have
 # nothing but these: a set of rules takes several times as long for them.
 _FEW_RULES, _FEW_PAIRS = 4, 16
+# Of each so many batches some rows are kept, for who wants to measure conditions.
+_SAMPLED, _SAMPLE_ROWS = 64, 256
 _PLAIN: Final = COMPARISONS | {"AND", "OR", "NOT", "IS NULL", "IS NOT NULL"}
 
 
@@ -151,6 +155,8 @@ class RulesOperator:
         # By rule, the rows whose residual condition was evaluated.
         self.tested: Counter[str] = Counter()
         self.ticks: TickFilter | None = None
+        self.sample: Batch | None = None
+        self._batches = 0
         self._members = MemberRows(compiled)
         self._plain = _plain_conditions(compiled.plan)
         of_rules = compiled.plan.members.values()
@@ -168,6 +174,9 @@ class RulesOperator:
     def process(self, port: int, batch: Batch) -> Output:
         if not batch.num_rows:
             return self._onward(batch, {}, {})
+        if self._batches % _SAMPLED == 0:
+            self.sample = batch.take(np.arange(min(batch.num_rows, _SAMPLE_ROWS)))
+        self._batches += 1
         output: Output = []
         rows_of, of_members = self._match(batch, output)
         self._sinks(batch, rows_of, output)
@@ -209,7 +218,7 @@ class RulesOperator:
             residual, rows = self.compiled.rules[name].residual, matched[name]
             if residual is None:
                 continue
-            self._charge(frozenset(self.compiled.plan.rules[name].owners))
+            self._charge(self._owners(name))
             part = batch if len(rows) == batch.num_rows else batch.take(rows, residual.reads)
             vector = compile_expression(residual.expression)(part)
             self._counters["residual_rows"] += len(rows)
@@ -219,7 +228,7 @@ class RulesOperator:
                 reasons = [vector.errors.reason(int(i)) for i in bad]
                 self._fail(batch, rows[bad], name, residual.expression, reasons, output)
             matched[name] = rows[truth(vector, part.num_rows)]
-        self._charge(frozenset())
+        self._charge(_NOBODY)
         return {name: rows for name, rows in matched.items() if len(rows)}
 
     def _sinks(self, batch: Batch, rows_of: Mapping[str, Index], output: Output) -> None:
@@ -236,9 +245,8 @@ class RulesOperator:
     ) -> None:
         """Emits rows by routes, given by number: by event, then by route in the order of (job,
         place, rule), which is that of the sink's rows."""
-        counts = np.bincount(numbers)
-        for number in np.flatnonzero(counts).tolist():
-            self.rows_by_job[table.jobs[number]] += int(counts[number])
+        of_jobs = Writers(table.jobs, numbers).rows_by_job()
+        self.rows_by_job.update(of_jobs)
         if len(table.jobs) > 1:
             order = np.lexsort((numbers, rows))
             numbers, rows = numbers[order], rows[order]
@@ -247,11 +255,13 @@ class RulesOperator:
             built, kept = self._build(batch, table, template, rows[chosen], numbers[chosen], output)
             target = table.template(template).target
             by_target.setdefault(target, []).append((chosen[kept], built))
+        self._charge(of_jobs)
         for name, parts in by_target.items():
             places, merged = _interleave(parts)
             writers = Writers(table.jobs, numbers[places])
             port = self.compiled.plan.targets[name].port
             output.append((port, replaced(merged, writers=writers)))
+        self._charge(_NOBODY)
 
     def _build(
         self,
@@ -262,9 +272,9 @@ class RulesOperator:
         numbers: Index,
         output: Output,
     ) -> tuple[Batch, Index]:
-        self._charge(frozenset(table.jobs[n] for n in set(numbers.tolist())))
+        self._charge(Writers(table.jobs, numbers).rows_by_job())
         built, errors = table.build(template, batch, rows, numbers)
-        self._charge(frozenset())
+        self._charge(_NOBODY)
         if errors is None:
             return built, np.arange(len(rows))
         for i in np.flatnonzero(errors.mask).tolist():
@@ -279,7 +289,10 @@ class RulesOperator:
         """Returns the rows for other operators, and ticks for those that have none and need one."""
         onward, numbers = self.compiled.plan.onward, self.compiled.plan.numbers
         of_families = self._members.with_others(of_members, rows_of)
-        of_port = {onward[name]: rows for name, rows in rows_of.items() if name in onward}
+        of_port = {
+            onward[n]: self._rows_for(n, batch, rows) for n, rows in rows_of.items() if n in onward
+        }
+        self._charge(_NOBODY)
         having_rows = of_port.keys() | of_families.keys()
         if self.ticks is None:
             ports: Sequence[int] = [*onward.values(), *sorted(self.family_ports)]
@@ -291,9 +304,17 @@ class RulesOperator:
         return [
             (p, with_numbers(batch, *of_families.get(p, NO_MEMBERS), numbers[p]))
             if p in self.family_ports
-            else (p, _selected(batch, of_port[p]) if p in of_port else tick)
+            else (p, of_port.get(p, tick))
             for p in ports
         ]
+
+    def _rows_for(self, rule: str, batch: Batch, rows: Index) -> Batch:
+        """Returns the rows of a rule for other operators."""
+        self._charge(self._owners(rule))
+        return _selected(batch, rows)
+
+    def _owners(self, rule: str) -> Mapping[str, int]:
+        return dict.fromkeys(self.compiled.plan.rules[rule].owners, 1)
 
     def _fail(
         self,

@@ -1,8 +1,9 @@
-"""Sizes as users write them."""
+"""Sizes and times as users write them."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 _SIZE = re.compile(r"\s*([0-9]+)\s*(b|bytes|[kmgt]b?)?\s*")
 _POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
@@ -15,3 +16,17 @@ def size(text: str) -> int:
     if not match or int(match[1]) == 0:
         raise ValueError("expected a size such as '512 mb'")
     return int(match[1]) << _POWERS.get((match[2] or "b")[0], 0)
+
+
+def moment_ms(text: str) -> int:
+    """Returns a time in ms since 1970, given so or in ISO 8601 (UTC where it says nothing else).
+    Raises ValueError for anything else."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "a time is 2026-01-31T12:00 (UTC), or ms since 1970"
+        raise ValueError(f"'{text[:60]}' is no time: {hint}") from None
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from parser.errors import Position
+from planner.graph.predicates import to_rule
 from planner.logical import Filter, LogicalPlan, NewTerm
 from planner.logical.aggregates import GroupAggregate
 from planner.logical.joins import BinaryJoin, Join
@@ -14,11 +15,14 @@ from planner.logical.node import Stateful
 from planner.logical.ranks import Rank
 from planner.logical.window_rows import WindowRank
 from planner.rewrite import nodes
-from planner.scalar import Call, Literal, Scalar, conjuncts_of
+from planner.scalar import Call, Literal, Scalar, conjuncts_of, walk
+from rules.condition import Constant
 from sqlengine.trial.cases import CaseFile, Expected
 from sqlengine.trial.rules import TrialRule
 
 _MANY: Final = 1000
+# The beginnings of functions that take several times as long as others.
+_DEAR: Final = ("REGEXP_", "JSON_")
 _TTL: Final = "SET 'table.exec.state.ttl' = '1 h' forgets what no row touches for so long"
 
 
@@ -96,7 +100,33 @@ def cross_join(rule: TrialRule) -> Iterator[Doubt]:
             )
 
 
-CHECKS: Final[Sequence[Check]] = (pattern_anywhere, long_list, unbounded_state, cross_join)
+def costly(rule: TrialRule) -> Iterator[Doubt]:
+    """Doubts filters that compute with each row what takes long, since nothing in them is a
+    condition that an index finds rows by."""
+    for node in _nodes(rule):
+        if isinstance(node, Filter) and isinstance(to_rule(node.predicate).condition, Constant):
+            dear = next((c for c in walk(node.predicate) if _is_dear(c)), None)
+            if isinstance(dear, Call):
+                yield Doubt(
+                    rule.name,
+                    "costly",
+                    f"{dear.function} is computed for each row",
+                    "add a condition beside it that leaves few rows, as LIKE or = of a column",
+                    dear.position,
+                )
+
+
+def _is_dear(expression: Scalar) -> bool:
+    return isinstance(expression, Call) and expression.function.startswith(_DEAR)
+
+
+CHECKS: Final[Sequence[Check]] = (
+    pattern_anywhere,
+    long_list,
+    unbounded_state,
+    cross_join,
+    costly,
+)
 
 
 def _is_bounded(node: Stateful) -> bool:

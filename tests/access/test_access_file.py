@@ -81,7 +81,7 @@ def test_policy(line: str) -> None:
     [
         (
             '[principals.a]\nroles = ["read"]\nfunction = []',
-            "certificates, connectors, functions, jobs, quota, roles, secrets, token, tokens, topics, users",
+            "budget, certificates, connectors, functions, jobs, quota, roles, secrets, token, tokens, topics, users",
         ),
         ('[principals.a]\nroles = ["read"]\ntopics = { raed = [] }', "read, write"),
         ('[principals.a]\nroles = ["read"]\n[jwts]', "audit, jwt, principals"),

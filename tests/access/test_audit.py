@@ -126,7 +126,7 @@ def test_what_comes_often_is_counted(tmp_path: Path, capsys: pytest.CaptureFixtu
             assert ask(server, "reader", "DELETE", "/api/v1/topics/a.in")[0] == 403
             assert ask(server, "-", "GET", "/api/v1/jobs")[0] == 401
         assert ask(server, "reader", "DELETE", "/api/v1/jobs/a.x")[0] == 403
-        assert len(told(data / "audit")) == 2
+        assert len(told(data / "audit")) == 3
     counted = {(t["by"], t["what"], t["outcome"]): t.get("times", 1) for t in told(data / "audit")}
     records = "/api/v1/topics/<name>/records"
     assert counted["alice", f"POST {records}", "done"] == 50
@@ -146,7 +146,7 @@ def test_what_comes_often_is_counted(tmp_path: Path, capsys: pytest.CaptureFixtu
     (path,) = files_in(data / "audit")
     path.write_bytes(path.read_bytes().replace(b"alice", b"bobby", 1))
     said = ran(capsys, "verify", str(path), code=1)
-    assert f"{path.name}, line 3: it was changed" in said
+    assert f"{path.name}, line 4: it was changed" in said
 
 
 def test_a_full_disk_stops_changes_and_nothing_else(
@@ -203,10 +203,11 @@ def test_the_log_goes_on_after_a_kill(tmp_path: Path) -> None:
         log.write(b'{"n":22,"prev":"12')
     with running(data, access=file) as (service, _):
         User(Client(f"http://127.0.0.1:{service.port}", TOKENS["root"], "rest")).topic("a.20")
-    assert [line[1:3] for line in lines(data)][-3:] == [
+    assert [line[1:3] for line in lines(data)][-4:] == [
         ("repair audit log", ""),
         ("start server", ""),
         ("POST /api/v1/topics", "a.20"),
+        ("stop server", ""),
     ]
     with pytest.raises(SystemExit) as end:
         main(["audit", "verify", "--data", str(data)])

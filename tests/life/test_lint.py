@@ -24,11 +24,13 @@ DOUBTFUL = {
     "long-list": FIND + f"WHERE n IN ({', '.join(map(str, range(1000)))})",
     "unbounded-state": FIND + "JOIN logins b ON a.host = b.host AND b.n > 1",
     "unbounded-state: terms": FIND + "WHERE NEW_TERM(who)",
+    "costly": FIND + "WHERE REGEXP_REPLACE(who, '[0-9]', '') = 'root'",
     "cross-join": TTL + FIND + "JOIN logins b ON a.n < b.n",
 }
 SOUND = {
     "pattern": FIND + "WHERE REGEXP(who, 'admin.*')",
     "list": FIND + f"WHERE n IN ({', '.join(map(str, range(900)))})",
+    "few rows": FIND + "WHERE host = 'a' AND REGEXP_REPLACE(who, '[0-9]', '') = 'root'",
     "ttl": TTL + FIND + "JOIN logins b ON a.host = b.host AND b.n > 1",
     "memory": FIND + "WHERE NEW_TERM(who, INTERVAL '30' DAY)",
     "interval": FIND
@@ -99,6 +101,17 @@ def test_a_rule_that_fires_in_no_case(sql: Sql, rules: Path) -> None:
     assert "none of its cases expects an alert (never-fires)" in sql("lint", "rules").stdout
     (rules / "one.test.yaml").write_text("- {events: [{n: 1}], alerts: 1}")
     assert sql("lint", "rules").exit_code == 0
+
+
+def test_a_window_without_a_watermark(sql: Sql, rules: Path) -> None:
+    """The planner refuses it, and says what to do."""
+    tables = TABLES.replace(", WATERMARK FOR ts AS ts", "")
+    (rules / "_tables.sql").write_text(tables)
+    (rules / "one.sql").write_text(SOUND["window"])
+    done = sql("lint", "rules")
+    assert done.exit_code == 1
+    assert "a window needs a time attribute" in done.stderr
+    assert "declare WATERMARK FOR column" in done.stderr
 
 
 def test_a_rule_that_cannot_be_planned(sql: Sql, rules: Path) -> None:

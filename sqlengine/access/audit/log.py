@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +44,7 @@ class AuditFull(ServiceError):
 class Event:
     """A deed of somebody. `by`: the principal, '' where it is not known; `peer`: the address, or
     the user of this machine; `what`: the request; `subject`: its object, with the `version` that
-    it has made; `outcome`: done, refused or failed."""
+    it has made; `outcome`: done, refused or failed; `more`: further fields."""
 
     by: str
     peer: str
@@ -53,23 +53,30 @@ class Event:
     version: int = 0
     outcome: str = "done"
     detail: str = ""
+    more: tuple[tuple[str, object], ...] = ()
 
     def fields(self, time_ms: int) -> dict[str, object]:
         """Returns the event as its line has it; fields without a value are left out."""
-        moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
         optional: dict[str, object] = {
             "object": self.subject[:300],
             "version": self.version,
             "detail": self.detail[:_MOST_TEXT],
         }
         return {
-            "time": moment.replace("+00:00", "Z"),
+            "time": time_text(time_ms),
             "by": self.by[:300],
             "peer": self.peer[:100],
             "what": self.what[:300],
             **{key: value for key, value in optional.items() if value},
+            **dict(self.more),
             "outcome": self.outcome,
         }
+
+
+def time_text(time_ms: int) -> str:
+    """Returns a time as lines have it: such texts are in the order of their times."""
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return moment.replace("+00:00", "Z")
 
 
 class Audit(Protocol):
@@ -85,8 +92,8 @@ class Audit(Protocol):
     def ready(self) -> bool:
         """Returns True if a change would be told: else there is no space."""
 
-    def close(self) -> None:
-        """Writes all counts, and closes the file."""
+    def close(self, last: Sequence[Event] = ()) -> None:
+        """Writes all counts, then the `last` events, and closes the file."""
 
 
 class NoAudit:
@@ -99,7 +106,7 @@ class NoAudit:
     def ready(self) -> bool:
         return True
 
-    def close(self) -> None: ...
+    def close(self, last: Sequence[Event] = ()) -> None: ...
 
 
 NO_AUDIT: Final = NoAudit()
@@ -115,13 +122,15 @@ class _Counted:
 
 class AuditLog:
     """Appends to the files below a folder: one at a time, a line an event. `sync`: lines of changes
-    are on disk, and not only with the system, when `write` returns."""
+    are on disk, and not only with the system, when `write` returns. `first` returns the events with
+    which each file begins."""
 
     def __init__(
         self, folder: Path, settings: AuditSettings, clock: Callable[[], int], *, sync: bool
     ) -> None:
         """Goes on behind the last line. What a crash has left of another one is cut off, and that
         is told."""
+        self.first: Callable[[], Iterable[Event]] = tuple
         self._folder = folder
         self._settings = settings
         self._clock = clock
@@ -181,12 +190,15 @@ class AuditLog:
             self._flush(sync=self._sync)
             return not self._full
 
-    def close(self) -> None:
+    def close(self, last: Sequence[Event] = ()) -> None:
         """See `Audit`."""
         if self._ticking is not None:
             self._ticking.stop()
         with self._lock:
             self._tell_counts(older_than=time.monotonic())
+            if last:
+                self._add([event.fields(self._clock()) for event in last])
+                self._flush(sync=self._sync)
             if self._file is not None:
                 os.close(self._file)
                 self._file = None
@@ -219,7 +231,7 @@ class AuditLog:
         except OSError as error:
             if not self._full:
                 log.error(
-                    "the audit log cannot be written: nothing is changed till then: %s",
+                    "the audit log cannot be written, its lines wait for space: %s",
                     error,
                 )
             self._full = True
@@ -233,12 +245,13 @@ class AuditLog:
 
     def _append(self, entries: Sequence[dict[str, object]], *, sync: bool) -> None:
         """Appends lines to the file together, or none of them. OSError if that cannot be."""
-        lines, link = [], self._last
-        for entry in entries:
-            line, link = sealed(entry, link)
-            lines.append(line)
-        data = b"".join(lines)
-        file = self._file_for(len(data))
+        data, link = _sealed(entries, self._last)
+        if self._needs_file(len(data)):
+            begin = [event.fields(self._clock()) for event in self.first()]
+            data, link = _sealed([*begin, *entries], self._last)
+            self._begin_file()
+        file = self._file
+        assert file is not None
         size = os.fstat(file).st_size
         try:
             if os.write(file, data) != len(data):
@@ -250,12 +263,14 @@ class AuditLog:
             raise
         self._last = link
 
-    def _file_for(self, size: int) -> int:
-        """Returns the file for so many bytes more: a new one where the present one is full."""
-        if self._file is not None:
-            used = os.fstat(self._file).st_size
-            if used == 0 or used + size <= self._settings.file_bytes:
-                return self._file
+    def _needs_file(self, size: int) -> bool:
+        """True if so many bytes more need another file: there is none, or it is full."""
+        if self._file is None:
+            return True
+        used = os.fstat(self._file).st_size
+        return used > 0 and used + size > self._settings.file_bytes
+
+    def _begin_file(self) -> None:
         path = self._folder / f"{_PREFIX}{self._last.number + 1:012d}{_SUFFIX}"
         file = self._open(path)
         if self._sync:
@@ -264,7 +279,6 @@ class AuditLog:
             os.close(self._file)
         self._file, self._path = file, path
         self._drop_old()
-        return file
 
     def _open(self, path: Path) -> int:
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -278,6 +292,15 @@ class AuditLog:
             path.unlink()
             gone = Event("", "", "remove audit file", path.name, detail=f"its last line was {last}")
             self._pending.append(gone.fields(self._clock()))
+
+
+def _sealed(entries: Iterable[dict[str, object]], last: Link) -> tuple[bytes, Link]:
+    """Returns the lines of entries behind the last one, and the place of the last of them."""
+    lines = []
+    for entry in entries:
+        line, last = sealed(entry, last)
+        lines.append(line)
+    return b"".join(lines), last
 
 
 def files_in(folder: Path) -> list[Path]:

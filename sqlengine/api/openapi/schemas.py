@@ -114,6 +114,45 @@ _SPARK_GRAPH: Final = {
     "step": or_null(TEXT),
     "problem": or_null(TEXT),
 }
+_LIVE: Final = {
+    "name": TEXT,
+    "version": WHOLE,
+    "since": TEXT,
+    "by": TEXT,
+    "peer": TEXT,
+    "sql": or_null(TEXT),
+    "text_sha256": TEXT,
+    "text_proven": FLAG,
+}
+_LINE: Final = {
+    "n": WHOLE,
+    "prev": TEXT,
+    "time": TEXT,
+    "by": TEXT,
+    "peer": TEXT,
+    "what": TEXT,
+    "outcome": TEXT,
+    "hash": TEXT,
+}
+_MORE: Final[dict[str, Schema]] = {
+    **dict.fromkeys(("object", "detail", "via", "renamed", "state", "origin", "file"), TEXT),
+    **dict.fromkeys(("text_sha256", "diff", "reason"), TEXT),
+    **dict.fromkeys(("version", "before", "times", "bytes"), WHOLE),
+    "jobs": by_name({"type": "object"}),
+}
+_CONDITION: Final = {"condition": TEXT, "us_per_row": NUMBER, "true": NUMBER}
+_COST: Final = {
+    "name": TEXT,
+    "graph": TEXT,
+    "cpu_us_per_event": or_null(NUMBER),
+    "cpu_s": NUMBER,
+    "events": WHOLE,
+    "share": NUMBER,
+    "state_bytes": WHOLE,
+    "rows": WHOLE,
+    "over_budget": or_null(TEXT),
+    "cache_hits": or_null(NUMBER),
+}
 _OUTCOME_STATES: Final = (
     "added replaced unchanged removed renamed waiting refused replanned valid started stopped"
     " failed saved isolated merged merging moved shadowed promoted"
@@ -170,6 +209,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "next": or_null(TEXT),
         }
     ),
+    "Live": record({"at": TEXT, "known": FLAG, "server_ran": FLAG, "jobs": listed(record(_LIVE))}),
+    "AuditLines": record({"events": listed(record(_LINE, _MORE)), "next": or_null(WHOLE)}),
+    "Costs": record({"jobs": listed(record({**_COST, "slowest": or_null(record(_CONDITION))}))}),
+    "Cost": record({**_COST, "conditions": listed(record(_CONDITION))}),
     "Outcome": record(
         {"name": TEXT, "status": one_of(*_OUTCOME_STATES), "version": WHOLE},
         {

@@ -190,7 +190,12 @@ class Flow:
             self._counts.add(job, batch.num_rows)
             if len(self._families.run.plan.sinks[sink].writers) > 1:
                 batch = replace(batch, writers=Writers((job,), np.zeros(batch.num_rows, np.int64)))
+            rows = {job: batch.num_rows}
+        else:
+            rows = {} if batch.writers is None else batch.writers.rows_by_job()
+        began = self._guard.now()
         write(sink, batch)
+        self._guard.wrote(rows, began)
 
 
 def _weight(batch: Batch) -> int:

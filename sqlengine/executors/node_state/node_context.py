@@ -16,7 +16,7 @@ from sqlengine.state.table import SEQUENCE, KeyedTable
 def _never() -> None: ...
 
 
-def _to_nobody(jobs: frozenset[str]) -> None: ...
+def _to_nobody(rows: Mapping[str, int]) -> None: ...
 
 
 class NodeContext:
@@ -35,7 +35,7 @@ class NodeContext:
         restored: Mapping[str, pa.Table],
         inherited: Mapping[str, KeyedTable] | None = None,
         check_step: Callable[[], None] = _never,
-        charge: Callable[[frozenset[str]], None] = _to_nobody,
+        charge: Callable[[Mapping[str, int]], None] = _to_nobody,
     ) -> None:
         self.counters: Counter[str] = Counter()
         self.check_step = check_step

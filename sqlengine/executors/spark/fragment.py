@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import process_time
@@ -17,7 +17,6 @@ from sqlengine.batch import MAX_WATERMARK, Batch, Writers, empty
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.containment import run_contained
 from sqlengine.executors.dead_letters import with_source
-from sqlengine.executors.measures.job_seconds import by_tests
 from sqlengine.executors.measures.waiting import waiting_in
 from sqlengine.executors.spark.tasks.steps import task_guard
 from sqlengine.executors.spark.tasks.work import TaskWork
@@ -77,8 +76,22 @@ class _Scoped:
     def check_step(self) -> None:
         task_guard().check()
 
-    def charge(self, jobs: frozenset[str]) -> None:
-        task_guard().charge(jobs)
+    def charge(self, rows: Mapping[str, int]) -> None:
+        task_guard().charge(rows)
+
+
+def by_tests(
+    operator: RulesOperator, seconds: float, tested: Mapping[str, int]
+) -> Iterator[tuple[str, float]]:
+    """Yields the seconds of each job of a set of rules, by the rows `tested` meanwhile for each
+    rule.
+
+    Rows that an index excludes cost next to nothing, and are not counted."""
+    total = sum(tested.values())
+    for rule, rows in tested.items():
+        planned = operator.compiled.plan.rules.get(rule)
+        for job in planned.owners if planned is not None else ():
+            yield job, seconds * rows / total
 
 
 class FragmentOperator:

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
+from types import MappingProxyType
 from typing import Final
 
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.graph.takeover import name_of
 from sqlengine.executors.failures import FamilyFailed, StepEnded, StepFailed
+from sqlengine.executors.measures.own_seconds import OwnSeconds
 from sqlengine.system.interrupts import Interrupts
 
 # The setting of a job, and the seconds of its default.
@@ -31,6 +33,7 @@ _LOOK_ROWS: Final = 1 << 16
 # A set of rules that more jobs share is charged to those alone whose own expressions it computes.
 _MAX_SHARERS: Final = 8
 _SHOWN: Final = 70  # characters of an operation
+_NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class StepInterrupted(BaseException):
@@ -91,7 +94,8 @@ class StepGuard:
     `step` to `check` belong to the graph's thread, the other methods to any. `versions` returns the
     running version of each job, `graph_version` that of the graph, `measure` why its memory ends a
     step. `seconds`: time of each operator by node, with that of handing its rows on, without that
-    of the nodes behind it. `activity`: what the step does while no operator runs. `failure`: why
+    of the nodes behind it; `own`: the parts of it that are of single jobs. `activity`: what the
+    step does while no operator runs. `failure`: why
     the step was ended. `abandoned`: nobody waits for it any more. `now`: the monotonic clock, in s.
     `cut_short` ends a call outside of this process in which the step is, so that it comes back.
     `patience`: see `StepView`.
@@ -110,6 +114,7 @@ class StepGuard:
         self.activity = ""
         self.failure: Exception | None = None
         self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.own = OwnSeconds()
         self.abandoned = False
         self.versions: Callable[[], Mapping[str, int]] = dict
         self.graph_version: Callable[[], int] = int
@@ -125,9 +130,9 @@ class StepGuard:
         # Of this step, by node.
         self._spent: dict[str, float] = {}
         self._nodes: dict[str, PhysicalNode] = {}
-        self._own: frozenset[str] = frozenset()
+        self._own: Mapping[str, int] = _NOBODY
         self._own_since = 0.0
-        self._own_spent: dict[frozenset[str], float] = {}
+        self._own_spent: defaultdict[str, float] = defaultdict(float)
         # The jobs for which something outside of this process works, and since when.
         self._called: frozenset[str] = frozenset()
         self._called_since = 0.0
@@ -180,15 +185,20 @@ class StepGuard:
         self._charge()
         self._node = outer
 
-    def charge(self, jobs: frozenset[str]) -> None:
-        """Says whose own expressions a set of rules computes from now on; none: those of all."""
-        now = self.now()
-        if self._own:
+    def charge(self, rows: Mapping[str, int]) -> None:
+        """Says whose own expressions a set of rules computes from now on, with the rows of each
+        job; none: those of all."""
+        now, node = self.now(), self._node
+        if self._own and node is not None:
             spent = now - self._own_since
-            self._own_spent[self._own] = self._own_spent.get(self._own, 0.0) + spent
-        node = self._node
-        self._own = jobs if node is not None and _is_shared_by_many(node) else frozenset()
-        self._own_since = now
+            self.own.add(node.id, self._own, spent)
+            for job in self._own if _is_shared_by_many(node) else ():
+                self._own_spent[job] += spent
+        self._own, self._own_since = rows, now
+
+    def wrote(self, rows: Mapping[str, int], began: float) -> None:
+        """Says whose rows a sink has taken since `began`, by job."""
+        self.own.add("" if self._node is None else self._node.id, rows, self.now() - began)
 
     def emitted(self, rows: int) -> None:
         """Checks the step at a slice of output, which is handed on before `resume`."""
@@ -211,7 +221,7 @@ class StepGuard:
             self._spent[node.id] = self._spent.get(node.id, 0.0) + seconds
         self._since = now
         if self._own:
-            self.charge(frozenset())
+            self.charge(_NOBODY)
 
     def timeouts(self) -> dict[str, float]:
         """Returns the timeout (s) of each running job that has one."""
@@ -291,13 +301,20 @@ class StepGuard:
             node = self._nodes.get(name)
             for job in node.jobs if node and not _is_shared_by_many(node) else ():
                 seconds[job] += taken
-        own, since = self._own, self._own_since
-        for jobs, taken in [*dict(self._own_spent).items(), (own, now - since)]:
-            for job in jobs:
-                seconds[job] += taken
+        for job, taken in dict(self._own_spent).items():
+            seconds[job] += taken
+        since = self._own_since
+        for job in self._limited():
+            seconds[job] += now - since
         if len(called := self._called) == 1:  # of several nobody knows which
             seconds[next(iter(called))] += now - self._called_since
         return seconds
+
+    def _limited(self) -> frozenset[str]:
+        """The jobs whose own expressions count for their limits now."""
+        own, node = self._own, self._node
+        shared = node is not None and _is_shared_by_many(node)
+        return frozenset(own) if shared else frozenset()
 
     def _seconds_by_node(self, now: float) -> dict[str, float]:
         spent, node = dict(self._spent), self._node
@@ -335,7 +352,7 @@ class StepGuard:
         if began is None:
             return None
         seconds = self.now() - began
-        jobs = self._called if node is None else self._own or node.jobs
+        jobs = self._called if node is None else self._limited() or node.jobs
         activity = self.activity if node is None else describe(node)
         rows, patience = self._rows, self.patience
         return StepView(self.graph, number, seconds, activity, jobs, rows, patience=patience)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -39,7 +40,7 @@ class _Context:
 
     def check_step(self) -> None: ...
 
-    def charge(self, jobs: frozenset[str]) -> None: ...
+    def charge(self, rows: Mapping[str, int]) -> None: ...
 
 
 def row_steps(plan: LogicalPlan, *, any_times: bool) -> list[RowStep]:

@@ -1,0 +1,62 @@
+"""/api/v1/costs: what jobs cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Final
+
+from flask import Blueprint, Response, jsonify
+
+from sqlengine.access.policy import Action
+from sqlengine.api.principal import may
+from sqlengine.api.queries import whole_number
+from sqlengine.engine import Engine
+from sqlengine.engine.views.cost_views import CostView
+
+# Of so many jobs, the costliest, conditions are measured for a list.
+_MEASURED: Final = 20
+
+
+def costs_blueprint(engine: Engine) -> Blueprint:
+    """Returns the routes of costs."""
+    blueprint = Blueprint("costs", __name__, url_prefix="/api/v1")
+
+    @blueprint.get("/costs")
+    def list_costs() -> Response:
+        """Lists running jobs by what they cost, the costliest first, all or ?limit= of them; with
+        the slowest condition of the first ones."""
+        jobs = [job for job in engine.jobs() if may(Action.SEE_JOB, job.name)]
+        views = engine.costs.all(jobs)[: whole_number("limit", len(jobs))]
+        over = engine.budgets.over
+        listed = [_cost_json(v, over.get(v.job)) | {"slowest": None} for v in views]
+        for entry in listed[:_MEASURED]:
+            found = engine.costs.conditions(engine.job(str(entry["name"])))
+            entry["slowest"] = asdict(found[0]) if found else None
+        return jsonify({"jobs": listed})
+
+    @blueprint.get("/jobs/<name>/cost")
+    def show(name: str) -> Response:
+        """Shows what a job costs, with all conditions of its filters."""
+        job = engine.job(name)
+        conditions = [asdict(c) for c in engine.costs.conditions(job)]
+        cost = _cost_json(engine.costs.of(job), engine.budgets.over.get(name))
+        return jsonify(cost | {"conditions": conditions})
+
+    return blueprint
+
+
+def _cost_json(view: CostView, over: str | None) -> dict[str, object]:
+    """Returns what a job costs, as JSON; `over`: why it is over its budget."""
+    us = view.cost.us_per_event
+    return {
+        "name": view.job,
+        "graph": view.graph,
+        "cpu_us_per_event": None if us is None else round(us, 3),
+        "cpu_s": round(view.cost.cpu_s, 6),
+        "events": view.cost.events,
+        "share": round(view.share, 4),
+        "state_bytes": view.state_bytes,
+        "rows": view.rows,
+        "over_budget": over,
+        "cache_hits": None if view.cache_hits is None else round(view.cache_hits, 4),
+    }
