@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,12 +12,11 @@ import click
 from parser.errors import JobError
 from sqlengine.cli.messages import show_error
 from sqlengine.cli.options import define_option, server_options
-from sqlengine.cli.outcomes import items_of
 from sqlengine.cli.rules.collected import collected
-from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
+from sqlengine.cli.rules.lineage import explain_alert, show_lineage
+from sqlengine.cli.rules.records import check_record, job_texts_at, place_of
+from sqlengine.cli.texts import Texts, is_file, job_texts, named_below_tables, tables_above
 from sqlengine.cli.waiting import connect
-from sqlengine.client import Client, job_url
-from sqlengine.control.scripts import SUFFIX
 
 if TYPE_CHECKING:
     from planner.catalog import Table
@@ -28,17 +26,31 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Say why a rule fires for an event, or does not.")
-@click.argument("rule", metavar="FILE|JOB")
-@click.argument("event", metavar="EVENT")
+@click.argument("rule", metavar="[FILE|JOB]", required=False)
+@click.argument("event", metavar="[EVENT]", required=False)
 @click.option("--table", help="The table that the event is of, where the rule reads several.")
+@click.option("--alert", metavar="TOPIC@OFFSET", help="Name the events behind this alert instead.")
+@click.option("--rule", "written_by", metavar="FILE|JOB", help="With --alert: who has written it.")
+@click.option(
+    "--limit", default=1_000_000, show_default=True, type=click.IntRange(1),
+    help="Read so many records of the rule's topics at most.",
+)
+@click.option(
+    "--seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
+    help="Look for so long at most.",
+)
 @define_option
 @server_options
 @click.pass_context
 def why(
     ctx: click.Context,
-    rule: str,
-    event: str,
+    rule: str | None,
+    event: str | None,
     table: str | None,
+    alert: str | None,
+    written_by: str | None,
+    limit: int,
+    seconds: float,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -47,52 +59,27 @@ def why(
     """Say why a rule fires for an event, or does not: each condition with the values that it sees.
 
     The rule is a file, or a job of the server; the event an object of JSON, '{"host": "a"}', or a
-    record of a topic, TOPIC@OFFSET or TOPIC:SHARD@OFFSET. The exit code is 1 if nothing fires."""
+    record of a topic, TOPIC@OFFSET or TOPIC:SHARD@OFFSET. The exit code is 1 if nothing fires.
+
+    With --alert TOPIC@OFFSET it names the events behind an alert: those without which the rule
+    would not have given it. The rule is found by the alert, unless it is named."""
     client = connect(server, token_file)
-    text = event if event.lstrip().startswith("{") else _record(client, event)
-    if rule.endswith(SUFFIX) or Path(rule).is_file():
+    if alert is not None:
+        if event is not None or (rule is not None and written_by is not None):
+            raise click.UsageError("--alert goes with a rule alone")
+        found = explain_alert(client, rule or written_by, alert, define, (limit, seconds))
+        show_lineage(alert, found, output)
+        return
+    if rule is None or event is None or written_by is not None:
+        raise click.UsageError("give a rule and an event, or --alert TOPIC@OFFSET")
+    text = event if event.lstrip().startswith("{") else check_record(client, place_of(event))
+    if is_file(rule):
         texts = named_below_tables(job_texts([rule], None, define))
         above = tables_above([rule], define)
     else:
-        texts, above = _texts_of(client, rule)
+        texts, above, _ = job_texts_at(client, rule, None)
     fires = _answer(texts, above, text, table, output, exact=text == event)
     ctx.exit(0 if fires else 1)
-
-
-def _record(client: Client, place: str) -> str:
-    """Returns the value of a record. JobError for what names none."""
-    topic, at, offset = place.rpartition("@")
-    name, _, shard = topic.partition(":")
-    if not at or not offset.isdigit() or not (shard or "0").isdigit():
-        raise JobError(
-            f"'{place}' is no event",
-            hint='write an object of JSON, \'{"host": "a"}\', or a record as TOPIC@OFFSET',
-        )
-    body = client.get(
-        f"/api/v1/topics/{name}/records", offset=int(offset), limit=1, shard=shard or "0"
-    )
-    found = [r for r in items_of(body, "records") if r["offset"] == int(offset)]
-    if not found:
-        raise JobError(f"topic '{name}' has no record at offset {offset} any more, or yet")
-    return str(found[0]["value"])
-
-
-def _texts_of(client: Client, name: str) -> tuple[Texts, Texts]:
-    """Returns the text of a job, and those of the jobs that define what it needs."""
-    jobs = {str(j["name"]): j for j in items_of(client.get("/api/v1/jobs"), "jobs")}
-    text = str(client.get(job_url(name))["sql"])
-    needed, waiting = dict[str, tuple[str | None, str]](), [name]
-    while waiting:
-        uses = _names(jobs.get(waiting.pop(), {}).get("uses"))
-        for other, job in jobs.items():
-            if other not in (*needed, name) and uses & _names(job["defines"]):
-                needed[other] = None, str(client.get(job_url(other))["sql"])
-                waiting.append(other)
-    return {name: (None, text)}, needed
-
-
-def _names(value: object) -> set[str]:
-    return set(map(str, value)) if isinstance(value, list) else set()
 
 
 def _answer(
