@@ -32,6 +32,8 @@ from sqlengine.trial.rules import TrialRule, read_by
 # factor.
 _FIRST_ROWS: Final = 1000
 _FACTOR: Final = 4
+# For so long before an alert the log is looked at for how far its graph had read.
+_BEFORE_MS: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Search:
 
     def run(self) -> Lineage:
         """Returns the events. JobError where the alert does not come again."""
-        self._epochs = epochs_read(self._broker, self._origin, self._origin.time)
+        self._epochs = epochs_read(self._broker, self._origin, self._origin.time - _BEFORE_MS)
         self._reaches = self._shards()
         rows, known = _FIRST_ROWS, -1
         while True:
@@ -128,7 +130,8 @@ class Search:
             if found > known:
                 self._limits.tell(f"replaying {count(found, 'event')} of {self._read:,}")
                 known, given = found, self._history()
-                if self._made.suffices(given):
+                if (made := self._made.found_in(given)) is not None:
+                    self._made = made
                     break
             if all(reach.complete for reach in self._reaches) or self._is_over():
                 raise self._not_reproduced(known)

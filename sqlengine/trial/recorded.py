@@ -26,6 +26,7 @@ from sqlengine.operators.scan import ScanOperator
 from sqlengine.trial.bench import Portion
 from sqlengine.trial.events import row_schema
 from sqlengine.trial.wanted import rows_that
+from sqlengine.trial.watermarks import NO_TIME, event_times, with_leaders
 
 # Columns beside those of a table: the offset and the time of the record that a row is of.
 _OFFSET: Final = MetadataColumn(Column("@offset", BIGINT), "offset", virtual=True)
@@ -107,6 +108,8 @@ class TableRecords:
         self._scan.open(NodeContext("scan", 0, {}, {}))
         self._startup = written.options.get("scan.startup.mode", "latest-offset")
         self._broker = broker
+        # The earliest time of the rows behind what is read next, by shard.
+        self._least: dict[int, int] = {}
 
     @property
     def is_kept_whole(self) -> bool:
@@ -133,13 +136,37 @@ class TableRecords:
 
     def rows(self, shard: int, start: int, end: int, condition: Scalar | None = None) -> Recorded:
         """Reads the records of a range; those that are no rows of the table are left out, as are
-        rows that do not fulfil the condition."""
-        parts = [self._none(), *self._parts(shard, start, end, condition)]
-        return joined(parts)
+        rows that do not fulfil the condition, unless they make others late.
 
-    def _parts(
-        self, shard: int, start: int, end: int, condition: Scalar | None
-    ) -> Iterator[Recorded]:
+        Ranges of a shard with a condition are read from the last to the first."""
+        parts, ahead = [self._none()], self._none()
+        for part in self._parts(shard, start, end):
+            both = joined([ahead, part])
+            times = event_times(self.table, both.rows)
+            chosen = rows_that(condition, both.rows)
+            chosen = chosen[chosen >= len(ahead)]
+            if times is not None:
+                chosen = with_leaders(chosen, times)
+                ahead = both.take(np.array([int(times.argmax())]))
+            parts.append(both.take(chosen))
+        return self._with_last_leader(shard, joined(parts), ahead)
+
+    def _with_last_leader(self, shard: int, rows: Recorded, ahead: Recorded) -> Recorded:
+        """The rows of a range, with the one that was furthest in time if it makes rows behind the
+        range late."""
+        found = event_times(self.table, ahead.rows)
+        if found is None or not len(found):
+            return rows
+        if self._least.get(shard, NO_TIME) < found[0] and shard in self._least:
+            rows = joined([rows, ahead])
+        if len(rows):
+            times = event_times(self.table, rows.rows)
+            assert times is not None
+            self._least[shard] = min(self._least.get(shard, 2**63 - 1), int(times.min()))
+        _, first = np.unique(rows.offsets, return_index=True)
+        return rows.take(first)
+
+    def _parts(self, shard: int, start: int, end: int) -> Iterator[Recorded]:
         while start < end:
             until = min(start + _ROWS_PER_READ, end)
             chunk = self._source.read(str(shard), start, max_rows=until - start, until=until)
@@ -150,7 +177,7 @@ class TableRecords:
                 raw = self._chunks.batch(chunk, 0, 0)
                 for port, rows in self._scan.process(0, raw):
                     if port != ERROR_PORT and rows.num_rows:
-                        yield self._recorded(shard, rows.take(rows_that(condition, rows)))
+                        yield self._recorded(shard, rows)
 
     def _recorded(self, shard: int, rows: Batch) -> Recorded:
         schema = row_schema(self.table)
@@ -213,15 +240,17 @@ class History:
         """Returns where the record of a row is."""
         return self.records[self.tables[at]].place(int(self.rows[at]))
 
-    def portions(self, *, timed: bool) -> Iterator[Portion]:
+    def portions(self, *, timed: bool, apart: bool = False) -> Iterator[Portion]:
         """Yields the rows as a rule gets them: as many as follow each other of one table, and where
-        they are `timed` have come at one time."""
+        they are `timed` have come at one time; each alone where they come `apart`."""
         if not len(self):
             return
         times = self.times
         borders = self.tables[1:] != self.tables[:-1]
         if timed:
             borders = borders | (times[1:] != times[:-1])
+        if apart:
+            borders = np.ones_like(borders)
         starts = [0, *(np.flatnonzero(borders) + 1).tolist(), len(self)]
         for start, end in zip(starts, starts[1:], strict=False):
             recorded = self.records[self.tables[start]]

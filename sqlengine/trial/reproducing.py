@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from parser.errors import JobError
 from parser.types import Schema
-from planner.logical import Filter, LogicalPlan, Project, Sink
+from planner.logical import Filter, LogicalPlan, Names, Project, Sink
 from planner.logical.change_kinds import RowKind
 from planner.logical.node import Stateful
 from planner.rewrite import conjunction, nodes, transform
-from planner.scalar import Scalar, columns_of, conjuncts_of, is_deterministic, walk
+from planner.scalar import Call, Scalar, columns_of, conjuncts_of, is_deterministic, walk
 from planner.tables import Identifier
 from sqlengine.batch import Batch
 from sqlengine.trial.bench import Bench
@@ -26,6 +26,7 @@ from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.wanted import equalities, rows_that, volatile, wanted_rows
 
 _COMES = (RowKind.INSERT, RowKind.UPDATE_AFTER)
+_MOST_APART = 2_000
 _ONE_ROW = Batch(Schema(()), (), 1)
 
 
@@ -34,13 +35,23 @@ class Reproduction:
     """A row that an INSERT of a rule has written to its table, to be written again.
 
     `row`: the only one of a batch with the columns of the table; `until`: when it was written at
-    the latest (ms)."""
+    the latest (ms); `apart`: each row of a table comes alone."""
 
     bench: Bench
     rule: TrialRule
     sink: Sink
     row: Batch
     until: int
+    apart: bool = False
+
+    def found_in(self, given: History) -> Reproduction | None:
+        """Returns what writes the row for these rows, this or the same with rows that come alone:
+        what late rows come to depends on these; None where nothing does."""
+        if self.suffices(given):
+            return self
+        alone = replace(self, apart=True)
+        few = not self.timed and len(given) <= _MOST_APART
+        return alone if few and alone.suffices(given) else None
 
     @cached_property
     def volatile(self) -> tuple[str, ...]:
@@ -81,7 +92,7 @@ class Reproduction:
             )
 
         tables = [r.table for r in given.records]
-        portions = given.portions(timed=self.timed)
+        portions = given.portions(timed=self.timed, apart=self.apart)
         settings = self.rule.settings
         self.bench.run_portions([self._plan], settings, portions, tables, self.until, take)
         return found[0]
@@ -138,27 +149,33 @@ def row_by_row(plan: LogicalPlan) -> LogicalPlan:
 
 
 def depends_on_clock(sink: Sink) -> bool:
-    """True if what a plan gives depends on the clock: on a time at which rows come, on one that
-    functions ask for, or on one after which state goes."""
-    return any(
-        any(c.type.is_proctime for c in node.schema)
-        or (isinstance(node, Stateful) and node.ttl_ms)
-        or any(not is_deterministic(part) for e in node.expressions for part in walk(e))
-        for node in nodes(sink)
+    """True if what a plan gives depends on the clock: on a function that asks for it, or on the
+    time after which state goes."""
+    return bool(chance_in(sink)) or any(
+        isinstance(node, Stateful) and node.ttl_ms for node in nodes(sink)
     )
 
 
 def chance_in(sink: Sink) -> list[str]:
-    """Returns the functions of a plan that give another value each time."""
-    found = [
-        str(part)
-        for node in nodes(sink)
-        if isinstance(node, Filter | Project) or node.stateful
-        for e in node.expressions
-        for part in walk(e)
-        if not is_deterministic(part) and all(map(is_deterministic, getattr(part, "args", ())))
-    ]
-    return list(dict.fromkeys(found))
+    """Returns the calls of a plan that give another value each time, as far as columns need
+    them."""
+    found: dict[str, None] = {}
+    waiting: list[tuple[LogicalPlan, Names]] = [(sink.input, frozenset(sink.input.schema.names))]
+    while waiting:
+        node, names = waiting.pop()
+        read = node.expressions
+        if isinstance(node, Project):
+            read = tuple(e for name, e in node.items if name in names)
+        found |= dict.fromkeys(str(c) for e in read for c in _chance(e))
+        waiting += [(source, node.needs(names, port)) for port, source in enumerate(node.inputs)]
+    return list(found)
+
+
+def _chance(expression: Scalar) -> Iterator[Scalar]:
+    for part in walk(expression):
+        if isinstance(part, Call) and not part.deterministic:
+            if all(map(is_deterministic, part.args)):
+                yield part
 
 
 def _same(one: object, other: object) -> bool:
