@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+import numpy as np
+
 from parser.errors import JobError
 from planner.logical import Sink
 from sqlengine.batch import IntArray
@@ -136,6 +138,9 @@ class Search:
             if all(reach.complete for reach in self._reaches) or self._is_over():
                 raise self._not_reproduced(known)
             rows *= _FACTOR
+        # What came behind the event of which the alert came is not behind it.
+        before = given.take(np.arange(self._made.cause_in(given)))
+        given = before if self._made.suffices(before) else given
         chosen, sure = minimal(len(given), partial(self._suffices, given), self._goes_on)
         return self._lineage(given.take(chosen), sure)
 

@@ -18,7 +18,7 @@ from planner.rewrite import conjunction, nodes, transform
 from planner.scalar import Call, Scalar, columns_of, conjuncts_of, is_deterministic, walk
 from planner.tables import Identifier
 from sqlengine.batch import Batch
-from sqlengine.trial.bench import Bench
+from sqlengine.trial.bench import Bench, Portion
 from sqlengine.trial.events import rows_of
 from sqlengine.broker.base import Broker
 from sqlengine.trial.recorded import History, Place, TableRecords
@@ -83,19 +83,34 @@ class Reproduction:
 
     def suffices(self, given: History) -> bool:
         """True if the rule writes the row for these rows. SqlError for what fails a job."""
-        expected, found = self._compared(self.row), [False]
+        return self._written(given, self.apart) is not None
+
+    def cause_in(self, given: History) -> int:
+        """Returns how many of these rows, which suffice, had come when the row was written, the
+        last time if it was so several times."""
+        last = self._written(given, self.apart or len(given) <= _MOST_APART)
+        return len(given) if last is None else last
+
+    def _written(self, given: History, apart: bool) -> int | None:
+        """How many rows had come when the row was written last; None if it never was."""
+        expected, come, last = self._compared(self.row), [0], list[int]()
 
         def take(batch: Batch) -> None:
-            found[0] = found[0] or any(
+            if any(
                 kind in _COMES and _same(self._values(values), expected)
                 for kind, values in rows_of(batch)
-            )
+            ):
+                last[:] = come
+
+        def counted() -> Iterator[Portion]:
+            for portion in given.portions(timed=self.timed, apart=apart):
+                come[0] += portion.rows.num_rows
+                yield portion
 
         tables = [r.table for r in given.records]
-        portions = given.portions(timed=self.timed, apart=self.apart)
         settings = self.rule.settings
-        self.bench.run_portions([self._plan], settings, portions, tables, self.until, take)
-        return found[0]
+        self.bench.run_portions([self._plan], settings, counted(), tables, self.until, take)
+        return last[0] if last else None
 
     @cached_property
     def _plan(self) -> Sink:
