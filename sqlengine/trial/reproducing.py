@@ -25,7 +25,7 @@ from sqlengine.trial.recorded import History, Place, TableRecords
 from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.wanted import equalities, rows_that, volatile, wanted_rows
 
-_COMES = (RowKind.INSERT, RowKind.UPDATE_AFTER)
+COMES = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 _MOST_APART = 2_000
 _ONE_ROW = Batch(Schema(()), (), 1)
 
@@ -97,7 +97,7 @@ class Reproduction:
 
         def take(batch: Batch) -> None:
             if any(
-                kind in _COMES and _same(self._values(values), expected)
+                kind in COMES and _same(self._values(values), expected)
                 for kind, values in rows_of(batch)
             ):
                 last[:] = come
@@ -140,7 +140,7 @@ def reproductions(
             continue
         records = TableRecords(sink.table, written, broker)
         row = records.rows(place.shard, place.offset, place.offset + 1)
-        if len(row) != 1 or (row.rows.kinds is not None and row.rows.kinds[0] not in _COMES):
+        if len(row) != 1 or (row.rows.kinds is not None and row.rows.kinds[0] not in COMES):
             raise JobError(
                 f"record {place} is no row of table '{sink.table.display}'",
                 hint="a record without a value, or that cannot be read as one, is no alert",

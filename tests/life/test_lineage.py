@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlengine.cli.rules.records import broker_of
 from tests.cli.conftest import Sql
-from tests.service.harness import User
+from tests.service.harness import User, running
 from tests.support import eventually
 
 TABLES = """CREATE TABLE logins (host STRING, who STRING, ok BOOLEAN, ts TIMESTAMP(3),
@@ -161,10 +163,12 @@ def started(user: User, name: str, case: Case) -> int:
         user.write(f"{name}_logins", record)
 
     def found() -> list[int]:
-        rows = user.read(f"{name}_found")
-        return [at + 1 for at, row in enumerate(rows) if row == case.alert]
+        body: Any = user.client.get(f"/api/v1/topics/{name}_found/records", offset=0, limit=100)
+        values = [(r["offset"], r["value"]) for r in body["records"] if r["value"] is not None]
+        rows = [(at, json.loads(value)) for at, value in values]
+        return [at + 1 for at, row in rows if case.alert.items() <= row.items()]
 
-    return int(eventually(found, f"the alert {case.alert} of '{name}'")[0]) - 1
+    return eventually(found, f"the alert {case.alert} of '{name}'")[0] - 1
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -177,3 +181,75 @@ def test_the_events_behind_an_alert(served: Sql, user: User, name: str) -> None:
     found = [f"{e['topic'].removeprefix(name + '_')}@{e['offset']}" for e in body["events"]]
     assert (found, body["minimal"], body["rule"]) == (case.behind, True, name)
     assert body["alert"] == case.alert
+
+
+def test_a_rule_as_a_file_and_for_people(served: Sql, user: User, tmp_path: Path) -> None:
+    at = started(user, "people", CASES["having"])
+    (tmp_path / "people.sql").write_text(str(user.job("people")["sql"]))
+    done = served("why", "people.sql", "--alert", f"people_found@{at}")
+    first, second = done.stdout.splitlines()[:2]
+    assert first == f'people_found@{at} {{"host": "a", "n": 4}}'
+    assert second.startswith("rule people, 4 of ")
+    assert '{"host": "a", "who": "x", "ok": false, "ts": "2026-01-01 00:00:01"}' in done.stdout
+    few = served("why", "--rule", "people", "--alert", f"people_found@{at}", "--limit", 2)
+    assert few.exit_code == 1
+    assert "only 2 records were read (--limit)" in few.stderr
+
+
+def test_columns_that_change_each_time_are_not_compared(served: Sql, user: User) -> None:
+    case = replace(
+        CASES["having"],
+        query="SELECT host, COUNT(*), NOW() FROM logins WHERE NOT ok GROUP BY host",
+        columns="n BIGINT, seen TIMESTAMP_LTZ(3), PRIMARY KEY (host) NOT ENFORCED",
+    )
+    at = started(user, "clock", case)
+    done = served("why", "--alert", f"clock_found@{at}")
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 6), done.stderr
+    assert "not compared: seen" in done.stderr
+
+
+def test_what_is_no_alert_is_named(served: Sql, user: User) -> None:
+    at = started(user, "other", CASES["tumble"])
+    user.write("other_found", {"host": "q", "n": 3})
+    for arguments, said in (
+        (("--alert", "other_found@x"), "is no event"),
+        (("--alert", "other_found@99"), "is out of range"),
+        (("--alert", "other_none@0"), "does not exist"),
+        (("--alert", "other_logins@0"), "is no alert of a job"),
+        (("--alert", f"other_found@{at + 1}"), "does not give this alert again"),
+        (("all", "--alert", f"other_found@{at}"), "is no alert of rule 'all'"),
+        (("other", "{}", "--alert", f"other_found@{at}"), "goes with a rule alone"),
+        (("other",), "give a rule and an event"),
+    ):
+        done = served("why", *arguments)
+        assert done.exit_code, arguments
+        assert said in done.stderr, done.stderr
+
+
+def test_what_retention_has_taken_is_said(
+    sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    with running(tmp_path / "data", volumes=(volume,)) as (_, user):
+        monkeypatch.setenv("SQLENGINE_SERVER", user.client.server)
+        user.topic("gone_logins")
+        user.write("gone_logins", *MANY[:2])
+        # What comes now is in a segment of its own.
+        user.client.post("/api/v1/topics/gone_logins/move", {"shard": 0, "folder": str(volume)})
+        at = started(user, "gone", replace(CASES["tumble"], logins=MANY[2:]))
+        with broker_of(user.client) as broker:
+            broker.trim("gone_logins", 0, 2)
+        done = sql("why", "--alert", f"gone_found@{at}")
+    assert done.exit_code == 1
+    assert "the records of 'gone_logins' before offset 2 are gone" in done.stderr
+
+
+def test_a_table_that_has_changed_since_is_said(served: Sql, user: User) -> None:
+    at = started(user, "moved", CASES["lookup"])
+    owner = json.dumps({"host": "a", "owner": "new"}).encode()
+    user.client.post("/api/v1/topics/moved_owners/records", owner, key='{"host":"a"}')
+    user.client.post("/api/v1/topics/moved_owners/compact")
+    done = served("why", "--alert", f"moved_found@{at}")
+    assert done.exit_code == 1
+    assert "table 'owners' has changed since" in done.stderr

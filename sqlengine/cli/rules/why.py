@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from parser.errors import JobError
+from parser.errors import JobError, SqlError
 from sqlengine.cli.messages import show_error
 from sqlengine.cli.options import define_option, server_options
 from sqlengine.cli.rules.collected import collected
 from sqlengine.cli.rules.lineage import explain_alert, show_lineage
-from sqlengine.cli.rules.records import check_record, job_texts_at, place_of
+from sqlengine.cli.rules.records import broker_of, check_record, job_texts_at, place_of
+from sqlengine.cli.rules.verdicts import show_why, show_why_json
 from sqlengine.cli.texts import Texts, is_file, job_texts, named_below_tables, tables_above
-from sqlengine.cli.waiting import connect
+from sqlengine.cli.waiting import at_work, connect
+from sqlengine.client import Client
 
 if TYPE_CHECKING:
     from planner.catalog import Table
+    from sqlengine.trial.bench import Bench
     from sqlengine.trial.events import Event
-    from sqlengine.trial.explaining import Verdict, Why
+    from sqlengine.trial.explaining import Why
     from sqlengine.trial.rules import TrialRule
 
 
@@ -72,20 +75,33 @@ def why(
         return
     if rule is None or event is None or written_by is not None:
         raise click.UsageError("give a rule and an event, or --alert TOPIC@OFFSET")
-    text = event if event.lstrip().startswith("{") else check_record(client, place_of(event))
+    given = event.lstrip().startswith("{")
+    text = event if given else check_record(client, place_of(event))
     if is_file(rule):
         texts = named_below_tables(job_texts([rule], None, define))
-        above = tables_above([rule], define)
+        above, since = tables_above([rule], define), None
     else:
-        texts, above, _ = job_texts_at(client, rule, None)
-    fires = _answer(texts, above, text, table, output, exact=text == event)
+        texts, above, since = job_texts_at(client, rule, None)
+    asked = _Asked(client, None if given else event, since, limit)
+    fires = _answer(texts, above, text, table, output, asked)
     ctx.exit(0 if fires else 1)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A record that `sql why` was asked about, None for an event that it was given. `since`: since
+    when the job has run (ms); `limit`: how many records before it are read."""
+
+    client: Client
+    record: str | None
+    since: int | None
+    limit: int
+
+
 def _answer(
-    texts: Texts, above: Texts, event: str, table: str | None, output: str, *, exact: bool
+    texts: Texts, above: Texts, event: str, table: str | None, output: str, asked: _Asked
 ) -> bool:
-    """Shows the answer; True if the rule fires. `exact`: a field that is no column is an error."""
+    """Shows the answer; True if the rule fires."""
     (name,) = texts
     with collected(texts, above, texts) as (found, library):
         from sqlengine.trial.bench import open_bench
@@ -98,24 +114,57 @@ def _answer(
         rule = found.rules[name]
         library.activate(rule.functions)
         with open_bench() as bench:
-            answer = explain(bench, rule, [_event(rule, event, table, exact=exact)])
-    (_show_json if output == "json" else _show)(name, answer)
+            then = _then(bench, rule, asked)
+            answer = then or explain(bench, rule, [_event(rule, event, table, asked)])
+    (show_why_json if output == "json" else show_why)(name, answer)
     return any(answer.alerts.values())
 
 
-def _event(rule: TrialRule, text: str, name: str | None, *, exact: bool) -> Event:
+def _then(bench: Bench, rule: TrialRule, asked: _Asked) -> Why | None:
+    """Why the rule fired for a record, with what it had read before; None where that does not
+    matter, or cannot be read."""
+    from planner.rewrite import nodes
+    from sqlengine.trial.past import Past
+    from sqlengine.trial.states import why_then
+
+    stateful = any(node.stateful for sink in rule.sinks for node in nodes(sink))
+    if asked.record is None or not stateful:
+        return None
+    place = place_of(asked.record)
+    with broker_of(asked.client) as broker, at_work("reading what came before"):
+        try:
+            records = broker.read(place.topic, place.shard, place.offset, max_records=1)
+            time = 0 if records is None else int(records.timestamps[0])
+            past = Past(bench, rule, broker, (place, time), asked.since, asked.limit)
+        except SqlError as error:
+            click.echo(f"what came before is not known: {error.message}", err=True)
+            return None
+        return why_then(past, rule) if past.has_event else None
+
+
+def _event(rule: TrialRule, text: str, name: str | None, asked: _Asked) -> Event:
     from sqlengine.trial.events import BEGIN_MS, event_of, row_schema
 
-    table = _table(rule.streams if name is None else rule.reads, name)
+    tables = rule.streams if name is None else rule.reads
+    if asked.record is not None and name is None:
+        tables = _tables_over(rule, place_of(asked.record).topic) or tables
+    table = _table(tables, name)
     try:
         row = json.loads(text)
     except ValueError as error:
         raise JobError("the event is no JSON", detail=str(error)) from None
     if not isinstance(row, Mapping):
         raise JobError("the event is no object of JSON", hint='write \'{"host": "a"}\'')
-    if not exact:  # as the table's format leaves out fields that are no columns
+    # A field that is no column is an error of who writes an event; a table's format leaves it out.
+    if asked.record is not None:
         row = {n: v for n, v in row.items() if n in row_schema(table).names}
     return event_of(table, row, BEGIN_MS)
+
+
+def _tables_over(rule: TrialRule, topic: str) -> list[Table]:
+    """The tables of a rule whose records are in a topic."""
+    written = [(table, rule.catalog.table_of(table)) for table in rule.streams]
+    return [t for t, w in written if w is not None and w.options.get("topic") == topic]
 
 
 def _table(tables: Sequence[Table], name: str | None) -> Table:
@@ -124,42 +173,3 @@ def _table(tables: Sequence[Table], name: str | None) -> Table:
         return found[0]
     names = ", ".join(t.display for t in tables)
     raise JobError(f"the rule reads {names or 'no table'}", hint="say which with --table NAME")
-
-
-def _show(name: str, answer: Why) -> None:
-    fires = any(answer.alerts.values())
-    click.echo(f"{name} {'fires' if fires else 'does not fire'}")
-    for number, found in enumerate(answer.filters, 1):
-        click.echo(f"filter {number}" + ("" if found.rows else ": no row reaches it"))
-        for row in found.rows:
-            for line in _lines(row, 1):
-                click.echo(line)
-    failing = [v for found in answer.filters for row in found.rows for v in row.failing()]
-    if not fires and failing:
-        click.echo("it would need:")
-        for verdict in failing:
-            click.echo(f"  {verdict.text}{_seen(verdict)}")
-    for table, rows in answer.alerts.items():
-        for alert in rows:
-            click.echo(f"{table}: {json.dumps(alert, ensure_ascii=False)}")
-    if answer.stateful:
-        what = ", ".join(answer.stateful)
-        click.echo(f"its state is empty but for this event: {what}", err=True)
-
-
-def _lines(verdict: Verdict, depth: int) -> Iterator[str]:
-    word = {True: "TRUE", False: "FALSE", None: "NULL"}[verdict.value]
-    yield f"{'  ' * depth}{word:5}  {verdict.text}{_seen(verdict)}"
-    for part in verdict.parts:
-        yield from _lines(part, depth + 1)
-
-
-def _seen(verdict: Verdict) -> str:
-    """Returns the values that a condition saw, as they stand behind it."""
-    shown = (f"{n} = {json.dumps(v, ensure_ascii=False)}" for n, v in verdict.columns.items())
-    return f"   [{', '.join(shown)}]" if verdict.columns else ""
-
-
-def _show_json(name: str, answer: Why) -> None:
-    body = {"rule": name, "fires": any(answer.alerts.values()), **asdict(answer)}
-    click.echo(json.dumps(body, ensure_ascii=False))
