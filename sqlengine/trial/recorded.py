@@ -238,7 +238,8 @@ class History:
 
     def place(self, at: int) -> Place:
         """Returns where the record of a row is."""
-        return self.records[self.tables[at]].place(int(self.rows[at]))
+        recorded: Recorded = self.records[int(self.tables[at])]
+        return recorded.place(int(self.rows[at]))
 
     def portions(self, *, timed: bool, apart: bool = False) -> Iterator[Portion]:
         """Yields the rows as a rule gets them: as many as follow each other of one table, and where

@@ -30,7 +30,7 @@ _BOOLEAN = BOOLEAN.with_nullable(True)
 def equalities(row: Batch, names: Sequence[str]) -> list[Scalar]:
     """Returns the conditions that columns are those of the only row of a batch, where they can be
     compared exactly."""
-    found = []
+    found: list[Scalar] = []
     for name in names:
         kind, value = row.schema.type(name), row.column(name)[0]
         column = ColumnRef(name, kind)

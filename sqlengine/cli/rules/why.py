@@ -145,7 +145,7 @@ def _then(bench: Bench, rule: TrialRule, asked: _Asked) -> Why | None:
 def _event(rule: TrialRule, text: str, name: str | None, asked: _Asked) -> Event:
     from sqlengine.trial.events import BEGIN_MS, event_of, row_schema
 
-    tables = rule.streams if name is None else rule.reads
+    tables: Sequence[Table] = rule.streams if name is None else rule.reads
     if asked.record is not None and name is None:
         tables = _tables_over(rule, place_of(asked.record).topic) or tables
     table = _table(tables, name)
