@@ -1,5 +1,5 @@
-"""What the epoch log says of a record that a job has written: how far its graph had read, and at
-which times of its clock."""
+"""Reads in the epoch log how far a graph had read when it wrote a record, and at which times of its
+clock."""
 
 from __future__ import annotations
 

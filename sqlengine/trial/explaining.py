@@ -54,7 +54,7 @@ class Filtered:
 
 @dataclass(frozen=True)
 class State:
-    """What an operation with state did with an event.
+    """An operation with state, and what it did with an event.
 
     `key`: the values under which it keeps rows; `came`: the rows of the event that reached it;
     `others`: how many rows of the other side a join had under that key; `gave`: the rows that it

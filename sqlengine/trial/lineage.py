@@ -76,8 +76,8 @@ class Lineage:
 
 @dataclass
 class _Reach:
-    """How far back a shard of a table was read: the records [low, end), of which the job can have
-    read those from `begin` on; `first`: the first that is there."""
+    """A shard of a table that was read back to `low`: the records [low, end), of which the job can
+    have read those from `begin` on; `first`: the first that is there."""
 
     table: int
     shard: int
@@ -185,7 +185,7 @@ class Search:
             reach.low = low
 
     def _history(self) -> History:
-        """What was read, as the rule has read it."""
+        """Returns the rows that were read, as the rule has read them."""
         read = [joined(parts) if parts else None for parts in self._parts]
         times = [int(r.times.min()) for r in read if r is not None and len(r)]
         if times and self._origin.graph:

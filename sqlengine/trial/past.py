@@ -1,4 +1,4 @@
-"""What a rule had read when an event came, and what is different with the event."""
+"""The past of a rule: the rows that it had read when an event came, and what that has changed."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from planner.tables import MetadataColumn
 from sqlengine.batch import Batch, IntArray, concat, empty
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.registry import connector_of
+from sqlengine.connectors.registry import connect_formats, connector_of
 from sqlengine.executors.node_state.node_context import NodeContext
 from sqlengine.executors.sources import ChunkRows
 from sqlengine.formats.registry import decoder_for, value_metadata, with_any_times
@@ -26,7 +26,7 @@ from sqlengine.operators.scan import ScanOperator
 from sqlengine.trial.bench import Portion
 from sqlengine.trial.events import row_schema
 from sqlengine.trial.wanted import rows_that
-from sqlengine.trial.watermarks import NO_TIME, event_times, with_leaders
+from sqlengine.trial.watermarks import event_times, with_leaders
 
 # Columns beside those of a table: the offset and the time of the record that a row is of.
 _OFFSET: Final = MetadataColumn(Column("@offset", BIGINT), "offset", virtual=True)
@@ -99,7 +99,9 @@ class TableRecords:
         self.topic = written.options["topic"]
         plain = with_any_times(written)
         self._read = replace(plain, metadata=(*plain.metadata, _OFFSET, _TIME))
-        self._source = connector_of(self._read).source(self._read, _environment(broker))
+        environment = Environment(broker, lambda: 0, "trial", any_times=True)
+        connect_formats(self._read, environment)
+        self._source = connector_of(self._read).source(self._read, environment)
         self.shards = tuple(map(int, self._source.shards()))
         self._chunks = ChunkRows(Scan(self._read))
         names = [*self._read.physical.names, *(m.column.name for m in self._read.metadata)]
@@ -139,32 +141,35 @@ class TableRecords:
         rows that do not fulfil the condition, unless they make others late.
 
         Ranges of a shard with a condition are read from the last to the first."""
-        parts, ahead = [self._none()], self._none()
+        parts, ahead, known = [self._none()], self._none(), True
         for part in self._parts(shard, start, end):
             both = joined([ahead, part])
-            times = event_times(self.table, both.rows)
             chosen = rows_that(condition, both.rows)
             chosen = chosen[chosen >= len(ahead)]
+            times = event_times(self.table, both.rows)
             if times is not None:
                 chosen = with_leaders(chosen, times)
-                ahead = both.take(np.array([int(times.argmax())]))
+                chosen = chosen[chosen >= (len(ahead) if known else 0)]
+                top = int(times.argmax())
+                known = top in chosen or (top < len(ahead) and known)
+                ahead = both.take(np.array([top]))
             parts.append(both.take(chosen))
-        return self._with_last_leader(shard, joined(parts), ahead)
+        if not known and self._leads(shard, ahead):
+            parts.append(ahead)
+        return self._noted(shard, joined(parts))
 
-    def _with_last_leader(self, shard: int, rows: Recorded, ahead: Recorded) -> Recorded:
-        """The rows of a range, with the one that was furthest in time if it makes rows behind the
-        range late."""
-        found = event_times(self.table, ahead.rows)
-        if found is None or not len(found):
-            return rows
-        if self._least.get(shard, NO_TIME) < found[0] and shard in self._least:
-            rows = joined([rows, ahead])
-        if len(rows):
-            times = event_times(self.table, rows.rows)
-            assert times is not None
-            self._least[shard] = min(self._least.get(shard, 2**63 - 1), int(times.min()))
-        _, first = np.unique(rows.offsets, return_index=True)
-        return rows.take(first)
+    def _leads(self, shard: int, ahead: Recorded) -> bool:
+        """True if a row makes rows late that were read already, behind it."""
+        times = event_times(self.table, ahead.rows)
+        return times is not None and shard in self._least and self._least[shard] < times[0]
+
+    def _noted(self, shard: int, rows: Recorded) -> Recorded:
+        """The rows in order of their records, with a note of the earliest time."""
+        times = event_times(self.table, rows.rows)
+        if times is not None and len(times):
+            earliest = int(times.min())
+            self._least[shard] = min(self._least.get(shard, earliest), earliest)
+        return rows.take(np.argsort(rows.offsets, kind="stable"))
 
     def _parts(self, shard: int, start: int, end: int) -> Iterator[Recorded]:
         while start < end:
@@ -193,10 +198,6 @@ class TableRecords:
         none = np.empty(0, np.int64)
         rows = empty(row_schema(self.table))
         return Recorded(self.table, self.topic, rows, none, none, none, none)
-
-
-def _environment(broker: Broker) -> Environment:
-    return Environment(broker, lambda: 0, "trial", any_times=True)
 
 
 def joined(parts: Sequence[Recorded]) -> Recorded:
@@ -229,7 +230,7 @@ class History:
 
     @property
     def times(self) -> IntArray:
-        """When each row came (ms)."""
+        """The times at which the rows came (ms)."""
         found = np.zeros(len(self), np.int64)
         for number, recorded in enumerate(self.records):
             mine = self.tables == number

@@ -92,7 +92,7 @@ class Reproduction:
         return len(given) if last is None else last
 
     def _written(self, given: History, apart: bool) -> int | None:
-        """How many rows had come when the row was written last; None if it never was."""
+        """Returns how many rows had come when the row was written last; None if it never was."""
         expected, come, last = self._compared(self.row), [0], list[int]()
 
         def take(batch: Batch) -> None:

@@ -49,7 +49,7 @@ class _Then:
         self._known: dict[str, History] = {}
 
     def step(self, node: LogicalPlan) -> Filtered | State:
-        """What became of the event in an operation, in the words of the rule."""
+        """Returns what became of the event in an operation, in the words of the rule."""
         return worded(self._step(node), _words(node))
 
     def _step(self, node: LogicalPlan) -> Filtered | State:
@@ -145,8 +145,8 @@ class _Then:
         return self._past.rows({name: any_of(found) for name, found in (wanted | alone).items()})
 
     def _conditions(self, node: LogicalPlan) -> list[list[Scalar]] | None:
-        """For each input of an operation the conditions that a row is under a key of the event;
-        None where the event does not reach it."""
+        """Returns, for each input of an operation, the conditions that a row is under a key of the
+        event; None where the event does not reach it."""
         for port, source in enumerate(node.inputs):
             came = self._came(source)
             if came:
@@ -161,7 +161,7 @@ class _Then:
 
 
 def _words(node: LogicalPlan) -> Mapping[str, str]:
-    """What columns without a name of the rule's are: those of aggregates, by the nearest."""
+    """Returns words for columns that have no name in the rule: those of the nearest aggregates."""
     found: dict[str, str] = {}
     for below in nodes(node):
         for call in getattr(below, "aggregates", ()):

@@ -1,4 +1,4 @@
-"""Which rows of its tables a row of a plan can come of: a condition for each scan."""
+"""Derives of which rows of its tables a row of a plan can come: a condition for each table."""
 
 from __future__ import annotations
 

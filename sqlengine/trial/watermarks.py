@@ -1,4 +1,4 @@
-"""Which rows make others late: without them a rule would take what it has dropped."""
+"""Finds rows that make others late: without them a rule would take what it has dropped."""
 
 from __future__ import annotations
 

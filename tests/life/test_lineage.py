@@ -208,6 +208,23 @@ def test_columns_that_change_each_time_are_not_compared(served: Sql, user: User)
     assert "not compared: seen" in done.stderr
 
 
+def test_the_clock_is_that_of_the_epochs(served: Sql, user: User) -> None:
+    case = replace(
+        CASES["tumble"],
+        query="""SELECT host, COUNT(*), window_end FROM TABLE(TUMBLE(TABLE logins, DESCRIPTOR(now), INTERVAL '1' SECOND))
+WHERE NOT ok GROUP BY host, window_start, window_end HAVING COUNT(*) >= 3""",
+        columns="n BIGINT, ended TIMESTAMP(3)",
+        logins=[],
+    )
+    user.topic("proctime_logins")
+    user.write("proctime_logins", login(1, "a"), login(2, "b"), login(1, "a"), login(1, "a"))
+    at = started(user, "proctime", case)
+    done = served("why", "--alert", f"proctime_found@{at}")
+    assert done.exit_code == 0, done.stderr
+    places = [line.split()[0] for line in done.stdout.splitlines()[2:]]
+    assert places == [f"proctime_logins@{offset}" for offset in (0, 2, 3)]
+
+
 def test_what_is_no_alert_is_named(served: Sql, user: User) -> None:
     at = started(user, "other", CASES["tumble"])
     user.write("other_found", {"host": "q", "n": 3})

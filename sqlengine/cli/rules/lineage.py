@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from sqlengine.trial.epochs_read import Origin
     from sqlengine.trial.lineage import Limits, Lineage
     from sqlengine.trial.recorded import Place
+
+# The text of a rule, those of what it needs, and since when it has been there (ms).
+_Texts: TypeAlias = tuple[Texts, Texts, int | None]
 
 # So many jobs are asked whether an alert is theirs, where none is named in it.
 _MOST_JOBS: Final = 50
@@ -55,34 +58,37 @@ def explain_alert(
 
         origin = origin_of(broker, place)
         asked = Limits(*limits, tell)
-        error: SqlError | None = None
-        for texts, above, since in _texts(client, rule, value, origin, define):
-            try:
-                found = _lineage(broker, texts, above, place, origin, since, asked)
-            except SqlError as failed:
-                if rule is not None:
-                    raise
-                error = failed
-            else:
+        for group in _rules(client, rule, value, origin, define):
+            failed: SqlError | None = None
+            for texts, above, since in group:
+                try:
+                    found = _lineage(broker, texts, above, place, origin, since, asked)
+                except SqlError as error:
+                    failed = error
+                    continue
                 if found is not None:
                     return found
-    raise error or JobError(
+            if failed is not None:
+                raise failed
+    raise JobError(
         f"record {place} is no alert of {'a job' if rule is None else f'rule {rule!r}'}",
         detail="no INSERT of it can have written this row to this topic",
         hint="say with --rule which job, or which file, has written it",
     )
 
 
-def _texts(
+def _rules(
     client: Client, rule: str | None, value: str, origin: Origin, define: Sequence[str]
-) -> Iterator[tuple[Texts, Texts, int | None]]:
+) -> Iterator[Iterator[_Texts]]:
     """Yields the rules that may have written a record, each with the texts of what it needs, and
-    since when it has been there (ms)."""
+    since when it has been there (ms): those that it names first."""
     if rule is not None and is_file(rule):
-        yield named_below_tables(job_texts([rule], None, define)), tables_above([rule], define), None
+        texts = named_below_tables(job_texts([rule], None, define))
+        yield iter([(texts, tables_above([rule], define), None)])
         return
-    for name in [rule] if rule is not None else jobs_named_in(client, _texts_in(value))[:_MOST_JOBS]:
-        yield job_texts_at(client, name, origin.time)
+    named, others = jobs_named_in(client, _texts_in(value)) if rule is None else ([rule], [])
+    for names in (named, others[:_MOST_JOBS]):
+        yield (job_texts_at(client, name, origin.time) for name in names)
 
 
 def _texts_in(value: str) -> set[str]:

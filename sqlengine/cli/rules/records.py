@@ -89,12 +89,12 @@ def _names(value: object) -> set[str]:
     return set(map(str, value)) if isinstance(value, list) else set()
 
 
-def jobs_named_in(client: Client, values: set[str]) -> list[str]:
-    """Returns the jobs of a server that run or ran, first those whose name, title or id is among
-    these values, which those of a rule's alerts usually have."""
+def jobs_named_in(client: Client, values: set[str]) -> tuple[list[str], list[str]]:
+    """Returns the jobs of a server that run or ran: those whose name, title or id is among these
+    values, which those of a rule's alerts usually have, and the others."""
     jobs = items_of(client.get("/api/v1/jobs"), "jobs")
     names = {str(j["name"]): _said(j) & values for j in jobs if j["state"] != "defined"}
-    return [n for n, told in names.items() if told] or list(names)
+    return [n for n, told in names.items() if told], [n for n, told in names.items() if not told]
 
 
 def _said(job: dict[str, object]) -> set[str]:
