@@ -50,17 +50,15 @@ def run() -> Section:
         " user since ever; `sql why --alert` is asked for the events behind their alerts: the whole"
         " command, beside the server, from reading its topics to the set that cannot be smaller."
     )
-    notes = [
+    note = (
         "The stream records nothing for this: no operator, source or sink knows of lineage, so that"
-        " its CPU seconds are the same with and without it.",
-    ]
+        " its CPU seconds are the same with and without it."
+    )
     tables = [
         Table("the stream", ["", "CPU s", "records a CPU second"], rows),
-        Table(
-            "`sql why --alert`", ["", "events behind it", "records read", "CPU s"], found
-        ),
+        Table("`sql why --alert`", ["", "events behind it", "records read", "CPU s"], found),
     ]
-    return Section("lineage", "The events behind an alert", about, tables, notes)
+    return Section("lineage", "The events behind an alert", about, tables, [note])
 
 
 def _measured(folder: Path) -> tuple[list[list[str]], list[list[str]]]:

@@ -13,7 +13,6 @@ from parser.errors import SqlError
 from planner.catalog import Table
 from planner.graph.merge import Graph, merge
 from planner.logical import Scan, Sink
-from sqlengine.batch import IntArray
 from sqlengine.broker.base import Broker
 from sqlengine.broker.remote.client import RemoteBroker
 from sqlengine.broker.remote.wire import Read
@@ -24,7 +23,7 @@ from sqlengine.trial.recorded import Place, Recorded
 # So many entries of the log are looked at, at most.
 _MOST_ENTRIES: Final = 200_000
 _ENTRIES_PER_READ: Final = 10_000
-# In front of the ranks of rows that the log does not know: they were read before those that it does.
+# In front of the ranks of rows that the log does not know: they were read before the others.
 _BEFORE: Final = -(2**62)
 
 

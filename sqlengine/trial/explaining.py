@@ -59,8 +59,9 @@ class State:
     `key`: the values under which it keeps rows; `came`: the rows of the event that reached it;
     `others`: how many rows of the other side a join had under that key; `gave`: the rows that it
     gives because of them, and `instead_of` those that it takes back, or would give without them. A
-    window gives what it would if it ended now. `matched`: the variables of a pattern that the event's match has so far,
-    of all; `conditions`: those of a pattern or a join for the rows that it saw."""
+    window gives what it would if it ended now. `matched`: the variables of a pattern that the
+    event's match has so far, of all; `conditions`: those of a pattern or a join for the rows that
+    it saw."""
 
     operation: str
     key: Row

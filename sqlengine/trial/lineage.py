@@ -112,9 +112,7 @@ class Search:
         rule = made.rule
         self._tables = tables_of(rule, made.sink, broker)
         streams = {t.name for t in rule.streams}
-        self._is_first = [
-            t.is_kept_whole or t.table.name not in streams for t in self._tables
-        ]
+        self._is_first = [t.is_kept_whole or t.table.name not in streams for t in self._tables]
         self._parts: list[list[Recorded]] = [[] for _ in self._tables]
         self._reaches: list[_Reach] = []
         self._since = since
@@ -125,24 +123,39 @@ class Search:
         """Returns the events. JobError where the alert does not come again."""
         self._epochs = epochs_read(self._broker, self._origin, self._origin.time - _BEFORE_MS)
         self._reaches = self._shards()
+        given = self._widened()
+        # What came behind the event of which the alert came is not behind it.
+        before = given.take(np.arange(self._made.cause_in(given)))
+        given = before if self._made.suffices(before) else given
+        chosen, sure = minimal(len(given), partial(self._suffices, given), self._goes_on)
+        return self._lineage(given.take(chosen), sure)
+
+    def _widened(self) -> History:
+        """Reads back until the rule gives the alert again; returns what was read."""
         rows, known = _FIRST_ROWS, -1
         while True:
             self._widen(rows)
             found = sum(len(part) for parts in self._parts for part in parts)
             if found > known:
                 self._limits.tell(f"replaying {count(found, 'event')} of {self._read:,}")
-                known, given = found, self._history()
-                if (made := self._made.found_in(given)) is not None:
-                    self._made = made
-                    break
+                given = self._reproduced()
+                if given is not None:
+                    return given
             if all(reach.complete for reach in self._reaches) or self._is_over():
-                raise self._not_reproduced(known)
+                raise self._not_reproduced(found)
+            known = found
             rows *= _FACTOR
-        # What came behind the event of which the alert came is not behind it.
-        before = given.take(np.arange(self._made.cause_in(given)))
-        given = before if self._made.suffices(before) else given
-        chosen, sure = minimal(len(given), partial(self._suffices, given), self._goes_on)
-        return self._lineage(given.take(chosen), sure)
+
+    def _reproduced(self) -> History | None:
+        """Returns what was read in an order in which it gives the alert: tables in which the rule
+        looks rows up come first, or as they came. None where it does not give it."""
+        for first in (True, False) if any(self._is_first) else (True,):
+            given = self._history(first=first)
+            made = self._made.found_in(given)
+            if made is not None:
+                self._made = made
+                return given
+        return None
 
     def _suffices(self, given: History, chosen: IntArray) -> bool:
         return self._made.suffices(given.take(chosen))
@@ -184,21 +197,22 @@ class Search:
             self._parts[reach.table].insert(0, found)
             reach.low = low
 
-    def _history(self) -> History:
-        """Returns the rows that were read, as the rule has read them."""
-        read = [joined(parts) if parts else None for parts in self._parts]
-        times = [int(r.times.min()) for r in read if r is not None and len(r)]
+    def _history(self, *, first: bool) -> History:
+        """Returns the rows that were read, as the rule has read them. `first`: those of tables in
+        which it looks rows up before all others."""
+        read = [joined(parts) for parts in self._parts if parts]
+        times = [int(rows.times.min()) for rows in read if len(rows)]
         if times and self._origin.graph:
             self._epochs = epochs_read(self._broker, self._origin, min(times))
+        numbers = [number for number, parts in enumerate(self._parts) if parts]
         timed = [
-            self._epochs.timed(source_of(table.written), rows)
-            for table, rows in zip(self._tables, read, strict=True)
-            if rows is not None
+            self._epochs.timed(source_of(self._tables[number].written), rows)
+            for number, rows in zip(numbers, read, strict=True)
         ]
-        is_first = [f for f, r in zip(self._is_first, read, strict=True) if r is not None]
+        early = [first and self._is_first[number] for number in numbers]
         return in_order(
-            [r for r, f in zip(timed, is_first, strict=True) if f],
-            [r for r, f in zip(timed, is_first, strict=True) if not f],
+            [rows for rows, comes_first in zip(timed, early, strict=True) if comes_first],
+            [rows for rows, comes_first in zip(timed, early, strict=True) if not comes_first],
         )
 
     # ---- results ---------------------------------------------------------------------------------
@@ -215,9 +229,13 @@ class Search:
             for at in range(len(given))
         )
         ((_, alert),) = rows_of(self._made.row)
-        notes = [] if sure else [f"the search stopped after {self._limits.seconds:g} s: some of these events may not be needed (--seconds)"]
+        notes = []
+        if not sure:
+            stopped = f"the search stopped after {self._limits.seconds:g} s"
+            notes.append(f"{stopped}: some of these events may not be needed (--seconds)")
         if self._made.volatile:
-            notes.append(f"not compared: {listed(self._made.volatile)}, which another run would give another value")
+            names = listed(self._made.volatile)
+            notes.append(f"not compared: {names}, which has another value each time")
         if not events:
             notes.append("the rule gives this row without any event")
         return Lineage(self._made.rule.name, alert, events, sure, self._read, tuple(notes))

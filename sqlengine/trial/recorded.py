@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -254,7 +255,7 @@ class History:
         if apart:
             borders = np.ones_like(borders)
         starts = [0, *(np.flatnonzero(borders) + 1).tolist(), len(self)]
-        for start, end in zip(starts, starts[1:], strict=False):
+        for start, end in pairwise(starts):
             recorded = self.records[self.tables[start]]
             for at in range(start, end, _PORTION):
                 rows = recorded.rows.take(self.rows[at : min(at + _PORTION, end)])

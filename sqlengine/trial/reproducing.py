@@ -18,9 +18,9 @@ from planner.rewrite import conjunction, nodes, transform
 from planner.scalar import Call, Scalar, columns_of, conjuncts_of, is_deterministic, walk
 from planner.tables import Identifier
 from sqlengine.batch import Batch
+from sqlengine.broker.base import Broker
 from sqlengine.trial.bench import Bench, Portion
 from sqlengine.trial.events import rows_of
-from sqlengine.broker.base import Broker
 from sqlengine.trial.recorded import History, Place, TableRecords
 from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.wanted import equalities, rows_that, volatile, wanted_rows
@@ -188,9 +188,12 @@ def chance_in(sink: Sink) -> list[str]:
 
 def _chance(expression: Scalar) -> Iterator[Scalar]:
     for part in walk(expression):
-        if isinstance(part, Call) and not part.deterministic:
-            if all(map(is_deterministic, part.args)):
-                yield part
+        if (
+            isinstance(part, Call)
+            and not part.deterministic
+            and all(map(is_deterministic, part.args))
+        ):
+            yield part
 
 
 def _same(one: object, other: object) -> bool:

@@ -77,9 +77,7 @@ def _or(one: Scalar | None, other: Scalar | None) -> Scalar:
     return one if one.digest == other.digest else Call("OR", (one, other), _BOOLEAN)
 
 
-def _scans(
-    node: LogicalPlan, conditions: list[Scalar]
-) -> Iterator[tuple[Scan, Scalar | None]]:
+def _scans(node: LogicalPlan, conditions: list[Scalar]) -> Iterator[tuple[Scan, Scalar | None]]:
     """Yields the scans below a node, each with the condition that its rows must fulfil."""
     match node:
         case Scan():

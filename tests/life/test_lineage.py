@@ -65,13 +65,17 @@ CASES = {
         ["logins@0", "logins@3", "logins@4"],
     ),
     "hop": Case(
-        WINDOW.format("HOP(TABLE logins, DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '2' MINUTE)"),
+        WINDOW.format(
+            "HOP(TABLE logins, DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '2' MINUTE)"
+        ),
         MANY,
         {"host": "a", "n": 4},
         ["logins@0", "logins@3", "logins@4", "logins@5"],
     ),
     "session": Case(
-        WINDOW.format("SESSION(TABLE logins PARTITION BY host, DESCRIPTOR(ts), INTERVAL '48' SECOND)"),
+        WINDOW.format(
+            "SESSION(TABLE logins PARTITION BY host, DESCRIPTOR(ts), INTERVAL '48' SECOND)"
+        ),
         MANY,
         {"host": "a", "n": 4},
         ["logins@0", "logins@3", "logins@4", "logins@5"],
@@ -161,6 +165,11 @@ def started(user: User, name: str, case: Case) -> int:
         user.write(f"{name}_resets", *case.resets, login(500, "z"))
     for record in (*case.logins, login(600, "z")):
         user.write(f"{name}_logins", record)
+    return alert_of(user, name, case)
+
+
+def alert_of(user: User, name: str, case: Case) -> int:
+    """The offset of the alert of a case, once it is there."""
 
     def found() -> list[int]:
         body: Any = user.client.get(f"/api/v1/topics/{name}_found/records", offset=0, limit=100)
@@ -260,6 +269,36 @@ def test_what_retention_has_taken_is_said(
         done = sql("why", "--alert", f"gone_found@{at}")
     assert done.exit_code == 1
     assert "the records of 'gone_logins' before offset 2 are gone" in done.stderr
+
+
+def test_a_table_that_has_changed_meanwhile(served: Sql, user: User) -> None:
+    case = replace(
+        CASES["lookup"],
+        query="""SELECT host, COUNT(DISTINCT owner) FROM (
+SELECT l.host, o.owner FROM logins l JOIN owners FOR SYSTEM_TIME AS OF l.now AS o ON l.host = o.host)
+GROUP BY host HAVING COUNT(DISTINCT owner) > 1""",
+        columns="n BIGINT, PRIMARY KEY (host) NOT ENFORCED",
+        options=UPSERT,
+        alert={"host": "a", "n": 2},
+    )
+    for topic in ("logins", "resets"):
+        user.topic(f"between_{topic}")
+    given = {"name": "between", "columns": case.columns, "query": case.query}
+    user.client.post("/api/v1/topics", {"name": "between_owners", "compacted": True})
+    user.submit("between", TABLES.format(**given, options=case.options))
+    for owner in ("ann", "bob"):
+        body = json.dumps({"host": "a", "owner": owner}).encode()
+        user.client.post("/api/v1/topics/between_owners/records", body, key='{"host":"a"}')
+        eventually(lambda: user.job("between")["tables"][0]["behind"] == 0, "it has read the owner")
+        user.write("between_logins", login(1, "a"))
+        eventually(
+            lambda: all(t["behind"] == 0 for t in user.job("between")["tables"]), "it has read all"
+        )
+    at = alert_of(user, "between", case)
+    done = served("why", "--alert", f"between_found@{at}")
+    assert done.exit_code == 0, done.stderr
+    places = sorted(line.split()[0] for line in done.stdout.splitlines()[2:])
+    assert places == [f"between_{p}" for p in ("logins@0", "logins@1", "owners@0", "owners@1")]
 
 
 def test_a_table_that_has_changed_since_is_said(served: Sql, user: User) -> None:

@@ -93,9 +93,13 @@ def wanted_of(made: Reproduction, rows: Recorded) -> IntArray:
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=12, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(
-    rows=st.lists(st.tuples(st.sampled_from(("logins", "logins", "resets")), LOGIN), min_size=5, max_size=16),
+    rows=st.lists(
+        st.tuples(st.sampled_from(("logins", "logins", "resets")), LOGIN), min_size=5, max_size=16
+    ),
     choice=st.integers(0, 1000),
 )
 @pytest.mark.parametrize("name", NAMES)
@@ -114,7 +118,9 @@ def test_the_lineage_is_enough_and_needed(
     again = made.found_in(wanted)
     assert again is not None
     made = again
-    chosen, sure = minimal(len(wanted), lambda some: made.suffices(wanted.take(some)), lambda _: True)
+    chosen, sure = minimal(
+        len(wanted), lambda some: made.suffices(wanted.take(some)), lambda _: True
+    )
     assert sure
     lineage = wanted.take(chosen)
     assert made.suffices(lineage)

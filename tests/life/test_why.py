@@ -85,12 +85,24 @@ def test_what_is_no_event_is_named(sql: Sql, rule: str, event: str, message: str
 
 
 STATES = {
-    "tumble": (4, ["  under host = \"a\"", "  TRUE   (COUNT(*) >= 3)   [COUNT(*) = 3]"]),
+    "tumble": (4, ['  under host = "a"', "  TRUE   (COUNT(*) >= 3)   [COUNT(*) = 3]"]),
     "hop": (3, ["  FALSE  (COUNT(*) >= 3)   [COUNT(*) = 2]", "  (COUNT(*) >= 3)   [COUNT(*) = 2]"]),
-    "having": (4, ['  gives {"host": "a", "COUNT(*)": 3}', '  instead of {"host": "a", "COUNT(*)": 2}']),
-    "interval": (6, ['  under host = "c"', "  0 rows of the other side", "  gives nothing because of it"]),
-    "join": (2, ["  1 row of the other side", '  FALSE  (who <> who0)   [who = "root", who0 = "root"]']),
-    "lookup": (2, ["  1 row of the other side", '  gives {"host": "a", "host0": "a", "owner": "ann"}']),
+    "having": (
+        4,
+        ['  gives {"host": "a", "COUNT(*)": 3}', '  instead of {"host": "a", "COUNT(*)": 2}'],
+    ),
+    "interval": (
+        6,
+        ['  under host = "c"', "  0 rows of the other side", "  gives nothing because of it"],
+    ),
+    "join": (
+        2,
+        ["  1 row of the other side", '  FALSE  (who <> who0)   [who = "root", who0 = "root"]'],
+    ),
+    "lookup": (
+        2,
+        ["  1 row of the other side", '  gives {"host": "a", "host0": "a", "owner": "ann"}'],
+    ),
     "pattern": (3, ["  matched nothing, not yet F S", "  TRUE   S AS ok   [ok = true]"]),
     "first": (5, ["  gives nothing because of it"]),
     "over": (5, ["  FALSE  (over$0 > 2)   [over$0 = 2]"]),

@@ -35,11 +35,17 @@ if TYPE_CHECKING:
 @click.option("--alert", metavar="TOPIC@OFFSET", help="Name the events behind this alert instead.")
 @click.option("--rule", "written_by", metavar="FILE|JOB", help="With --alert: who has written it.")
 @click.option(
-    "--limit", default=1_000_000, show_default=True, type=click.IntRange(1),
+    "--limit",
+    default=1_000_000,
+    show_default=True,
+    type=click.IntRange(1),
     help="Read so many records of the rule's topics at most.",
 )
 @click.option(
-    "--seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
+    "--seconds",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
     help="Look for so long at most.",
 )
 @define_option
