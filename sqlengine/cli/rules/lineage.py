@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 
 from parser.errors import JobError, SqlError
-from sqlengine.cli.messages import show_error
-from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.collected import planned
 from sqlengine.cli.rules.records import (
     broker_of,
     check_record,
     job_texts_at,
     jobs_named_in,
     place_of,
+    texts_of_file,
 )
-from sqlengine.cli.texts import Texts, is_file, job_texts, named_below_tables, tables_above
+from sqlengine.cli.texts import Texts, is_file
 from sqlengine.cli.waiting import at_work
 from sqlengine.client import Client
 
@@ -59,22 +59,32 @@ def explain_alert(
         origin = origin_of(broker, place)
         asked = Limits(*limits, tell)
         for group in _rules(client, rule, value, origin, define):
-            failed: SqlError | None = None
-            for texts, above, since in group:
-                try:
-                    found = _lineage(broker, texts, above, place, origin, since, asked)
-                except SqlError as error:
-                    failed = error
-                    continue
-                if found is not None:
-                    return found
-            if failed is not None:
-                raise failed
+            if (found := _found_in(broker, group, place, origin, asked)) is not None:
+                return found
     raise JobError(
         f"record {place} is no alert of {'a job' if rule is None else f'rule {rule!r}'}",
         detail="no INSERT of it can have written this row to this topic",
         hint="say with --rule which job, or which file, has written it",
     )
+
+
+def _found_in(
+    broker: RemoteBroker, group: Iterator[_Texts], place: Place, origin: Origin, limits: Limits
+) -> Lineage | None:
+    """The events behind an alert by the first rule that gives it; None where none can have written
+    it. Raises the last error where one could, and does not."""
+    failed: SqlError | None = None
+    for texts, above, since in group:
+        try:
+            found = _lineage(broker, texts, above, place, origin, since, limits)
+        except SqlError as error:
+            failed = error
+        else:
+            if found is not None:
+                return found
+    if failed is not None:
+        raise failed
+    return None
 
 
 def _rules(
@@ -83,8 +93,7 @@ def _rules(
     """Yields the rules that may have written a record, each with the texts of what it needs, and
     since when it has been there (ms): those that it names first."""
     if rule is not None and is_file(rule):
-        texts = named_below_tables(job_texts([rule], None, define))
-        yield iter([(texts, tables_above([rule], define), None)])
+        yield iter([(*texts_of_file(rule, define), None)])
         return
     named, others = jobs_named_in(client, _texts_in(value)) if rule is None else ([rule], [])
     for names in (named, others[:_MOST_JOBS]):
@@ -110,26 +119,18 @@ def _lineage(
     limits: Limits,
 ) -> Lineage | None:
     """The events behind an alert; None where no INSERT of the rule can have written it."""
-    (name,) = texts
-    with collected(texts, above, texts) as (found, library):
+    with planned(texts, above) as rule:
         from sqlengine.trial.bench import open_bench
         from sqlengine.trial.lineage import Search
         from sqlengine.trial.reproducing import reproductions
 
-        for broken, error in found.broken.items():
-            if broken == name:
-                raise error
-            show_error(error, found.texts[broken].text)
-        if name not in found.rules:
+        if rule is None:
             return None
-        rule = found.rules[name]
-        library.activate(rule.functions)
+        failed: JobError | None = None
         with open_bench() as bench:
-            made = reproductions(bench, rule, place, origin.time, broker)
-            failed: SqlError | None = None
-            for one in made:
+            for made in reproductions(bench, rule, place, origin.time, broker):
                 try:
-                    return Search(broker, one, origin, since, limits).run()
+                    return Search(broker, made, origin, since, limits).run()
                 except JobError as error:
                     failed = error
     if failed is not None:

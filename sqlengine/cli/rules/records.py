@@ -3,13 +3,13 @@ and the broker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from parser.errors import JobError
 from sqlengine.cli.outcomes import items_of
-from sqlengine.cli.texts import Texts
+from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
 from sqlengine.client import Client, job_url
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ def broker_of(client: Client) -> Iterator[RemoteBroker]:
         yield broker
     finally:
         broker.close()
+
+
+def texts_of_file(rule: str, define: Sequence[str]) -> tuple[Texts, Texts]:
+    """Returns the text of a rule in a file, and those of the tables above it."""
+    return named_below_tables(job_texts([rule], None, define)), tables_above([rule], define)
 
 
 def job_texts_at(client: Client, name: str, until: int | None) -> tuple[Texts, Texts, int]:

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from parser.errors import JobError, SqlError
-from sqlengine.cli.messages import show_error
 from sqlengine.cli.options import define_option, server_options
-from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.collected import planned
 from sqlengine.cli.rules.lineage import explain_alert, show_lineage
-from sqlengine.cli.rules.records import broker_of, check_record, job_texts_at, place_of
+from sqlengine.cli.rules.records import (
+    broker_of,
+    check_record,
+    job_texts_at,
+    place_of,
+    texts_of_file,
+)
 from sqlengine.cli.rules.verdicts import show_why, show_why_json
-from sqlengine.cli.texts import Texts, is_file, job_texts, named_below_tables, tables_above
+from sqlengine.cli.texts import Texts, is_file
 from sqlengine.cli.waiting import at_work, connect
 from sqlengine.client import Client
 
@@ -84,8 +89,7 @@ def why(
     given = event.lstrip().startswith("{")
     text = event if given else check_record(client, place_of(event))
     if is_file(rule):
-        texts = named_below_tables(job_texts([rule], None, define))
-        above, since = tables_above([rule], define), None
+        (texts, above), since = texts_of_file(rule, define), None
     else:
         texts, above, since = job_texts_at(client, rule, None)
     asked = _Asked(client, None if given else event, since, limit)
@@ -108,21 +112,16 @@ def _answer(
     texts: Texts, above: Texts, event: str, table: str | None, output: str, asked: _Asked
 ) -> bool:
     """Shows the answer; True if the rule fires."""
-    (name,) = texts
-    with collected(texts, above, texts) as (found, library):
+    with planned(texts, above) as rule:
         from sqlengine.trial.bench import open_bench
         from sqlengine.trial.explaining import why as explain
 
-        for broken, error in found.broken.items():
-            show_error(error, found.texts[broken].text)
-        if name not in found.rules:
+        if rule is None:
             return False
-        rule = found.rules[name]
-        library.activate(rule.functions)
         with open_bench() as bench:
             then = _then(bench, rule, asked)
             answer = then or explain(bench, rule, [_event(rule, event, table, asked)])
-    (show_why_json if output == "json" else show_why)(name, answer)
+    (show_why_json if output == "json" else show_why)(rule.name, answer)
     return any(answer.alerts.values())
 
 
