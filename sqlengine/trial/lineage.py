@@ -148,9 +148,15 @@ class Search:
 
     def _reproduced(self) -> History | None:
         """Returns what was read in an order in which it gives the alert: tables in which the rule
-        looks rows up come first, or as they came. None where it does not give it."""
-        for first in (True, False) if any(self._is_first) else (True,):
-            given = self._history(first=first)
+        looks rows up come first, or as they came; rows of several shards as they came, or by their
+        event times. None where it does not give it."""
+        attempts = [(True, False)]
+        if any(self._is_first):
+            attempts.append((False, False))
+        if any(table.has_watermarks for table in self._tables):
+            attempts.append((True, True))
+        for first, even in attempts:
+            given = self._history(first=first, even=even)
             made = self._made.found_in(given)
             if made is not None:
                 self._made = made
@@ -197,9 +203,9 @@ class Search:
             self._parts[reach.table].insert(0, found)
             reach.low = low
 
-    def _history(self, *, first: bool) -> History:
+    def _history(self, *, first: bool, even: bool) -> History:
         """Returns the rows that were read, as the rule has read them. `first`: those of tables in
-        which it looks rows up before all others."""
+        which it looks rows up before all others; `even`: by their event times."""
         read = [joined(parts) for parts in self._parts if parts]
         times = [int(rows.times.min()) for rows in read if len(rows)]
         if times and self._origin.graph:
@@ -209,6 +215,7 @@ class Search:
             self._epochs.timed(source_of(self._tables[number].written), rows)
             for number, rows in zip(numbers, read, strict=True)
         ]
+        timed = [rows.by_event_time() for rows in timed] if even else timed
         early = [first and self._is_first[number] for number in numbers]
         return in_order(
             [rows for rows, comes_first in zip(timed, early, strict=True) if comes_first],

@@ -89,6 +89,7 @@ class Past:
             whole = table.is_kept_whole or table.table.name not in self._streams
             for shard in table.shards:
                 found = self._read(table, shard, wanted[table.table.name], whole=whole)
+                found = found.by_event_time() if table.has_watermarks else found
                 (first if whole else then).append(found)
         return in_order(first, then)
 

@@ -78,6 +78,12 @@ class Recorded:
             ranks=self.ranks[rows],
         )
 
+    def by_event_time(self) -> Recorded:
+        """Returns the rows in the order of their event times, where they have these: as if those of
+        several shards had a watermark each."""
+        times = event_times(self.table, self.rows)
+        return self if times is None else replace(self, ranks=times)
+
     def place(self, row: int) -> Place:
         """Returns where a row's record is."""
         return Place(self.topic, int(self.shards[row]), int(self.offsets[row]))
@@ -113,6 +119,11 @@ class TableRecords:
         self._broker = broker
         # The earliest time of the rows behind what is read next, by shard.
         self._least: dict[int, int] = {}
+
+    @property
+    def has_watermarks(self) -> bool:
+        """True if each of several shards has a watermark of its own."""
+        return self.table.watermark is not None and len(self.shards) > 1
 
     @property
     def is_kept_whole(self) -> bool:

@@ -271,6 +271,20 @@ def test_what_retention_has_taken_is_said(
     assert "the records of 'gone_logins' before offset 2 are gone" in done.stderr
 
 
+def test_shards_have_watermarks_of_their_own(served: Sql, user: User) -> None:
+    user.topic("shards_logins", 2)
+    user.write("shards_logins", login(130, "a"), login(131, "a"), shard=0)
+    user.write("shards_logins", login(1, "a"), login(2, "b"), login(3, "a"), shard=1)
+    user.write("shards_logins", login(50, "a"), login(600, "z"), shard=1)
+    at = started(user, "shards", replace(CASES["tumble"], logins=[]))
+    done = served("why", "--alert", f"shards_found@{at}")
+    assert done.exit_code == 0, done.stderr
+    places = [line.split()[0] for line in done.stdout.splitlines()[2:]]
+    assert places == [f"shards_logins:1@{offset}" for offset in (0, 2, 3)]
+    then = served("why", "shards", "shards_logins:1@3").stdout.splitlines()
+    assert "  TRUE   (COUNT(*) >= 3)   [COUNT(*) = 3]" in then
+
+
 def test_a_table_that_has_changed_meanwhile(served: Sql, user: User) -> None:
     case = replace(
         CASES["lookup"],
