@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from sqlengine.cli.rules.records import broker_of
+from sqlengine.cli.rules.collected import planned
+from sqlengine.cli.rules.records import broker_of, job_texts_at
+from sqlengine.trial.bench import open_bench
+from sqlengine.trial.epochs_read import Origin, origin_of
+from sqlengine.trial.lineage import Limits, Search
+from sqlengine.trial.recorded import Place
+from sqlengine.trial.reproducing import reproductions
 from tests.cli.conftest import Sql
 from tests.service.harness import User, running
 from tests.support import eventually
@@ -232,6 +238,40 @@ WHERE NOT ok GROUP BY host, window_start, window_end HAVING COUNT(*) >= 3""",
     assert done.exit_code == 0, done.stderr
     places = [line.split()[0] for line in done.stdout.splitlines()[2:]]
     assert places == [f"proctime_logins@{offset}" for offset in (0, 2, 3)]
+
+
+def test_without_the_log_times_of_records_count(served: Sql, user: User) -> None:
+    at = started(user, "timed_alone", CASES["tumble"])
+    texts, above, since = job_texts_at(user.client, "timed_alone", None)
+    place = Place("timed_alone_found", 0, at)
+    with broker_of(user.client) as broker, planned(texts, above) as rule, open_bench() as bench:
+        assert rule is not None
+        time = origin_of(broker, place).time
+        (made,) = reproductions(bench, rule, place, time, broker)
+        found = Search(broker, made, Origin(time), since, Limits()).run()
+    assert [event.place.offset for event in found.events] == [0, 3, 4]
+
+
+def test_a_search_that_has_no_time_left_says_so(served: Sql, user: User) -> None:
+    at = started(user, "hurried", CASES["tumble"])
+    done = served("why", "--alert", f"hurried_found@{at}", "--seconds", 0.001)
+    assert done.exit_code == 0, done.stderr
+    assert "some of these events may not be needed (--seconds)" in done.stderr
+
+
+def test_records_that_are_in_no_topic_cannot_be_read_again(served: Sql, user: User) -> None:
+    user.topic("made_found")
+    user.submit(
+        "made",
+        """CREATE TABLE made (n BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '5');
+CREATE TABLE found (n BIGINT) WITH ('connector' = 'topic', 'topic' = 'made_found', 'format' = 'json');
+INSERT INTO found SELECT n FROM made""",
+    )
+    eventually(lambda: user.read("made_found"), "a row")
+    done = served("why", "--alert", "made_found@0")
+    assert done.exit_code == 1
+    assert "the records of table 'made' cannot be read again" in done.stderr
+    assert "connector 'datagen'" in done.stderr
 
 
 def test_what_is_no_alert_is_named(served: Sql, user: User) -> None:
