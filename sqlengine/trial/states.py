@@ -15,7 +15,7 @@ from planner.tables import Identifier
 from sqlengine.batch import Batch
 from sqlengine.trial.events import Row, folded
 from sqlengine.trial.explaining import Filtered, State, Verdict, Why, judged, verdicts, worded
-from sqlengine.trial.past import Change, Past
+from sqlengine.trial.past import Change, Difference, Past
 from sqlengine.trial.recorded import History
 from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.wanted import any_of, equalities, wanted_rows
@@ -35,7 +35,7 @@ def why_then(past: Past, rule: TrialRule) -> Why:
     alerts: dict[str, Sequence[Row]] = {}
     for sink in rule.sinks:
         if sink.table is not None:
-            given = past.difference(sink.input, then.history(sink.input))
+            given = then.difference(sink.input)
             rows = folded([c.pair for c in given.rows], sink.table.primary_key)
             alerts[sink.table.display] = [*alerts.get(sink.table.display, []), *rows]
     return Why(steps, alerts, tuple(past.notes()))
@@ -47,6 +47,7 @@ class _Then:
     def __init__(self, past: Past) -> None:
         self._past = past
         self._known: dict[str, History] = {}
+        self._differences: dict[str, Difference] = {}
 
     def step(self, node: LogicalPlan) -> Filtered | State:
         """Returns what became of the event in an operation, in the words of the rule."""
@@ -60,7 +61,7 @@ class _Then:
         if not rows:
             return State(_named(node), {}, (), (), ())
         port = next(p for p, found in enumerate(came) if found)
-        given = self._past.difference(node, self.history(node))
+        given = self.difference(node)
         state = State(
             _named(node),
             {name: came[port][0].get(name) for name in node.exchange(port) or ()},
@@ -120,8 +121,14 @@ class _Then:
 
     # ---- what had been read ----------------------------------------------------------------------
 
+    def difference(self, plan: LogicalPlan) -> Difference:
+        """Returns what a plan gives because of the event."""
+        if plan.digest not in self._differences:
+            self._differences[plan.digest] = self._past.difference(plan, self.history(plan))
+        return self._differences[plan.digest]
+
     def _came(self, source: LogicalPlan) -> Sequence[Change]:
-        return self._past.difference(source, self.history(source)).rows
+        return self.difference(source).rows
 
     def history(self, plan: LogicalPlan) -> History:
         """Returns what was read that matters for what a plan makes of the event: under the keys of
