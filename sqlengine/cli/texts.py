@@ -35,6 +35,11 @@ def read_text(path: str) -> str:
         ) from None
 
 
+def is_file(rule: str) -> bool:
+    """True if what a command is given for a rule names a file, and no job of a server."""
+    return rule.endswith(SUFFIX) or Path(rule).is_file()
+
+
 def definitions(pairs: Sequence[str]) -> dict[str, str]:
     """-D NAME=VALUE options as a dictionary."""
     result = {}

@@ -35,6 +35,15 @@ class Result:
     first_error: str
 
 
+@dataclass(frozen=True)
+class Portion:
+    """Rows of one table that come together, at a processing time (ms)."""
+
+    table: Table
+    time: int
+    rows: Batch
+
+
 def _ignore(batch: Batch) -> None: ...
 
 
@@ -58,10 +67,24 @@ class Bench:
         """Runs plans over events from their beginning to their end, at the latest at the processing
         time `until` (ms). `emit` takes the rows of a plan that writes no table. SqlError for what
         fails a job, or cannot be run."""
+        tables = list({e.table.name: e.table for e in events}.values())
+        return self.run_portions(sinks, settings, _portions(events), tables, until, emit)
+
+    def run_portions(
+        self,
+        sinks: Sequence[Sink],
+        settings: Mapping[str, str],
+        portions: Iterator[Portion],
+        tables: Sequence[Table],
+        until: int | None = None,
+        emit: Callable[[Batch], None] = _ignore,
+    ) -> Result:
+        """Runs plans over rows of some tables, as `run` does over events: an epoch for each
+        portion, which is taken when the one before is done."""
         self.memory.tables.clear()
         self.now[0] = BEGIN_MS
         written = {s.table.name: s.table for s in sinks if s.table is not None}
-        feed = _Feed(self, events, until, [t for t in _read(events) if t not in written])
+        feed = _Feed(self, portions, until, tables)
         aside = RowsSetAside()
         runner = EmbeddedRunner(
             self.environment,
@@ -97,25 +120,29 @@ def open_bench() -> Iterator[Bench]:
 
 
 class _Feed:
-    """Gives a run its events, portion by portion, and then their end."""
+    """Gives a run its rows, portion by portion, and then their end."""
 
     def __init__(
-        self, bench: Bench, events: Sequence[Event], until: int | None, tables: Sequence[Identifier]
+        self,
+        bench: Bench,
+        portions: Iterator[Portion],
+        until: int | None,
+        tables: Sequence[Table],
     ) -> None:
         self._bench, self._until = bench, until
-        self._portions = _portions(events)
-        self._open = [bench.table(e.table) for e in events]
+        self._portions = portions
+        self._open = [bench.table(table) for table in tables]
         for table in self._open:
             table.open = True
 
     def proceed(self, rows: int) -> bool:
-        """Adds the next events. Called before each epoch."""
+        """Adds the next rows. Called before each epoch."""
         portion = next(self._portions, None)
         if portion is None:
             self._end()
             return True
-        self._bench.now[0] = max(self._bench.now[0], portion[0].time)
-        self._bench.table(portion[0].table).append(batch_of(portion))
+        self._bench.now[0] = max(self._bench.now[0], portion.time)
+        self._bench.table(portion.table).append(portion.rows)
         return True
 
     def idle(self) -> None: ...
@@ -128,13 +155,10 @@ class _Feed:
             table.open = False
 
 
-def _portions(events: Sequence[Event]) -> Iterator[list[Event]]:
+def _portions(events: Sequence[Event]) -> Iterator[Portion]:
     most = 1 if len(events) <= _SINGLE else _PORTION
     for _, run in groupby(events, lambda e: e.table.name):
         found = list(run)
         for start in range(0, len(found), most):
-            yield found[start : start + most]
-
-
-def _read(events: Sequence[Event]) -> list[Identifier]:
-    return list(dict.fromkeys(e.table.name for e in events))
+            part = found[start : start + most]
+            yield Portion(part[0].table, part[0].time, batch_of(part))

@@ -46,18 +46,87 @@ class Filtered:
     condition: str
     rows: tuple[Verdict, ...]
 
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts that keep rows from passing."""
+        return self.rows
+
+
+@dataclass(frozen=True)
+class State:
+    """An operation with state, and what it did with an event.
+
+    `key`: the values under which it keeps rows; `came`: the rows of the event that reached it;
+    `others`: how many rows of the other side a join had under that key; `gave`: the rows that it
+    gives because of them, and `instead_of` those that it takes back, or would give without them. A
+    window gives what it would if it ended now. `matched`: the variables of a pattern that the
+    event's match has so far, of all; `conditions`: those of a pattern or a join for the rows that
+    it saw."""
+
+    operation: str
+    key: Row
+    came: tuple[Row, ...]
+    gave: tuple[Row, ...]
+    instead_of: tuple[Row, ...]
+    others: int | None = None
+    matched: tuple[str, ...] | None = None
+    pattern: tuple[str, ...] = ()
+    conditions: tuple[Verdict, ...] = ()
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts of a join on pairs of rows; what a pattern waits for says what it needs."""
+        return () if self.pattern else self.conditions
+
 
 @dataclass(frozen=True)
 class Why:
-    """The way of events through a rule: the verdicts of its filters, in the order in which rows
-    pass them, and the rows that it writes, by table. `stateful`: the operators that remember rows,
-    of which there are none before these events; `held_back`: what the head of the rule says that
-    holds alerts back."""
+    """The way of events through a rule: its filters and operations with state, in the order in
+    which rows pass them, and the rows that it writes, by table. `notes`: what it does not know;
+    `held_back`: what the head of the rule says that holds alerts back."""
 
-    filters: tuple[Filtered, ...]
+    steps: tuple[Filtered | State, ...]
     alerts: Mapping[str, Sequence[Row]]
-    stateful: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     held_back: tuple[str, ...] = ()
+
+    @property
+    def filters(self) -> tuple[Filtered, ...]:
+        """The steps that are filters."""
+        return tuple(step for step in self.steps if isinstance(step, Filtered))
+
+
+def worded(step: Filtered | State, words: Mapping[str, str]) -> Filtered | State:
+    """Returns a step in which columns have other names."""
+    if not words:
+        return step
+    if isinstance(step, Filtered):
+        rows = tuple(_worded(verdict, words) for verdict in step.rows)
+        return Filtered(_text(step.condition, words), rows)
+    return replace(
+        step,
+        operation=_text(step.operation, {f" AS {name}": "" for name in words}),
+        came=tuple(_row(row, words) for row in step.came),
+        gave=tuple(_row(row, words) for row in step.gave),
+        instead_of=tuple(_row(row, words) for row in step.instead_of),
+        conditions=tuple(_worded(verdict, words) for verdict in step.conditions),
+    )
+
+
+def _worded(verdict: Verdict, words: Mapping[str, str]) -> Verdict:
+    parts = tuple(_worded(part, words) for part in verdict.parts)
+    columns = _row(verdict.columns, words)
+    return replace(verdict, text=_text(verdict.text, words), columns=columns, parts=parts)
+
+
+def _text(text: str, words: Mapping[str, str]) -> str:
+    for name in sorted(words, key=len, reverse=True):  # …$10 before …$1
+        text = text.replace(name, words[name])
+    return text
+
+
+def _row(row: Row, words: Mapping[str, str]) -> Row:
+    return {words.get(name, name): value for name, value in row.items()}
 
 
 def why(bench: Bench, rule: TrialRule, events: Sequence[Event]) -> Why:
@@ -66,10 +135,12 @@ def why(bench: Bench, rule: TrialRule, events: Sequence[Event]) -> Why:
     found = [n for sink in rule.sinks for n in nodes(sink)]
     filters = {n.digest: n for n in reversed(found) if isinstance(n, Filter)}
     result = bench.run(rule.sinks, rule.settings, events)
+    stateful = dict.fromkeys(type(n).__name__ for n in reversed(found) if n.stateful)
+    alone = f"its state is empty but for this event: {', '.join(stateful)}"
     return Why(
         tuple(_filtered(bench, rule, node, events) for node in filters.values()),
         rows_written(rule, result),
-        tuple(dict.fromkeys(type(n).__name__ for n in reversed(found) if n.stateful)),
+        (alone,) if stateful else (),
         tuple(dict.fromkeys(_held_back(bench, rule, reversed(found), events))),
     )
 
@@ -86,26 +157,40 @@ def _held_back(
         def take(batch: Batch, held: list[Row] = held) -> None:
             held.extend(row for _, row in rows_of(batch) if row["held"])
 
-        plan = Sink(Project(node.input, (("held", node.predicate),)), None, rule.name)
-        bench.run([plan], rule.settings, events, emit=take)
+        bench.run([Sink(whether_held(node), None, rule.name)], rule.settings, events, emit=take)
         if held:
             yield node.reason
 
 
+def whether_held(node: HoldBack) -> LogicalPlan:
+    """Returns a plan that says in a column `held` whether an alert is held back."""
+    return Project(node.input, (("held", node.predicate),))
+
+
 def _filtered(bench: Bench, rule: TrialRule, node: Filter, events: Sequence[Event]) -> Filtered:
-    parts = list(_parts(node.predicate))
-    columns = sorted(columns_of(node.predicate))
-    types = {c.name: c.type for c in node.input.schema}
-    items = [(str(number), part) for number, part in enumerate(parts)]
-    items += [(_COLUMN + name, ColumnRef(name, types[name])) for name in columns]
     rows: list[Row] = []
 
     def take(batch: Batch) -> None:
         rows.extend(row for _, row in rows_of(batch))
 
-    plan = Sink(Project(node.input, tuple(items)), None, rule.name)
+    plan = Sink(judged(node), None, rule.name)
     bench.run([plan], rule.settings, events, emit=take)
-    return Filtered(str(node.predicate), tuple(_verdict(node.predicate, row, [0]) for row in rows))
+    return Filtered(str(node.predicate), verdicts(node.predicate, rows))
+
+
+def judged(node: Filter) -> LogicalPlan:
+    """Returns a plan that gives the values of all parts of a filter's condition, and of the columns
+    that these see, for each row that reaches it: what `verdicts` takes."""
+    columns = sorted(columns_of(node.predicate))
+    types = {c.name: c.type for c in node.input.schema}
+    items = [(str(number), part) for number, part in enumerate(_parts(node.predicate))]
+    items += [(_COLUMN + name, ColumnRef(name, types[name])) for name in columns]
+    return Project(node.input, tuple(items))
+
+
+def verdicts(condition: Scalar, rows: Sequence[Row]) -> tuple[Verdict, ...]:
+    """Returns the verdicts of a condition for the rows of its `judged` plan."""
+    return tuple(_verdict(condition, row, [0]) for row in rows)
 
 
 def _parts(expression: Scalar) -> Iterator[Scalar]:

@@ -66,6 +66,11 @@ class StandIns:
         """Returns the catalog as the texts have it."""
         return replace(self.catalog, objects={**self.catalog.objects, **self.written})
 
+    def table_of(self, stand_in: Table) -> Table | None:
+        """Returns the table that one in memory stands in for; None where its text has it so."""
+        found = self.written.get(stand_in.name)
+        return found if isinstance(found, Table) else None
+
     def taking(self, catalog: Catalog) -> StandIns:
         """Returns this with another catalog, whose tables are as the texts have them."""
         objects = {
@@ -108,7 +113,7 @@ def plan_rule(
         tuple(script.sinks),
         script.settings,
         rule_in(script.settings) or Rule(),
-        _read_by(script.sinks),
+        read_by(script.sinks),
         tuple({s.table.name: s.table for s in script.sinks if s.table is not None}.values()),
         tuple(script.functions.values()),
     )
@@ -136,7 +141,8 @@ def _mode(source: ChangelogMode | None, sink: ChangelogMode | None) -> dict[str,
     return {"changelog-mode": ",".join(short[kind.short] for kind in sorted(kinds))}
 
 
-def _read_by(sinks: Sequence[Sink]) -> tuple[Table, ...]:
+def read_by(sinks: Sequence[Sink]) -> tuple[Table, ...]:
+    """Returns the tables that plans read, each once, also those in which they look rows up."""
     found: dict[Identifier, Table] = {}
     waiting: list[LogicalPlan] = list(sinks)
     while waiting:

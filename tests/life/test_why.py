@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Sql
+from tests.life.test_lineage import CASES, started
 from tests.service.harness import User
 
 RULE = """CREATE TABLE processes (host STRING, command STRING, ppid INT)
@@ -83,13 +84,50 @@ def test_what_is_no_event_is_named(sql: Sql, rule: str, event: str, message: str
     assert message in done.stderr
 
 
+STATES = {
+    "tumble": (4, ['  under host = "a"', "  TRUE   (COUNT(*) >= 3)   [COUNT(*) = 3]"]),
+    "hop": (3, ["  FALSE  (COUNT(*) >= 3)   [COUNT(*) = 2]", "  (COUNT(*) >= 3)   [COUNT(*) = 2]"]),
+    "having": (
+        4,
+        ['  gives {"host": "a", "COUNT(*)": 3}', '  instead of {"host": "a", "COUNT(*)": 2}'],
+    ),
+    "interval": (
+        6,
+        ['  under host = "c"', "  0 rows of the other side", "  gives nothing because of it"],
+    ),
+    "join": (
+        2,
+        ["  1 row of the other side", '  FALSE  (who <> who0)   [who = "root", who0 = "root"]'],
+    ),
+    "lookup": (
+        2,
+        ["  1 row of the other side", '  gives {"host": "a", "host0": "a", "owner": "ann"}'],
+    ),
+    "pattern": (3, ["  matched nothing, not yet F S", "  TRUE   S AS ok   [ok = true]"]),
+    "first": (5, ["  gives nothing because of it"]),
+    "over": (5, ["  FALSE  (over$0 > 2)   [over$0 = 2]"]),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_state_is_that_of_then(served: Sql, user: User, name: str) -> None:
+    at, lines = STATES[name]
+    started(user, f"then_{name}", CASES[name])
+    done = served("why", f"then_{name}", f"then_{name}_logins@{at}")
+    assert set(lines) <= set(done.stdout.splitlines()), done.stdout + done.stderr
+
+
 def test_a_job_and_a_record_of_a_server(served: Sql, user: User) -> None:
     user.submit("counts", COUNTS)
     at = user.write("events", user.event("x", 1))
     done = served("why", "counts", f"events@{at}")
     assert (done.exit_code, done.stdout.splitlines()[0]) == (1, "counts does not fire")
     assert "= 1]" in done.stdout
-    assert "its state is empty but for this event: " in done.stderr
+    again = user.write("events", user.event("x", 1))
+    then = served("why", "counts", f"events@{again}")
+    assert (then.exit_code, then.stdout.splitlines()[-1]) == (0, 'totals: {"word": "x", "n": 2}')
+    alone = served("why", "counts", '{"word": "x"}')
+    assert "its state is empty but for this event: " in alone.stderr
     assert served("why", "all", f"events@{at}").exit_code == 0
     assert "is out of range" in served("why", "all", "events@999999").stderr
     assert "does not exist" in served("why", "none", "{}").stderr

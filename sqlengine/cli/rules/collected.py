@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlengine.cli.messages import show_error
 from sqlengine.cli.texts import Texts
 
 if TYPE_CHECKING:
     from sqlengine.functions.library import Library
     from sqlengine.trial.collecting import Collected
+    from sqlengine.trial.rules import TrialRule
 
 
 @contextmanager
@@ -36,3 +38,16 @@ def collected(
         script_library(Path(scratch), rules[0].file) as library,
     ):
         yield collect(rules, given, library, frozenset(names)), library
+
+
+@contextmanager
+def planned(texts: Texts, above: Texts) -> Iterator[TrialRule | None]:
+    """Plans the only rule among texts, and gives it with its functions loaded; None where that is
+    not possible, or it writes nothing. Shows what is wrong."""
+    with collected(texts, above, texts) as (found, library):
+        for broken, error in found.broken.items():
+            show_error(error, found.texts[broken].text)
+        rule = next(iter(found.rules.values()), None)
+        if rule is not None:
+            library.activate(rule.functions)
+        yield rule

@@ -3,42 +3,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from parser.errors import JobError
-from sqlengine.cli.messages import show_error
+from parser.errors import JobError, SqlError
 from sqlengine.cli.options import define_option, server_options
-from sqlengine.cli.outcomes import items_of
-from sqlengine.cli.rules.collected import collected
-from sqlengine.cli.texts import Texts, job_texts, tables_above
-from sqlengine.cli.waiting import connect
-from sqlengine.client import Client, job_url
-from sqlengine.control.scripts import SUFFIX
+from sqlengine.cli.rules.collected import planned
+from sqlengine.cli.rules.lineage import explain_alert, show_lineage
+from sqlengine.cli.rules.records import (
+    broker_of,
+    check_record,
+    job_texts_at,
+    place_of,
+    texts_of_file,
+)
+from sqlengine.cli.rules.verdicts import show_why, show_why_json
+from sqlengine.cli.texts import Texts, is_file
+from sqlengine.cli.waiting import at_work, connect
+from sqlengine.client import Client
 
 if TYPE_CHECKING:
     from planner.catalog import Table
+    from sqlengine.trial.bench import Bench
     from sqlengine.trial.events import Event
-    from sqlengine.trial.explaining import Verdict, Why
+    from sqlengine.trial.explaining import Why
     from sqlengine.trial.rules import TrialRule
 
 
 @click.command(short_help="Say why a rule fires for an event, or does not.")
-@click.argument("rule", metavar="FILE|JOB")
-@click.argument("event", metavar="EVENT")
+@click.argument("rule", metavar="[FILE|JOB]", required=False)
+@click.argument("event", metavar="[EVENT]", required=False)
 @click.option("--table", help="The table that the event is of, where the rule reads several.")
+@click.option("--alert", metavar="TOPIC@OFFSET", help="Name the events behind this alert instead.")
+@click.option("--rule", "written_by", metavar="FILE|JOB", help="With --alert: who has written it.")
+@click.option(
+    "--limit",
+    default=1_000_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Read so many records of the rule's topics at most.",
+)
+@click.option(
+    "--seconds",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Look for so long at most.",
+)
 @define_option
 @server_options
 @click.pass_context
 def why(
     ctx: click.Context,
-    rule: str,
-    event: str,
+    rule: str | None,
+    event: str | None,
     table: str | None,
+    alert: str | None,
+    written_by: str | None,
+    limit: int,
+    seconds: float,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -47,88 +73,103 @@ def why(
     """Say why a rule fires for an event, or does not: each condition with the values that it sees.
 
     The rule is a file, or a job of the server; the event an object of JSON, '{"host": "a"}', or a
-    record of a topic, TOPIC@OFFSET or TOPIC:SHARD@OFFSET. The exit code is 1 if nothing fires."""
+    record of a topic, TOPIC@OFFSET or TOPIC:SHARD@OFFSET. The exit code is 1 if nothing fires.
+
+    With --alert TOPIC@OFFSET it names the events behind an alert: those without which the rule
+    would not have given it. The rule is found by the alert, unless it is named."""
     client = connect(server, token_file)
-    text = event if event.lstrip().startswith("{") else _record(client, event)
-    if rule.endswith(SUFFIX) or Path(rule).is_file():
-        texts = job_texts([rule], None, define)
-        above = tables_above([rule], define)
+    if alert is not None:
+        if event is not None or (rule is not None and written_by is not None):
+            raise click.UsageError("--alert goes with a rule alone")
+        found = explain_alert(client, rule or written_by, alert, define, (limit, seconds))
+        show_lineage(alert, found, output)
+        return
+    if rule is None or event is None or written_by is not None:
+        raise click.UsageError("give a rule and an event, or --alert TOPIC@OFFSET")
+    given = event.lstrip().startswith("{")
+    text = event if given else check_record(client, place_of(event))
+    if is_file(rule):
+        (texts, above), since = texts_of_file(rule, define), None
     else:
-        texts, above = _texts_of(client, rule)
-    fires = _answer(texts, above, text, table, output, exact=text == event)
+        texts, above, since = job_texts_at(client, rule, None)
+    asked = _Asked(client, None if given else event, since, limit)
+    fires = _answer(texts, above, text, table, output, asked)
     ctx.exit(0 if fires else 1)
 
 
-def _record(client: Client, place: str) -> str:
-    """Returns the value of a record. JobError for what names none."""
-    topic, at, offset = place.rpartition("@")
-    name, _, shard = topic.partition(":")
-    if not at or not offset.isdigit() or not (shard or "0").isdigit():
-        raise JobError(
-            f"'{place}' is no event",
-            hint='write an object of JSON, \'{"host": "a"}\', or a record as TOPIC@OFFSET',
-        )
-    body = client.get(
-        f"/api/v1/topics/{name}/records", offset=int(offset), limit=1, shard=shard or "0"
-    )
-    found = [r for r in items_of(body, "records") if r["offset"] == int(offset)]
-    if not found:
-        raise JobError(f"topic '{name}' has no record at offset {offset} any more, or yet")
-    return str(found[0]["value"])
+@dataclass(frozen=True)
+class _Asked:
+    """A record that `sql why` was asked about, None for an event that it was given. `since`: since
+    when the job has run (ms); `limit`: how many records before it are read."""
 
-
-def _texts_of(client: Client, name: str) -> tuple[Texts, Texts]:
-    """Returns the text of a job, and those of the jobs that define what it needs."""
-    jobs = {str(j["name"]): j for j in items_of(client.get("/api/v1/jobs"), "jobs")}
-    text = str(client.get(job_url(name))["sql"])
-    needed, waiting = dict[str, tuple[str | None, str]](), [name]
-    while waiting:
-        uses = _names(jobs.get(waiting.pop(), {}).get("uses"))
-        for other, job in jobs.items():
-            if other not in (*needed, name) and uses & _names(job["defines"]):
-                needed[other] = None, str(client.get(job_url(other))["sql"])
-                waiting.append(other)
-    return {name: (None, text)}, needed
-
-
-def _names(value: object) -> set[str]:
-    return set(map(str, value)) if isinstance(value, list) else set()
+    client: Client
+    record: str | None
+    since: int | None
+    limit: int
 
 
 def _answer(
-    texts: Texts, above: Texts, event: str, table: str | None, output: str, *, exact: bool
+    texts: Texts, above: Texts, event: str, table: str | None, output: str, asked: _Asked
 ) -> bool:
-    """Shows the answer; True if the rule fires. `exact`: a field that is no column is an error."""
-    (name,) = texts
-    with collected(texts, above, texts) as (found, library):
+    """Shows the answer; True if the rule fires."""
+    with planned(texts, above) as rule:
         from sqlengine.trial.bench import open_bench
         from sqlengine.trial.explaining import why as explain
 
-        for broken, error in found.broken.items():
-            show_error(error, found.texts[broken].text)
-        if name not in found.rules:
+        if rule is None:
             return False
-        rule = found.rules[name]
-        library.activate(rule.functions)
         with open_bench() as bench:
-            answer = explain(bench, rule, [_event(rule, event, table, exact=exact)])
-    (_show_json if output == "json" else _show)(name, answer)
+            then = _then(bench, rule, asked)
+            answer = then or explain(bench, rule, [_event(rule, event, table, asked)])
+    (show_why_json if output == "json" else show_why)(rule.name, answer)
     return any(answer.alerts.values())
 
 
-def _event(rule: TrialRule, text: str, name: str | None, *, exact: bool) -> Event:
+def _then(bench: Bench, rule: TrialRule, asked: _Asked) -> Why | None:
+    """Why the rule fired for a record, with what it had read before; None where that does not
+    matter, or cannot be read."""
+    from planner.rewrite import nodes
+    from sqlengine.trial.past import Past
+    from sqlengine.trial.states import why_then
+
+    stateful = any(node.stateful for sink in rule.sinks for node in nodes(sink))
+    if asked.record is None or not stateful:
+        return None
+    place = place_of(asked.record)
+    with broker_of(asked.client) as broker, at_work("reading what came before"):
+        try:
+            records = broker.read(place.topic, place.shard, place.offset, max_records=1)
+            time = 0 if records is None else int(records.timestamps[0])
+            past = Past(bench, rule, broker, (place, time), asked.since, asked.limit)
+        except SqlError as error:
+            click.echo(f"what came before is not known: {error.message}", err=True)
+            return None
+        return why_then(past, rule) if past.has_event else None
+
+
+def _event(rule: TrialRule, text: str, name: str | None, asked: _Asked) -> Event:
     from sqlengine.trial.events import BEGIN_MS, event_of, row_schema
 
-    table = _table(rule.streams if name is None else rule.reads, name)
+    tables: Sequence[Table] = rule.streams if name is None else rule.reads
+    if asked.record is not None and name is None:
+        tables = _tables_over(rule, place_of(asked.record).topic) or tables
+    table = _table(tables, name)
     try:
         row = json.loads(text)
     except ValueError as error:
         raise JobError("the event is no JSON", detail=str(error)) from None
     if not isinstance(row, Mapping):
         raise JobError("the event is no object of JSON", hint='write \'{"host": "a"}\'')
-    if not exact:  # as the table's format leaves out fields that are no columns
+    # A field that is no column is an error of who writes an event; a table's format leaves it out.
+    if asked.record is not None:
         row = {n: v for n, v in row.items() if n in row_schema(table).names}
     return event_of(table, row, BEGIN_MS)
+
+
+def _tables_over(rule: TrialRule, topic: str) -> list[Table]:
+    """The tables of a rule whose records are in a topic."""
+    written = [(table, rule.catalog.table_of(table)) for table in rule.streams]
+    return [t for t, w in written if w is not None and w.options.get("topic") == topic]
 
 
 def _table(tables: Sequence[Table], name: str | None) -> Table:
@@ -137,45 +178,3 @@ def _table(tables: Sequence[Table], name: str | None) -> Table:
         return found[0]
     names = ", ".join(t.display for t in tables)
     raise JobError(f"the rule reads {names or 'no table'}", hint="say which with --table NAME")
-
-
-def _show(name: str, answer: Why) -> None:
-    fires = any(answer.alerts.values())
-    held = "would fire, but its alert is held back" if answer.held_back else "does not fire"
-    click.echo(f"{name} {'fires' if fires else held}")
-    for reason in answer.held_back:
-        click.echo(f"held back by {reason}")
-    for number, found in enumerate(answer.filters, 1):
-        click.echo(f"filter {number}" + ("" if found.rows else ": no row reaches it"))
-        for row in found.rows:
-            for line in _lines(row, 1):
-                click.echo(line)
-    failing = [v for found in answer.filters for row in found.rows for v in row.failing()]
-    if not fires and failing and not answer.held_back:
-        click.echo("it would need:")
-        for verdict in failing:
-            click.echo(f"  {verdict.text}{_seen(verdict)}")
-    for table, rows in answer.alerts.items():
-        for alert in rows:
-            click.echo(f"{table}: {json.dumps(alert, ensure_ascii=False)}")
-    if answer.stateful:
-        what = ", ".join(answer.stateful)
-        click.echo(f"its state is empty but for this event: {what}", err=True)
-
-
-def _lines(verdict: Verdict, depth: int) -> Iterator[str]:
-    word = {True: "TRUE", False: "FALSE", None: "NULL"}[verdict.value]
-    yield f"{'  ' * depth}{word:5}  {verdict.text}{_seen(verdict)}"
-    for part in verdict.parts:
-        yield from _lines(part, depth + 1)
-
-
-def _seen(verdict: Verdict) -> str:
-    """Returns the values that a condition saw, as they stand behind it."""
-    shown = (f"{n} = {json.dumps(v, ensure_ascii=False)}" for n, v in verdict.columns.items())
-    return f"   [{', '.join(shown)}]" if verdict.columns else ""
-
-
-def _show_json(name: str, answer: Why) -> None:
-    body = {"rule": name, "fires": any(answer.alerts.values()), **asdict(answer)}
-    click.echo(json.dumps(body, ensure_ascii=False))

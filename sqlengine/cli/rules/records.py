@@ -1,0 +1,108 @@
+"""Records that `sql why` is given, and what else of a server it needs: texts of jobs as they were,
+and the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from parser.errors import JobError
+from sqlengine.cli.outcomes import items_of
+from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
+from sqlengine.client import Client, job_url
+
+if TYPE_CHECKING:
+    from sqlengine.broker.remote.client import RemoteBroker
+    from sqlengine.trial.recorded import Place
+
+
+def place_of(text: str) -> Place:
+    """Returns the place that TOPIC@OFFSET or TOPIC:SHARD@OFFSET names. JobError for another
+    text."""
+    from sqlengine.trial.recorded import Place
+
+    topic, at, offset = text.rpartition("@")
+    name, _, shard = topic.partition(":")
+    if not at or not name or not offset.isdigit() or not (shard or "0").isdigit():
+        raise JobError(
+            f"'{text}' is no event",
+            hint='write an object of JSON, \'{"host": "a"}\', or a record as TOPIC@OFFSET',
+        )
+    return Place(name, int(shard or "0"), int(offset))
+
+
+def check_record(client: Client, place: Place) -> str:
+    """Returns the value of a record. JobError where it is not there any more, or yet."""
+    body = client.get(
+        f"/api/v1/topics/{place.topic}/records",
+        offset=place.offset,
+        limit=1,
+        shard=str(place.shard),
+    )
+    found = [r for r in items_of(body, "records") if r["offset"] == place.offset]
+    if not found:
+        raise JobError(
+            f"topic '{place.topic}' has no record at offset {place.offset} any more, or yet"
+        )
+    return str(found[0]["value"])
+
+
+@contextmanager
+def broker_of(client: Client) -> Iterator[RemoteBroker]:
+    """Opens the broker of a server."""
+    from sqlengine.broker.remote.client import connect
+
+    broker = connect(client.server, client.token, client.tls)
+    try:
+        yield broker
+    finally:
+        broker.close()
+
+
+def texts_of_file(rule: str, define: Sequence[str]) -> tuple[Texts, Texts]:
+    """Returns the text of a rule in a file, and those of the tables above it."""
+    return named_below_tables(job_texts([rule], None, define)), tables_above([rule], define)
+
+
+def job_texts_at(client: Client, name: str, until: int | None) -> tuple[Texts, Texts, int]:
+    """Returns the text that a job had at a time (ms; None: has now), those of the jobs that define
+    what it needs, and since when the job has been there (ms)."""
+    versions = items_of(client.get(f"{job_url(name)}/history"), "versions")
+    before = [v for v in versions if until is None or _time(v) <= until] or versions
+    text = str(max(before, key=_time)["sql"])
+    return {name: (None, text)}, _needed(client, name), min(map(_time, versions))
+
+
+def _time(version: dict[str, object]) -> int:
+    return int(str(version["created_ms"]))
+
+
+def _needed(client: Client, name: str) -> Texts:
+    jobs = {str(j["name"]): j for j in items_of(client.get("/api/v1/jobs"), "jobs")}
+    needed, waiting = dict[str, tuple[str | None, str]](), [name]
+    while waiting:
+        uses = _names(jobs.get(waiting.pop(), {}).get("uses"))
+        for other, job in jobs.items():
+            if other not in (*needed, name) and uses & _names(job["defines"]):
+                needed[other] = None, str(client.get(job_url(other))["sql"])
+                waiting.append(other)
+    return needed
+
+
+def _names(value: object) -> set[str]:
+    return set(map(str, value)) if isinstance(value, list) else set()
+
+
+def jobs_named_in(client: Client, values: set[str]) -> tuple[list[str], list[str]]:
+    """Returns the jobs of a server that run or ran: those whose name, title or id is among these
+    values, which those of a rule's alerts usually have, and the others."""
+    jobs = items_of(client.get("/api/v1/jobs"), "jobs")
+    names = {str(j["name"]): _said(j) & values for j in jobs if j["state"] != "defined"}
+    return [n for n, told in names.items() if told], [n for n, told in names.items() if not told]
+
+
+def _said(job: dict[str, object]) -> set[str]:
+    rule = job.get("rule")
+    told = [rule.get("title"), rule.get("id")] if isinstance(rule, dict) else []
+    return {str(job["name"]), *(str(t) for t in told if t)}
