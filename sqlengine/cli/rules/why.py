@@ -15,9 +15,10 @@ from sqlengine.cli.messages import show_error
 from sqlengine.cli.options import define_option, server_options
 from sqlengine.cli.outcomes import items_of
 from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.server_texts import texts_of
 from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
 from sqlengine.cli.waiting import connect
-from sqlengine.client import Client, job_url
+from sqlengine.client import Client
 from sqlengine.control.scripts import SUFFIX
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def why(
         texts = named_below_tables(job_texts([rule], None, define))
         above = tables_above([rule], define)
     else:
-        texts, above = _texts_of(client, rule)
+        texts, above = texts_of(client, [rule])
     fires = _answer(texts, above, text, table, output, exact=text == event)
     ctx.exit(0 if fires else 1)
 
@@ -75,24 +76,6 @@ def _record(client: Client, place: str) -> str:
     if not found:
         raise JobError(f"topic '{name}' has no record at offset {offset} any more, or yet")
     return str(found[0]["value"])
-
-
-def _texts_of(client: Client, name: str) -> tuple[Texts, Texts]:
-    """Returns the text of a job, and those of the jobs that define what it needs."""
-    jobs = {str(j["name"]): j for j in items_of(client.get("/api/v1/jobs"), "jobs")}
-    text = str(client.get(job_url(name))["sql"])
-    needed, waiting = dict[str, tuple[str | None, str]](), [name]
-    while waiting:
-        uses = _names(jobs.get(waiting.pop(), {}).get("uses"))
-        for other, job in jobs.items():
-            if other not in (*needed, name) and uses & _names(job["defines"]):
-                needed[other] = None, str(client.get(job_url(other))["sql"])
-                waiting.append(other)
-    return {name: (None, text)}, needed
-
-
-def _names(value: object) -> set[str]:
-    return set(map(str, value)) if isinstance(value, list) else set()
 
 
 def _answer(
