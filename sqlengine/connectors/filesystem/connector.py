@@ -223,6 +223,7 @@ class FilesystemConnector(Connector):
             environment.files,
             rotates=follow,
             skips=options["source.unreadable-files"] == "skip",
+            unpacks=whole is None and not follow,
         )
         if follow:
             return FollowedSource(table, files)

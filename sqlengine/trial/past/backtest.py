@@ -51,8 +51,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A backtest that has run: the rules by name, the rows read and set aside, the CPU seconds of
-    the process and of tasks, and the tables that were looked up as they are now."""
+    """A backtest that has run: the rules by name, the rows that were read, the CPU seconds of the
+    process and of tasks since reading began, and the tables that were looked up as they are now."""
 
     rules: Mapping[str, Measured]
     rows: int
@@ -120,11 +120,13 @@ class Backtest:
 
     def run(self, runner: EmbeddedRunner, settings: Mapping[str, str]) -> Outcome:
         """Runs all rules to the end of the past. SqlError for what fails a job, or has no past."""
-        began, cpu, graphs = time.monotonic(), time.process_time(), list[GraphRunner]()
+        began, cpu, graphs = time.monotonic(), 0.0, list[GraphRunner]()
 
         def begun(graph: GraphRunner) -> None:
+            nonlocal cpu
             require_past(graph)
             graphs.append(graph)
+            cpu = time.process_time()
 
         def proceed(rows: int) -> bool:
             self.clock.follow(graphs[-1])
