@@ -21,11 +21,11 @@ from tests.service.harness import User
 LOGINS = """CREATE TABLE logins (usr STRING, host STRING, ok BOOLEAN, ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ({logins});
 CREATE TABLE hosts (host STRING, owner STRING) WITH ({hosts});
-CREATE TABLE alerts (rule STRING, usr STRING, host STRING, n BIGINT) WITH ({alerts});
+CREATE TABLE alarms (rule STRING, usr STRING, host STRING, n BIGINT) WITH ({alarms});
 """
 TOPICS = {
     name: f"'connector' = 'topic', 'topic' = '{name}', 'format' = 'json'"
-    for name in ("logins", "hosts", "alerts")
+    for name in ("logins", "hosts", "alarms")
 }
 RULES = {
     "failed": "SELECT RULE_NAME(), usr, host, CAST(1 AS BIGINT) FROM logins WHERE NOT ok",
@@ -50,7 +50,7 @@ def events(days: Sequence[int], each: int = 200) -> Iterator[dict[str, Any]]:
         for n in range(each):
             seconds = n * 86_000 // each
             at = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.000"
-            usr, host = f"u{n * 7 % 4}", f"h{n * 5 % 3}"
+            usr, host = f"u{n // 30 % 4}", f"h{n * 5 % 3}"
             yield {"usr": usr, "host": host, "ok": n % 3 != 0, "ts": f"2026-01-{day:02d} {at}"}
 
 
@@ -62,10 +62,12 @@ def lines(rows: Sequence[dict[str, Any]]) -> bytes:
 def rules(tmp_path: Path) -> Path:
     folder = tmp_path / "rules"
     folder.mkdir()
-    retract = TOPICS["alerts"].replace("'json'", "'debezium-json'")
-    (folder / "_tables.sql").write_text(LOGINS.format(**{**TOPICS, "alerts": retract}))
+    retract = TOPICS["alarms"].replace("'json'", "'debezium-json'")
+    (folder / "_tables.sql").write_text(LOGINS.format(**{**TOPICS, "alarms": retract}))
     for name, query in RULES.items():
-        (folder / f"{name}.sql").write_text(f"-- @rule\n-- title: {name}\nINSERT INTO alerts {query};")
+        (folder / f"{name}.sql").write_text(
+            f"-- @rule\n-- title: {name}\nINSERT INTO alarms {query};"
+        )
     return folder
 
 
@@ -79,16 +81,17 @@ def test_alerts_are_those_of_a_run_over_the_same_files(sql: Sql, rules: Path) ->
     Path("logins.jsonl").write_bytes(lines(list(events(range(1, 8)))))
     file = "'connector' = 'filesystem', 'path' = 'logins.jsonl', 'format' = 'json'"
     memory = "'connector' = 'memory', 'name' = 'alerts', 'changelog-mode' = 'I,UB,UA,D'"
-    tables = LOGINS.format(logins=file, hosts=TOPICS["hosts"], alerts=memory)
+    tables = LOGINS.format(logins=file, hosts=TOPICS["hosts"], alarms=memory)
     own = [q.replace("RULE_NAME()", f"'{name}'") for name, q in RULES.items()]
-    inserts = "".join(f"INSERT INTO alerts {query};\n" for query in own)
-    Path("all.sql").write_text(f"{tables}{inserts}SELECT * FROM alerts;")
+    inserts = "".join(f"INSERT INTO alarms {query};\n" for query in own)
+    Path("all.sql").write_text(f"{tables}{inserts}SELECT * FROM alarms;")
     ran = sql("run", "all.sql", "--output", "json")
     assert ran.exit_code == 0, ran.output
     done = sql(
         "backtest", "rules", "--table", "logins=logins.jsonl", "--out", "o", "--output", "json"
     )
-    written = [{**r["alert"], "op": r.get("kind", "+I")} for r in map(json.loads, open("o"))]
+    out = map(json.loads, Path("o").read_text().splitlines())
+    written = [{**r["alert"], "op": r.get("kind", "+I")} for r in out]
     alerts = folded(written)
     assert alerts == folded(list(map(json.loads, ran.stdout.splitlines())))
     numbers = Counter(json.loads(row)["rule"] for row in alerts.elements())
@@ -96,6 +99,100 @@ def test_alerts_are_those_of_a_run_over_the_same_files(sql: Sql, rules: Path) ->
     assert {name: body[name]["alerts"] for name in RULES} == numbers
     assert set(numbers) == set(RULES), "each rule fires"
     assert body[""]["rows"] == 7 * 200
+
+
+def test_files_and_partitions_outside_the_period_are_not_read(sql: Sql, rules: Path) -> None:
+    for day in range(1, 8):
+        folder = Path(f"archive/dt=2026-01-{day:02d}")
+        folder.mkdir(parents=True)
+        (folder / "a.jsonl.gz").write_bytes(gzip.compress(lines(list(events([day])))))
+    for month, day in ((1, 3), (1, 4), (2, 1)):
+        folder = Path(f"parquet/year=2026/month={month}/day={day}")
+        folder.mkdir(parents=True)
+        rows = [{**e, "ts": f"2026-{month:02d}-{e['ts'][8:]}"} for e in events([day])]
+        table = pa.Table.from_pylist(rows)
+        at = pa.compute.strptime(table["ts"].cast(pa.string()), "%Y-%m-%d %H:%M:%S.000", "ms")
+        pq.write_table(table.set_column(3, "ts", at), folder / "a.parquet", row_group_size=20)
+    period = ("--since", "2026-01-03T12:00", "--until", "2026-01-05", "--output", "json")
+    found = [
+        report(sql("backtest", "rules/failed.sql", "--table", f"logins={path}", *period))
+        for path in ("archive", "parquet")
+    ]
+    days = {"2026-01-03": 33, "2026-01-04": 67}
+    assert [body["failed"]["days"] for body in found] == [days, days]
+    # Of the days beside them, since a partition may be of another zone.
+    assert found[0][""]["rows"] == 4 * 200
+    assert found[1][""]["rows"] == 100 + 200, "groups of rows before the period are left out"
+    wide = report(
+        sql("backtest", "rules/failed.sql", "--table", "logins=archive", "--output", "json")
+    )
+    assert wide[""]["rows"] == 7 * 200
+
+
+def test_topics_of_a_server_beside_its_live_version(served: Sql, user: User, rules: Path) -> None:
+    user.topic("logins")
+    user.submit("_tables", (rules / "_tables.sql").read_text())
+    for name in ("failed", "many"):
+        user.submit(name, (rules / f"{name}.sql").read_text())
+    user.write("logins", *events([1, 2]))
+    text = (rules / "failed.sql").read_text()
+    (rules / "failed.sql").write_text(
+        text.replace("NOT ok", "(NOT ok AND usr <> 'u0' OR ok AND usr = 'u1')")
+    )
+    done = served("backtest", "rules", "--since", "1h", "--against", "live", "--top", "host,n")
+    assert done.exit_code == 0, done.output
+    body = report(
+        served("backtest", "rules", "--since", "1h", "--against", "live", "--output", "json")
+    )
+    difference = body["failed"]["difference"]
+    assert difference["more"] > 0
+    assert difference["less"] > 0
+    assert body["failed"]["alerts"] == difference["more"] + 134 - difference["less"]
+    assert difference["samples_more"][0]["usr"] == "u1"
+    assert body["many"]["difference"]["more"] == 0, "equal versions do not run twice"
+    assert body["total"]["difference"]["more"] == body["total"]["alerts"], "a new rule"
+    assert '+ failed: {"rule": "failed", "usr": "u1"' in done.stdout
+    assert "failed: host: h0 " in done.stdout
+    live = [
+        report(served("backtest", "failed", *period, "--output", "json"))["failed"]["alerts"]
+        for period in ((), ("--until", "1h"))
+    ]
+    assert live == [134, 0]
+    written = [r for r in user.read("alarms") if r["after"]["rule"] == "failed"]
+    assert len(written) == 134, "the server's own"
+
+
+def test_two_files_a_lookup_and_time_to_live(sql: Sql, tmp_path: Path) -> None:
+    tables = LOGINS.replace("ts TIMESTAMP(3),", "ts TIMESTAMP(3), now AS PROCTIME(),").format(
+        **TOPICS
+    )
+    first = """SET 'table.exec.state.ttl' = '1 d';
+INSERT INTO alarms SELECT RULE_NAME(), l.usr, o.owner, CAST(1 AS BIGINT)
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY usr ORDER BY now) AS n FROM logins) l
+JOIN hosts FOR SYSTEM_TIME AS OF l.now AS o ON l.host = o.host WHERE l.n = 1;"""
+    Path("a.sql").write_text(tables + first)
+    Path("b.sql").write_text(tables + first.replace("1 d", "1000 d"))
+    Path("hosts.csv").write_text("h0,ops\nh1,ops\nh2,dev\n")
+    days = [e for day in range(1, 29, 2) for e in events([day], 4)]
+    Path("l.jsonl").write_bytes(lines(days))
+    given = ("--table", "logins=l.jsonl", "--table", "hosts=hosts.csv", "--output", "json")
+    body = report(sql("backtest", "a.sql", "--against", "b.sql", *given))
+    assert body[""]["looked_up_as_now"] == ["hosts"]
+    assert body["a"]["alerts"] == body["a"]["difference"]["more"] + 1
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("logins=nothing", "there is no file or folder 'nothing' for table 'logins'"),
+        ("logins", "--table 'logins' is not NAME=VALUE"),
+        (None, "no answer from"),
+    ],
+)
+def test_what_has_no_past_is_named(sql: Sql, rules: Path, table: str | None, message: str) -> None:
+    done = sql("backtest", "rules", *([] if table is None else ["--table", table]))
+    assert done.exit_code != 0
+    assert message in done.output
 
 
 def folded(rows: Sequence[dict[str, Any]]) -> Counter[str]:

@@ -78,10 +78,10 @@ class Counting:
     columns: Sequence[str] = ()
     tallies: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
 
-    def take(self, jobs: Sequence[str], of: IntArray, rows: Batch) -> None:
-        """Counts rows, with their times in the column `TIME`; see `Takes`."""
+    def take(self, jobs: Sequence[str], of: IntArray, rows: Batch, now: int | None) -> None:
+        """Counts rows, see `Takes`. Their times are in the column `TIME`, or `now` (ms)."""
         signs = signs_of(rows)
-        for job, day, number in _sums(of, days_of(rows), signs):
+        for job, day, number in _sums(of, days_of(rows, now), signs):
             days = self.tallies[jobs[job]].days
             days[day] = days.get(day, 0) + number
         for column in self.columns:
@@ -117,9 +117,10 @@ def times_of(rows: Batch) -> pa.Array:
     return rows.column(TIME).cast(pa.timestamp("ms")).cast(pa.int64())
 
 
-def days_of(rows: Batch) -> pa.Array:
-    """Returns the day of each row since 1970, NULL where it has no time."""
+def days_of(rows: Batch, now: int | None) -> pa.Array:
+    """Returns the day of each row since 1970; that of `now` (ms), or NULL, where it has no time."""
     times = times_of(rows)
+    times = times if now is None else pc.fill_null(times, now)
     days = np.asarray(pc.fill_null(times, 0)) // DAY_MS
     return pa.array(days, pa.int64(), mask=np.asarray(pc.is_null(times)))
 

@@ -179,7 +179,7 @@ class Backtest:
 
     def _take(self, table: str, jobs: Sequence[str], of: IntArray, rows: Batch) -> None:
         """Counts rows, and hands those on that are listened to, or compared."""
-        self._counting.take(jobs, of, rows)
+        self._counting.take(jobs, of, rows, self.clock.now)
         wanted = None if self.listen is not None else self._compared
         for number in np.unique(of).tolist():
             rule, other = jobs[number].removeprefix(_OTHER), jobs[number].startswith(_OTHER)

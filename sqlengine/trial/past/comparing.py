@@ -41,7 +41,8 @@ class _Open:
 
 @dataclass
 class Comparison:
-    """The rows of two versions of a rule, as bags: what is equal in both is forgotten at once."""
+    """The rows of two versions of a rule with their times, as bags: what is equal in both is
+    forgotten at once."""
 
     samples: int
     _open: dict[int, _Open] = field(default_factory=dict)
@@ -49,11 +50,11 @@ class Comparison:
 
     def take(self, rows: Batch, *, other: bool) -> None:
         """Takes rows of the version that is looked at, or of the `other` one."""
-        for kind, _, row in alerts_of(rows):
-            self._note(row, 1 if (kind in _ADDED) is not other else -1)
+        for kind, time, row in alerts_of(rows):
+            self._note(time, row, 1 if (kind in _ADDED) is not other else -1)
 
-    def _note(self, row: Row, times: int) -> None:
-        key = xxh3_64_intdigest(json.dumps(row, sort_keys=True))
+    def _note(self, time: int | None, row: Row, times: int) -> None:
+        key = xxh3_64_intdigest(json.dumps([time, row], sort_keys=True).encode())
         known = self._open.setdefault(key, _Open(row, 0))
         known.times += times
         if not known.times:

@@ -22,10 +22,11 @@ _UNKNOWN: Final = Literal(None, timestamp(3))
 
 
 def with_time(plan: LogicalPlan) -> Project:
-    """Returns the plan of alerts with the column `TIME` behind theirs: the time of the event, as
-    long as nothing remembers rows, else the first time that the alert has, or NULL."""
+    """Returns the plan of alerts with the column `TIME` behind theirs: the time of the event, or of
+    what comes of several (a window, a join) its row time, else the first time that it has; NULL
+    where it has none."""
     carried = _carried(plan)
-    below, name = (plan, _first_time(plan)) if carried is None else carried
+    below, name = (plan, None) if carried is None else carried
     if carried is not None and isinstance(below, Project):  # one projection is made with its filter
         made = dict(below.items)
         items = [(n, made[n]) for n in plan.schema.names]
@@ -35,8 +36,12 @@ def with_time(plan: LogicalPlan) -> Project:
     return Project(below, (*columns, (TIME, time)))
 
 
-def _first_time(plan: LogicalPlan) -> str | None:
-    return next((c.name for c in plan.schema if c.type.is_timestamp), None)
+def _first_time(plan: LogicalPlan) -> tuple[LogicalPlan, str] | None:
+    """Returns a plan with its column that has a time, by preference the row time."""
+    times = sorted(
+        (c for c in plan.schema if c.type.is_timestamp), key=lambda c: not c.type.is_rowtime
+    )
+    return (plan, times[0].name) if times else None
 
 
 def _plain(type_: DataType) -> DataType:
@@ -44,8 +49,8 @@ def _plain(type_: DataType) -> DataType:
 
 
 def _carried(plan: LogicalPlan) -> tuple[LogicalPlan, str] | None:
-    """Returns the plan with a column that has the time of the event, and its name; None where there
-    is none, or what remembers rows is in between."""
+    """Returns the plan with a column that has the time of the event, or of what comes of several,
+    and its name; None where there is none."""
     match plan:
         case AssignWatermark():
             return plan, plan.watermark.column
@@ -59,7 +64,7 @@ def _carried(plan: LogicalPlan) -> tuple[LogicalPlan, str] | None:
             return None if below is None else (replace(plan, left=below[0]), below[1])
         case Project():
             return _through(plan)
-    return None
+    return _first_time(plan)
 
 
 def _through(plan: Project) -> tuple[LogicalPlan, str] | None:
