@@ -186,7 +186,7 @@ JOIN hosts FOR SYSTEM_TIME AS OF l.now AS o ON l.host = o.host WHERE l.n = 1;"""
     [
         ("logins=nothing", "there is no file or folder 'nothing' for table 'logins'"),
         ("logins", "--table 'logins' is not NAME=VALUE"),
-        (None, "no answer from"),
+        (None, "or name files that have the past of tables (--table NAME=PATH)"),
     ],
 )
 def test_what_has_no_past_is_named(sql: Sql, rules: Path, table: str | None, message: str) -> None:

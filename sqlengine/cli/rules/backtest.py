@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 _LIVE: Final = "live"
 _NICE: Final = 10
+_ELSEWHERE: Final = (
+    "the rules read topics: start the server or name it (--server), open its data folder (--data),"
+    " or name files that have the past of tables (--table NAME=PATH)"
+)
 Rules = Mapping[str, "TrialRule"]
 
 
@@ -227,6 +231,7 @@ def _run(
     out: str | None,
     waiting: Waiting,
 ) -> None:
+    from sqlengine.broker.errors import Unreachable
     from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
     from sqlengine.session.environment import open_runner
     from sqlengine.session.given import Given
@@ -250,7 +255,11 @@ def _run(
                 scratch, ROWS_PER_READ, asked.where, aside, past.files, asked.cluster, given
             )
         )
-        report.outcome = test.run(runner, settings)
+        try:
+            report.outcome = test.run(runner, settings)
+        except Unreachable as error:
+            error.hint = error.hint or _ELSEWHERE
+            raise
     report.set_aside, report.first_error = aside.rows, aside.first
 
 
