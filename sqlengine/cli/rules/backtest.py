@@ -96,6 +96,12 @@ class Asked:
 )
 @click.option("--memory", type=SIZE, help="How much state all rules may have, such as 2GB.")
 @click.option("--data", help="Data folder that has the topics (default: ask the server).")
+@click.option(
+    "--files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folder below which tables may have files, besides those of rules and command.",
+)
 @define_option
 @connection_options
 @output_option(["table", "json"], "'json' is an object a rule, then one for all, for programs.")
@@ -116,6 +122,7 @@ def backtest(
     share: float | None,
     memory: int | None,
     data: str | None,
+    files: tuple[Path, ...],
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -139,7 +146,7 @@ def backtest(
         server,
         token_file,
     )
-    past = Past(Period(since, until), _files(rules, archives), archives)
+    past = Past(Period(since, until), _files(rules, (*files, *archives.values())), archives)
     with ExitStack() as stack, at_work("planning") as waiting:
         found, others, broken = _planned(stack, asked, rules, against, define, past)
         report = Report(found, since, until, broken=broken)
@@ -150,12 +157,12 @@ def backtest(
     ctx.exit(1 if broken else 0)
 
 
-def _files(rules: Sequence[str], archives: Mapping[str, Path]) -> FileAccess:
+def _files(rules: Sequence[str], given: Sequence[Path]) -> FileAccess:
     """Returns the files that may be read: below the rules' folders, the working folder, and those
     that are named."""
     own = [Path(r).resolve() for r in rules if Path(r).exists()]
     folders = [p if p.is_dir() else p.parent for p in own]
-    named = [path.absolute() for path in archives.values()]
+    named = [path.absolute() for path in given]
     return FileAccess((*folders, *named, Path.cwd()), command="sql backtest")
 
 

@@ -27,10 +27,10 @@ def with_time(plan: LogicalPlan) -> Project:
     where it has none."""
     carried = _carried(plan)
     below, name = (plan, None) if carried is None else carried
-    if carried is not None and isinstance(below, Project):  # one projection is made with its filter
-        made = dict(below.items)
+    if isinstance(below, Project):  # with another one above it, it would not be made by its filter
+        made = {**dict(below.items), "": _UNKNOWN}
         items = [(n, made[n]) for n in plan.schema.names]
-        return replace(below, items=(*items, (TIME, made[carried[1]])))
+        return replace(below, items=(*items, (TIME, made[name or ""])))
     time: Scalar = _UNKNOWN if name is None else ColumnRef(name, _plain(below.schema.type(name)))
     columns = [(c.name, ColumnRef(c.name, c.type)) for c in plan.schema]
     return Project(below, (*columns, (TIME, time)))

@@ -91,7 +91,7 @@ def archived(table: Table, path: Path) -> Table:
         raise ServiceError(f"there is no file in '{path}' for table '{table.display}'")
     format_ = _SUFFIXES.get(Path(first).suffix, "json")
     given = {k: v for k, v in table.options.items() if k.startswith(f"{format_}.")}
-    options = {"connector": FILES, "path": str(path), "format": format_, **given}
+    options = {"connector": FILES, "path": str(path.absolute()), "format": format_, **given}
     own = [m.column for m in table.metadata if not m.key.startswith(PARTITION)]
     columns = (*table.physical, *(c.with_type(c.type.with_nullable(True)) for c in own))
     kept = tuple(m for m in table.metadata if m.key.startswith(PARTITION))
