@@ -15,6 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
+from planner.graph.merge import Graph, merge
+from planner.graph.physical import lower
+from planner.graph.rule_sets import RulesPlan
+from sqlengine.system.file_access import ANY_FILES
+from sqlengine.trial.past.backtest import Backtest
+from sqlengine.trial.past.period import Period
+from sqlengine.trial.past.tables import Past
+from sqlengine.trial.rules import StandIns, plan_rule
 from tests.cli.conftest import Sql
 from tests.service.harness import User
 
@@ -193,6 +201,31 @@ def test_what_has_no_past_is_named(sql: Sql, rules: Path, table: str | None, mes
     done = sql("backtest", "rules", *([] if table is None else ["--table", table]))
     assert done.exit_code != 0
     assert message in done.output
+
+
+@pytest.mark.parametrize("watermark", [",\n  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND", ""])
+@pytest.mark.parametrize("connector", ["topic", "filesystem"])
+def test_the_time_of_alerts_costs_no_operator(watermark: str, connector: str) -> None:
+    """Rows of many rules come at once: each rule's projection is made with its filter."""
+    place = "topic" if connector == "topic" else "path"
+    source = f"'connector' = '{connector}', '{place}' = 'l', 'format' = 'json'"
+    tables = LOGINS.replace(
+        LOGINS[LOGINS.index(",\n  WATERMARK") : LOGINS.index(") WITH")], watermark
+    )
+    tables = tables.format(**{**TOPICS, "logins": source})
+    text = (
+        "INSERT INTO alarms SELECT RULE_NAME(), usr, host, CAST(1 AS BIGINT) FROM logins WHERE {};"
+    )
+    as_they_are = StandIns(stand_in=lambda table: table)
+    made = {
+        name: plan_rule(name, tables + text.format(where), None, as_they_are, None)
+        for name, where in {"a": "ok", "b": "NOT ok AND host = 'h0'"}.items()
+    }
+    test = Backtest(made, {}, Past(Period(), ANY_FILES, {}))
+    plan = lower(merge(Graph(), test.jobs))
+    assert len(plan.sinks) == 1
+    (filters,) = (n for n in plan.nodes.values() if isinstance(n.plan, RulesPlan))
+    assert not any(edge.target in plan.nodes for edge in filters.outgoing)
 
 
 def folded(rows: Sequence[dict[str, Any]]) -> Counter[str]:
