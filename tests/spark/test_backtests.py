@@ -36,7 +36,6 @@ def test_alerts_on_spark_are_those_of_one_process(sql: Sql, spark: Any, rules: P
     )
     assert one == other
     assert found[1][""]["on_spark"] == (
-        "1 rule in tasks for each part of what is read; 1 rule by usr, window_start, window_end;"
-        " 1 rule by usr, host; 1 rule by usr"
+        "2 rules by usr; 1 rule in tasks for each part of what is read; 1 rule by usr, host"
     )
     assert json.loads(one[0])["time"].startswith("2026-01-03")

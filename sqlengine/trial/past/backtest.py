@@ -245,8 +245,7 @@ def on_spark(test: Backtest) -> str:
             continue
         exchanges = [e for s in stages_on_spark(sinks, {}) for e in s.exchanges]
         keys = [e.keys for e in exchanges if e.keys is not None]
-        whole = not all(keys)
-        ways["as a whole" if whole else f"by {', '.join(dict.fromkeys(sum(keys, ())))}"] += 1
+        ways[f"by {', '.join(keys[0])}" if keys and all(keys) else "as a whole"] += 1
     return "; ".join(f"{count(number, 'rule')} {way}" for way, number in ways.most_common())
 
 

@@ -59,15 +59,13 @@ def narrowed(scan: Scan, period: Period, files: FileAccess) -> Scan:
 def _with_folders(scan: Scan, root: Path) -> Scan:
     """Declares the folders `key=value` below a root as partitions that nobody reads."""
     keys: dict[str, bool] = {}
-    folder: Path | None = root
-    while folder is not None and folder.is_dir():
-        folder, below = None, folder
-        for path in sorted(below.iterdir()):
-            name, sign, text = path.name.partition("=")
-            if sign and path.is_dir():
-                keys[unquote(name)] = text.isdigit()
-                folder = path
-                break
+    folder: Path | None = root if root.is_dir() else None
+    while folder is not None:
+        below = (p for p in sorted(folder.iterdir()) if "=" in p.name and p.is_dir())
+        folder = next(below, None)
+        if folder is not None:
+            name, _, text = folder.name.partition("=")
+            keys[unquote(name)] = text.isdigit()
     new = [Column(k, BIGINT if number else STRING) for k, number in keys.items()]
     taken = set(scan.table.schema.names)
     if not new or any(c.name in taken for c in new):

@@ -93,7 +93,7 @@ def archived(table: Table, path: Path) -> Table:
     given = {k: v for k, v in table.options.items() if k.startswith(f"{format_}.")}
     options = {"connector": FILES, "path": str(path.absolute()), "format": format_, **given}
     own = [m.column for m in table.metadata if not m.key.startswith(PARTITION)]
-    columns = (*table.physical, *(c.with_type(c.type.with_nullable(True)) for c in own))
+    columns = (*table.physical, *(replace(c, type=c.type.with_nullable(True)) for c in own))
     kept = tuple(m for m in table.metadata if m.key.startswith(PARTITION))
     return declared(replace(table, options=options, physical=Schema(tuple(columns)), metadata=kept))
 
