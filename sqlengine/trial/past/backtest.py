@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -14,19 +14,18 @@ import numpy as np
 from parser.errors import PlanError
 from parser.types import Schema, TimeAttribute
 from planner.catalog import Table
-from planner.logical import AssignWatermark, Project, Scan, Sink
+from planner.logical import AssignWatermark, LogicalPlan, Project, Scan, Sink
 from planner.rewrite import nodes
 from planner.scalar import digest_of
-from sqlengine.batch import MAX_WATERMARK, Batch, IntArray
-from sqlengine.broker.embedded import system_clock
+from sqlengine.batch import Batch, IntArray
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.measures.job_seconds import JobSeconds
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.explanation import stages_on_spark
-from sqlengine.operators.watermark import WatermarkOperator
 from sqlengine.session.session import EmbeddedRunner
 from sqlengine.system.words import count
 from sqlengine.trial.past.alerts import AlertTable, Counting, Tally
+from sqlengine.trial.past.clock import Clock
 from sqlengine.trial.past.comparing import Comparison, Difference
 from sqlengine.trial.past.event_time import with_time
 from sqlengine.trial.past.tables import Past, looked_up
@@ -62,25 +61,6 @@ class Outcome:
 
 
 @dataclass
-class Clock:
-    """Follows the greatest row time of what has been read; before the first, and without any, it is
-    that of the machine, or `begins` (ms)."""
-
-    now: int | None = None
-
-    def __call__(self) -> int:
-        return system_clock() if self.now is None else self.now
-
-    def follow(self, runner: GraphRunner) -> None:
-        """Goes on to the greatest row time so far."""
-        for node in runner.executor.running.values():
-            if isinstance(node.operator, WatermarkOperator):
-                for watermark, _ in node.operator.shards().values():
-                    if self.now is not None and self.now < watermark < MAX_WATERMARK:
-                        self.now = watermark
-
-
-@dataclass
 class Backtest:
     """Rules, and perhaps `others`, their other versions by the same names, over the `past`.
 
@@ -100,7 +80,7 @@ class Backtest:
     jobs: dict[str, list[Sink]] = field(default_factory=dict, init=False)
     _compared: dict[str, Comparison] = field(default_factory=dict, init=False)
     _counting: Counting = field(default_factory=Counting, init=False)
-    _looked_up: set[str] = field(default_factory=set, init=False)
+    _looked_up: dict[str, Table] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Makes the plans that run. A version that is equal to the other one does not run twice."""
@@ -116,7 +96,8 @@ class Backtest:
     @property
     def topics(self) -> bool:
         """True if a plan reads topics of the broker, or looks rows up there."""
-        return any(s.table.connector == "topic" for s in _scans(self.jobs.values()))
+        read = [n.table for n in self._nodes() if isinstance(n, Scan)]
+        return any(table.connector == "topic" for table in (*read, *self._looked_up.values()))
 
     def run(self, runner: EmbeddedRunner, settings: Mapping[str, str]) -> Outcome:
         """Runs all rules to the end of the past. SqlError for what fails a job, or has no past."""
@@ -126,6 +107,7 @@ class Backtest:
             nonlocal cpu
             require_past(graph)
             graphs.append(graph)
+            self.clock.begin(graph, self._nodes())
             cpu = time.process_time()
 
         def proceed(rows: int) -> bool:
@@ -148,6 +130,9 @@ class Backtest:
             time.monotonic() - began,
             sorted(self._looked_up),
         )
+
+    def _nodes(self) -> Iterator[LogicalPlan]:
+        return (n for sinks in self.jobs.values() for sink in sinks for n in nodes(sink))
 
     def _names(self) -> list[str]:
         return sorted({*self.rules, *self.others})
@@ -194,13 +179,7 @@ class Backtest:
     def _begin_clock(self, runner: EmbeddedRunner) -> None:
         """Sets the clock to the beginning of the period, or to the first row times that there
         are."""
-        watermarks = {
-            n.digest: n
-            for sinks in self.jobs.values()
-            for s in sinks
-            for n in nodes(s)
-            if isinstance(n, AssignWatermark)
-        }
+        watermarks = {n.digest: n for n in self._nodes() if isinstance(n, AssignWatermark)}
         if watermarks:
             self.clock.now = self.past.period.since
         if not watermarks or self.clock.now is not None or runner.on_spark:
@@ -252,10 +231,6 @@ def on_spark(test: Backtest) -> str:
 def _same(rule: TrialRule, other: TrialRule) -> bool:
     """True if two versions of a rule have equal plans."""
     return [s.input.digest for s in rule.sinks] == [s.input.digest for s in other.sinks]
-
-
-def _scans(plans: Iterable[Sequence[Sink]]) -> Iterator[Scan]:
-    return (n for sinks in plans for s in sinks for n in nodes(s) if isinstance(n, Scan))
 
 
 def _collecting(table: Table, rows: Project) -> Table:

@@ -127,9 +127,9 @@ def _with_time(scan: Scan) -> LogicalPlan:
     return Project(replace(scan, table=table), items)
 
 
-def looked_up(sink: Sink) -> set[str]:
-    """Returns the names of the tables in which a plan looks rows up, as they are now."""
+def looked_up(sink: Sink) -> dict[str, Table]:
+    """Returns the tables in which a plan looks rows up, as they are now, by their names."""
     joins = [n for n in nodes(sink) if isinstance(n, LookupJoin)]
     scans = [n for join in joins for n in nodes(join.right)]
     below = [m for n in scans if isinstance(n, LookedUpScan) and n.rows for m in nodes(n.rows)]
-    return {n.table.display for n in (*scans, *below) if isinstance(n, Scan)}
+    return {n.table.display: n.table for n in (*scans, *below) if isinstance(n, Scan)}
