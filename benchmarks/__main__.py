@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import (
     access,
+    backtest,
     broker,
     changes,
     connections,
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_gen": rules_gen.run,
     "rules_gen_flink": rules_gen.run_flink,
     "access": access.run,
+    "backtest": backtest.run,
     "broker": broker.run,
     "changes": changes.run,
     "connections": connections.run,

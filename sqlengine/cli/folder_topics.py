@@ -63,7 +63,14 @@ class FolderTopics:
 
 @contextmanager
 def open_folder(data: str, *, make: bool) -> Iterator[FolderTopics]:
-    """Opens a data folder, a new one too if `make`.
+    """Opens a data folder, a new one too if `make`. Raises as `open_broker`."""
+    with open_broker(data, make=make) as broker:
+        yield FolderTopics(broker)
+
+
+@contextmanager
+def open_broker(data: str, *, make: bool = False) -> Iterator[EmbeddedBroker]:
+    """Opens the broker of a data folder, a new one too if `make`.
 
     Raises ServiceError if there is none, DataFolderLocked while another process uses it.
     """
@@ -75,6 +82,6 @@ def open_folder(data: str, *, make: bool) -> Iterator[FolderTopics]:
         hint = "leave out --data: topics are reached through the server while it runs"
         raise DataFolderLocked(error.message, detail=error.detail, hint=hint) from None
     try:
-        yield FolderTopics(broker)
+        yield broker
     finally:
         broker.close()

@@ -25,6 +25,7 @@ MODULES = {
     "test": "rules.testing",
     "why": "rules.why",
     "lint": "rules.linting",
+    "backtest": "rules.backtest",
     "explain": "jobs",
     "jobs": "jobs",
     "remove": "jobs",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
@@ -61,6 +63,28 @@ class Amount(_ParamType):
         ]
         factor, unit = max(fit, default=(1, ""))
         return f"{value // factor:,}{unit.upper() if self.name == 'size' else unit}"
+
+
+class Moment(_ParamType):
+    """A time in ms since 1970: such as 2026-01-31T12:00 in UTC, or so long ago as 7d."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip()
+        match = _NUMBER.fullmatch(text)
+        if match is not None and (factor := _MS.get(match[2].lower())):
+            return round(time.time() * 1000) - int(float(match[1]) * factor)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(f"'{text}' is no time: write 7d, or 2026-01-31T12:00 (UTC)", param, ctx)
+        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return round(zoned.timestamp() * 1000)
 
 
 DURATION = Amount("duration", _MS, "7d")

@@ -306,11 +306,13 @@ def standard_limit() -> int:
     return usable_bytes() * 4 // 5
 
 
-def script_guard(name: str, settings: Mapping[str, str]) -> MemoryGuard:
-    """The guard of a script, by its 'memory.limit'. OptionError if that is no size."""
-    limits = MemoryLimits(standard=standard_limit())
-    if LIMIT in settings:
-        limits.set_limit(name, 1, memory_limit(settings))
+def script_guard(name: str, settings: Mapping[str, str], jobs: Collection[str]) -> MemoryGuard:
+    """The guard of a script, by its 'memory.limit', which is for all its `jobs` together.
+    OptionError if that is no size."""
+    limit = memory_limit(settings) if LIMIT in settings else None
+    limits = MemoryLimits(limit if len(jobs) > 1 else None, standard=standard_limit())
+    if limit is not None and len(jobs) == 1:
+        limits.set_limit(next(iter(jobs)), 1, limit)
     return MemoryGuard(name, limits)
 
 

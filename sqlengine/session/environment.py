@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
 
-from sqlengine.broker.embedded import EmbeddedBroker, system_clock
+from sqlengine.broker.base import Broker
+from sqlengine.broker.embedded import system_clock
 from sqlengine.config import LOCAL, Cluster
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dimensions.asking import TableAsker
@@ -20,7 +20,8 @@ from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.session import ROWS_PER_READ
-from sqlengine.session.session import IDLE_S, EmbeddedRunner, Runner
+from sqlengine.session.given import Given
+from sqlengine.session.session import IDLE_S, EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.memory import keep_for_reuse
 
@@ -33,30 +34,44 @@ def open_runner(
     set_aside: RowsSetAside | None = None,
     files: FileAccess = ANY_FILES,
     cluster: Cluster = LOCAL,
+    given: Given | None = None,
     *,
     verbose: bool = False,
-) -> Iterator[Runner]:
+) -> Iterator[EmbeddedRunner]:
     """Opens the folder `data`, which has the topics, while a script runs, on 'embedded' or 'spark'
     (`where`), that of `cluster`. `set_aside` counts the rows in error that do not end it; `files`:
     which files it may use; `verbose`: Spark prints to standard error, not to a file in `data`."""
     keep_for_reuse()
+    given = given or Given()
     if where == "spark":
         from sqlengine.session.spark import spark_runner
 
         printed = None if verbose else data / "spark.log"
-        with spark_runner(data, rows_per_read, set_aside, files, printed, cluster) as runner:
+        with spark_runner(data, rows_per_read, set_aside, files, printed, cluster, given) as runner:
             yield runner
         return
-    broker = EmbeddedBroker(data, fsync="none", clock=system_clock)
+    with given.opened(data) as broker:
+        yield from _embedded(data, rows_per_read, set_aside, files, given, broker)
+
+
+def _embedded(
+    data: Path,
+    rows_per_read: int,
+    set_aside: RowsSetAside | None,
+    files: FileAccess,
+    given: Given,
+    broker: Broker,
+) -> Iterator[EmbeddedRunner]:
+    """Yields a runner in this process, and ends what it has opened."""
     name = f"script-{time.time_ns()}"
     dimensions = data.resolve() / "dimensions" / name
     receivers = Receivers(broker, system_clock, lasting=False)
     try:
         environment = Environment(
             broker,
-            system_clock,
+            given.clock,
             name,
-            memory=Memory(),
+            memory=given.memory,
             openings=Openings(command="sql run"),
             files=files,
             dimensions=dimensions,
@@ -73,7 +88,6 @@ def open_runner(
         )
     finally:
         receivers.stop()
-        broker.close()
         rmtree(dimensions, ignore_errors=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final, Protocol
@@ -131,7 +131,8 @@ class EmbeddedRunner:
     Each run has a writer name of its own: its epochs begin at 1, and sinks drop epochs that a
     writer repeats. `idle` is called when no source has rows, `proceed` before each epoch with the
     number of rows read: False ends the run. `dead_letters` takes rows that are set aside;
-    `guard` may end a step. `on_spark`: its operators run there."""
+    `guard` may end a step; `begun` sees the graph before its first epoch. `on_spark`: its operators
+    run there."""
 
     environment: Environment
     factory: OperatorFactory
@@ -140,6 +141,7 @@ class EmbeddedRunner:
     proceed: Callable[[int], bool] = lambda rows: True
     dead_letters: OutputSink | None = None
     guard: StepGuard | None = None
+    begun: Callable[[GraphRunner], object] = lambda runner: None
     on_spark: bool = False
     _runs: Iterator[int] = field(default_factory=count)
 
@@ -151,15 +153,24 @@ class EmbeddedRunner:
     def run(
         self, sinks: Sequence[Sink], settings: Mapping[str, str], emit: Callable[[Batch], None]
     ) -> int:
-        runner = self._open(settings, emit)
+        return self.run_jobs({SCRIPT: sinks}, settings, emit)
+
+    def run_jobs(
+        self,
+        jobs: Mapping[str, Sequence[Sink]],
+        settings: Mapping[str, str],
+        emit: Callable[[Batch], None] = lambda batch: None,
+    ) -> int:
+        """Runs the plans of several jobs as one graph, see `Runner.run`. `settings` are those of
+        all of them."""
+        runner = self._open(jobs, settings, emit)
         try:
-            change = _prepared(
-                runner, merge(Graph(), {SCRIPT: sinks}), self.environment.openings.timeout_s
-            )
+            change = _prepared(runner, merge(Graph(), jobs), self.environment.openings.timeout_s)
             if is_batch(settings):
                 require_bounded(change.sources.values())
             self.check(change)
             runner.apply(change)
+            self.begun(runner)
             while not runner.finished:
                 if not self.proceed(runner.progress.rows_in):
                     return runner.progress.rows_in
@@ -193,7 +204,9 @@ class EmbeddedRunner:
         """The rows that one epoch reads of one shard, at most."""
         return self.rows_per_read
 
-    def _open(self, settings: Mapping[str, str], emit: Callable[[Batch], None]) -> GraphRunner:
+    def _open(
+        self, jobs: Collection[str], settings: Mapping[str, str], emit: Callable[[Batch], None]
+    ) -> GraphRunner:
         fails = settings.get("job.on-error", "fail") != "dead-letter"
         number = next(self._runs)
         return GraphRunner(
@@ -204,7 +217,7 @@ class EmbeddedRunner:
             options=RunnerOptions(
                 lambda owner: fails,
                 self.rows_per_epoch,
-                script_guard(SCRIPT, settings),
+                script_guard(SCRIPT, settings, jobs),
                 ResultSink(emit),
             ),
         )
@@ -214,7 +227,7 @@ def _prepared(runner: GraphRunner, graph: Graph, patience_s: float) -> GraphChan
     """Prepares the graph of a statement; waits for tables that take long to open."""
     while True:
         try:
-            return runner.prepare(graph, {SCRIPT: 1})
+            return runner.prepare(graph, dict.fromkeys(graph.jobs, 1))
         except StillOpening as error:
             if not error.wait(patience_s):
                 raise

@@ -9,18 +9,17 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag, one_of
 from rules.options import Options
-from sqlengine.broker.embedded import EmbeddedBroker, system_clock
+from sqlengine.broker.embedded import system_clock
 from sqlengine.config import LOCAL, Cluster
 from sqlengine.connectors.base import Sink as OutputSink
 from sqlengine.connectors.boundary.openings import TIMEOUT_S, Openings
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dimensions.asking import TableAsker
@@ -31,6 +30,7 @@ from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.executors.spark.supported import check_watermarks
 from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.session import ROWS_PER_READ
+from sqlengine.session.given import Given
 from sqlengine.session.session import IDLE_S, EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
@@ -44,12 +44,13 @@ def spark_runner(
     files: FileAccess = ANY_FILES,
     printed: Path | None = None,
     cluster: Cluster = LOCAL,
+    given: Given | None = None,
 ) -> Iterator[SparkRunner]:
     """Opens a runner on Spark with its topics in `data`; `printed`: see `spark_session`.
     ServiceError where Spark or Java is missing."""
     spark = OwnSpark(printed, cluster, data)
     spark.require()
-    with script_runner(data, rows_per_turn, spark, files) as runner:
+    with script_runner(data, rows_per_turn, spark, files, given=given) as runner:
         runner.dead_letters = set_aside
         yield runner
 
@@ -61,19 +62,21 @@ def script_runner(
     spark: Spark,
     files: FileAccess = ANY_FILES,
     timeout_s: float = TIMEOUT_S,
+    given: Given | None = None,
 ) -> Iterator[SparkRunner]:
     """Opens a runner with its topics in `data`, and state and compiled patterns while it runs. A
     call of a connector may take `timeout_s`, in the driver and in tasks."""
-    with closing(EmbeddedBroker(data, fsync="none", clock=system_clock)) as broker:
+    given = given or Given()
+    with given.opened(data) as broker:
         name = f"script-{time.time_ns()}"
         openings = Openings(ThreadLanes(), timeout_s, command="sql run")
         dimensions = data.resolve() / "dimensions" / name
         receivers = Receivers(broker, system_clock, lasting=False)
         environment = Environment(
             broker,
-            system_clock,
+            given.clock,
             name,
-            memory=Memory(),
+            memory=given.memory,
             openings=openings,
             files=files,
             dimensions=dimensions,

@@ -41,10 +41,11 @@ def collect(
     given: Sequence[RuleText],
     library: Library | None,
     names: frozenset[str],
+    stand_ins: StandIns | None = None,
 ) -> Collected:
     """Plans the rules of these names and reads their cases. `texts` may define what the rules need,
-    those that are `given` do nothing else."""
-    known, broken = _with_definitions([*given, *texts], library)
+    those that are `given` do nothing else. `stand_ins` says over which tables (None: in memory)."""
+    known, broken = _with_definitions([*given, *texts], library, stand_ins or StandIns())
     rules: dict[str, TrialRule] = {}
     files: dict[str, Sequence[CaseFile]] = {}
     for text in sorted((t for t in texts if t.name in names), key=lambda t: t.name):
@@ -58,10 +59,10 @@ def collect(
 
 
 def _with_definitions(
-    texts: Sequence[RuleText], library: Library | None
+    texts: Sequence[RuleText], library: Library | None, known: StandIns
 ) -> tuple[StandIns, dict[str, SqlError]]:
     """The tables of all that the texts define, each planned once what it needs is there."""
-    known, broken = StandIns(), dict[str, SqlError]()
+    broken = dict[str, SqlError]()
     waiting = [t for t in texts if DEFINES.search(t.text)]
     while waiting:
         missing = []

@@ -1,8 +1,8 @@
-"""Rules that are planned over tables in memory, which stand in for those of their texts."""
+"""Rules that are planned over tables that stand in for those of their texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from parser import parse
@@ -28,8 +28,8 @@ MEMORY = "memory"
 class TrialRule:
     """A rule that can be run over given rows.
 
-    `sinks`: the optimised plans of its INSERTs; `catalog`: what its text sees, with tables in
-    memory; `reads`, `writes`: the tables, in the order of the text."""
+    `sinks`: the optimised plans of its INSERTs; `catalog`: what its text sees, with the tables that
+    stand in; `reads`, `writes`: the tables, in the order of the text."""
 
     name: str
     text: str
@@ -56,11 +56,13 @@ class TrialRule:
 
 @dataclass(frozen=True)
 class StandIns:
-    """A catalog whose tables are in memory. `written`: those that they stand in for, as their
-    texts have them: two texts may define a table in equal words."""
+    """A catalog in which others stand in for tables: by default tables in memory (`stand_in`).
+    `written`: those that they stand in for, as their texts have them: two texts may define a table
+    in equal words."""
 
     catalog: Catalog = field(default_factory=Catalog)
     written: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
+    stand_in: Callable[[Table], Table] = field(default_factory=lambda: in_memory)
 
     def reverted(self) -> Catalog:
         """Returns the catalog as the texts have it."""
@@ -74,22 +76,23 @@ class StandIns:
     def taking(self, catalog: Catalog) -> StandIns:
         """Returns this with another catalog, whose tables are as the texts have them."""
         objects = {
-            name: _stand_in(item) if isinstance(item, Table) else item
+            name: self.stand_in(item) if isinstance(item, Table) else item
             for name, item in catalog.objects.items()
         }
         temporary = {
-            name: _stand_in(item) if isinstance(item, Table) else item
+            name: self.stand_in(item) if isinstance(item, Table) else item
             for name, item in catalog.temporary.items()
         }
         made = replace(catalog, objects=objects, temporary=temporary)
-        return StandIns(made, {n: o for n, o in catalog.objects.items() if isinstance(o, Table)})
+        written = {n: o for n, o in catalog.objects.items() if isinstance(o, Table)}
+        return replace(self, catalog=made, written=written)
 
 
 def plan_rule(
     name: str, text: str, file: str | None, given: StandIns, library: Library | None
 ) -> TrialRule:
-    """Plans a rule over tables in memory. SqlError with the file and the position, also for a text
-    that would be refused as a job."""
+    """Plans a rule over the tables that stand in. SqlError with the file and the position, also for
+    a text that would be refused as a job."""
     head: Mapping[str, Field] = {}
     try:
         head = rule_head(text) or {}
@@ -119,8 +122,8 @@ def plan_rule(
     )
 
 
-def _stand_in(table: Table) -> Table:
-    """The table in memory, whose rows have the kinds that those of the table may have."""
+def in_memory(table: Table) -> Table:
+    """Returns the table in memory, whose rows have the kinds that those of the table may have."""
     if not table.options or table.connector == MEMORY:
         return table
     can = capabilities_of(table)

@@ -24,8 +24,8 @@ from sqlengine.trial.explaining import (
     whether_held,
     worded,
 )
-from sqlengine.trial.past import Change, Difference, Past
 from sqlengine.trial.recorded import History
+from sqlengine.trial.replayed import Change, Difference, Past
 from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.wanted import any_of, equalities, wanted_rows
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -141,7 +144,37 @@ def test_metadata(tmp_path: Path) -> None:
     }
 
 
-def test_compressed_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.json.gz").write_bytes(b"x")
+def test_archives_of_several_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json.zip").write_bytes(b"x")
     with pytest.raises(UnsupportedError, match="is compressed"):
         source(tmp_path)
+
+
+def test_compressed_files_are_read_as_the_plain_ones(tmp_path: Path) -> None:
+    lines = b"".join(b'{"id": %d, "text": "%s"}\n' % (n, b"x" * (n % 50)) for n in range(30_000))
+    for number in range(10):  # more than are open at once
+        (tmp_path / f"{number:02d}.json.gz").write_bytes(gzip.compress(lines[:-1], 1))
+    assert read_shards(source(tmp_path)) == [lines.splitlines()] * 10
+    whole = source(tmp_path / "00.json.gz")
+    assert read_shards(whole, until=len(lines) - 1) == [lines.splitlines()]
+
+
+def test_a_compressed_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
+    data = gzip.compress(json.dumps(list(range(100_000))).encode(), 1)
+    (tmp_path / "a.json.gz").write_bytes(data[:-20])
+    with pytest.raises(ExecutionError, match="is damaged"):
+        read_shards(source(tmp_path))
+
+
+def read_shards(files: Source, until: int | None = None) -> list[list[bytes]]:
+    """The records of each shard, read in turns, or as a whole before an offset."""
+    found: dict[str, list[bytes]] = {shard: [] for shard in files.shards()}
+    at = dict.fromkeys(found, 0)
+    with closing(files):
+        while any(at[s] < (files.end(s) or 0) for s in at):
+            for shard in at:
+                chunk = files.read(shard, at[shard], max_rows=1000, until=until)
+                if chunk is not None and chunk.records is not None:
+                    found[shard] += chunk.records.to_pylist()
+                    at[shard] = chunk.end
+    return list(found.values())

@@ -85,7 +85,7 @@ class FiveJobs(EmbeddedRunner):
         graph = Graph()
         for number in range(len(ADDED)):
             graph = merge(graph, {f"j{number}": [variant(sink, number) for sink in sinks]})
-        runner = self._open(settings, take)
+        runner = self._open(graph.jobs, settings, take)
         try:
             runner.apply(runner.prepare(graph, dict.fromkeys(graph.jobs, 1)))
             self.families += len(runner.executor.run.families)

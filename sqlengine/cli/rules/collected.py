@@ -14,15 +14,16 @@ from sqlengine.cli.texts import Texts
 if TYPE_CHECKING:
     from sqlengine.functions.library import Library
     from sqlengine.trial.collecting import Collected
-    from sqlengine.trial.rules import TrialRule
+    from sqlengine.trial.rules import StandIns, TrialRule
 
 
 @contextmanager
 def collected(
-    texts: Texts, above: Texts, names: Collection[str]
+    texts: Texts, above: Texts, names: Collection[str], stand_ins: StandIns | None = None
 ) -> Iterator[tuple[Collected, Library]]:
     """Plans the rules of these names among texts, over what these and those `above` define, and
-    gives them with the library of their functions, whose workers end with the block."""
+    gives them with the library of their functions, whose workers end with the block. `stand_ins`:
+    see `collect`."""
     from sqlengine.system.memory import importing
 
     with importing():
@@ -37,7 +38,7 @@ def collected(
         tempfile.TemporaryDirectory(prefix="sqlengine-") as scratch,
         script_library(Path(scratch), rules[0].file) as library,
     ):
-        yield collect(rules, given, library, frozenset(names)), library
+        yield collect(rules, given, library, frozenset(names), stand_ins), library
 
 
 @contextmanager

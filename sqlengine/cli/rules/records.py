@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from parser.errors import JobError
 from sqlengine.cli.outcomes import items_of
-from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
+from sqlengine.cli.rules.server_texts import needed_by
+from sqlengine.cli.texts import Texts, job_texts, tables_above
 from sqlengine.client import Client, job_url
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def broker_of(client: Client) -> Iterator[RemoteBroker]:
 
 def texts_of_file(rule: str, define: Sequence[str]) -> tuple[Texts, Texts]:
     """Returns the text of a rule in a file, and those of the tables above it."""
-    return named_below_tables(job_texts([rule], None, define)), tables_above([rule], define)
+    return job_texts([rule], None, define), tables_above([rule], define)
 
 
 def job_texts_at(client: Client, name: str, until: int | None) -> tuple[Texts, Texts, int]:
@@ -71,27 +72,11 @@ def job_texts_at(client: Client, name: str, until: int | None) -> tuple[Texts, T
     versions = items_of(client.get(f"{job_url(name)}/history"), "versions")
     before = [v for v in versions if until is None or _time(v) <= until] or versions
     text = str(max(before, key=_time)["sql"])
-    return {name: (None, text)}, _needed(client, name), min(map(_time, versions))
+    return {name: (None, text)}, needed_by(client, [name]), min(map(_time, versions))
 
 
 def _time(version: dict[str, object]) -> int:
     return int(str(version["created_ms"]))
-
-
-def _needed(client: Client, name: str) -> Texts:
-    jobs = {str(j["name"]): j for j in items_of(client.get("/api/v1/jobs"), "jobs")}
-    needed, waiting = dict[str, tuple[str | None, str]](), [name]
-    while waiting:
-        uses = _names(jobs.get(waiting.pop(), {}).get("uses"))
-        for other, job in jobs.items():
-            if other not in (*needed, name) and uses & _names(job["defines"]):
-                needed[other] = None, str(client.get(job_url(other))["sql"])
-                waiting.append(other)
-    return needed
-
-
-def _names(value: object) -> set[str]:
-    return set(map(str, value)) if isinstance(value, list) else set()
 
 
 def jobs_named_in(client: Client, values: set[str]) -> tuple[list[str], list[str]]:

@@ -129,7 +129,7 @@ def _then(bench: Bench, rule: TrialRule, asked: _Asked) -> Why | None:
     """Why the rule fired for a record, with what it had read before; None where that does not
     matter, or cannot be read."""
     from planner.rewrite import nodes
-    from sqlengine.trial.past import Past
+    from sqlengine.trial.replayed import Past
     from sqlengine.trial.states import why_then
 
     stateful = any(node.stateful for sink in rule.sinks for node in nodes(sink))

@@ -204,7 +204,7 @@ class FilesystemConnector(Connector):
         """ExecutionError where there is nothing at the path."""
         _check_format(table)
         check_partitions(table)
-        options, path = options_of(table), _path(table, environment.files)
+        options, path = options_of(table), path_of(table, environment.files)
         interval, follow = options["source.monitor-interval"], bool(options["source.follow"])
         assert interval is None or isinstance(interval, int)
         complete(path, environment.files)
@@ -223,6 +223,7 @@ class FilesystemConnector(Connector):
             environment.files,
             rotates=follow,
             skips=options["source.unreadable-files"] == "skip",
+            unpacks=whole is None and not follow,
         )
         if follow:
             return FollowedSource(table, files)
@@ -232,7 +233,7 @@ class FilesystemConnector(Connector):
 
     def content_stamp(self, table: Table, environment: Environment) -> str | None:
         """Returns the files' names, sizes, times and inodes. OSError where there is nothing."""
-        root = _path(table, environment.files)
+        root = path_of(table, environment.files)
         root.stat()
         stamp = xxh3_128()
         for path in files_below(root):
@@ -244,7 +245,7 @@ class FilesystemConnector(Connector):
     def sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
         _check_written(table)
-        path = _path(table, environment.files)
+        path = path_of(table, environment.files)
         complete(path, environment.files)
         check_folder(table, path, environment.disk)
         return _Writing(table, environment).sink(path)
@@ -252,7 +253,7 @@ class FilesystemConnector(Connector):
     def overwriting_sink(self, table: Table, environment: Environment) -> Sink:
         """Makes the folder. PlanError where the path is a file."""
         _check_written(table)
-        path = _path(table, environment.files)
+        path = path_of(table, environment.files)
         complete(path, environment.files)
         commits = _commits(table)
         return OverwritingFileSink(
@@ -290,7 +291,7 @@ class FilesystemConnector(Connector):
         folders = {folder_of([key], (text,), default) for key, text in values.items()}
         return [
             p
-            for p in listed(_path(table, files), table.partition_keys, default)
+            for p in listed(path_of(table, files), table.partition_keys, default)
             if folders <= set(p.split("/"))
         ]
 
@@ -380,7 +381,7 @@ def _check_format(table: Table) -> None:
         raise UnsupportedError(f"format '{format_.name}' has no lines and cannot be kept in files")
 
 
-def _path(table: Table, files: FileAccess) -> Path:
+def path_of(table: Table, files: FileAccess) -> Path:
     """Returns where the files are. PlanError where SQL may not use that."""
     path = _named(table.options["path"])
     files.check(path, table=table.display)

@@ -17,6 +17,7 @@ from parser.errors import ExecutionError, SqlError, UnsupportedError
 from planner.catalog import MetadataColumn, Table
 from planner.scalar import Scalar
 from sqlengine.connectors.base import Source
+from sqlengine.connectors.filesystem.opened import ARCHIVES
 from sqlengine.connectors.filesystem.partitions import (
     Texts,
     columns_of_partitions,
@@ -39,8 +40,8 @@ class Files:
     `interval` (ms): how often to look for new files, None for never; `default`: the name of the
     folder of a partition whose value is NULL; `ends`: the size of each file when it was found, in
     bytes; `access`: how files are opened; `skips`: files that cannot be read are left out, instead
-    of failing the jobs that read the table. With `rotates` the file may be missing while it is
-    rotated, and nothing is looked for here."""
+    of failing the jobs that read the table; `unpacks`: compressed files are read, too. With
+    `rotates` the file may be missing while it is rotated, and nothing is looked for here."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Files:
         *,
         rotates: bool = False,
         skips: bool = False,
+        unpacks: bool = False,
     ) -> None:
         # Twice: it may be made anew between the two looks.
         if not (root.exists() or (rotates and (was_rotated(root) or root.exists()))):
@@ -70,6 +72,7 @@ class Files:
         # Up to where files were read that are left out since.
         self.skipped: dict[str, int] = {}
         self._skips = skips
+        self._compressed = [s for s in _COMPRESSED if not (unpacks and s in ARCHIVES)]
         self._irregular: set[str] = set()
         self._inodes: dict[str, int] = {}
         self._partitions = columns_of_partitions(table)
@@ -81,7 +84,7 @@ class Files:
         if not rotates:
             self._look()
         elif self.is_file:
-            _check_plain(root)
+            self._check_plain(root)
             if root.exists() and (kind := kind_of(root.stat().st_mode)) is not None:
                 raise not_regular(root, kind)
 
@@ -91,7 +94,7 @@ class Files:
             shard = str(path)
             if shard in self._inodes:
                 continue
-            _check_plain(path)
+            self._check_plain(path)
             try:
                 status = path.stat()
             except FileNotFoundError:
@@ -155,6 +158,14 @@ class Files:
         if self.is_due():
             self._look()
         return list(self._shards)
+
+    def _check_plain(self, path: Path) -> None:
+        if path.suffix in self._compressed:
+            raise UnsupportedError(
+                f"'{path}' is compressed",
+                detail=f"{', '.join(ARCHIVES)} can be read, in files of lines that do not grow",
+                hint="decompress it first",
+            )
 
     def status(self, shard: str, least: int = 0) -> os.stat_result:
         """The file's size now, which is `least` or more; ExecutionError where it is not the file of
@@ -230,13 +241,6 @@ class Files:
             value = value_of(None if text == self._default else unquote(text), column, place)
             self._values[str(place), key] = value
         return self._values[str(place), key][0]
-
-
-def _check_plain(path: Path) -> None:
-    if path.suffix in _COMPRESSED:
-        raise UnsupportedError(
-            f"'{path}' is compressed", hint="decompress it first: offsets count its bytes"
-        )
 
 
 class FileShards(Source):

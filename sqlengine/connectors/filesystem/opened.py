@@ -8,7 +8,6 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO, Final, cast
@@ -78,9 +77,10 @@ class PlainFile(OpenFile):
 
 class ArchiveFile(OpenFile):
     """A compressed file. Reading forwards goes on where it was, reading backwards begins anew. One
-    that is cut off ends where it can be read to. Any thread."""
+    that is cut off ends where it can be read to; `damage` says why it does. Any thread."""
 
     final = True
+    damage: str | None = None
 
     def __init__(self, path: str, access: FileAccess = ANY_FILES) -> None:
         self._file = access.open(path)
@@ -110,14 +110,16 @@ class ArchiveFile(OpenFile):
         self._raw = os.fdopen(os.dup(self._file), "rb")
         self._raw.seek(0)
         self._at = 0
-        with suppress(*_BROKEN):
+        try:
             self._stream = _decompressed(self._raw, self._kind)
+        except _BROKEN as error:
+            self.damage = str(error)
 
     def _next(self, length: int) -> bytes:
         try:
             data = b"" if self._stream is None else self._stream.read(length)
-        except _BROKEN:
-            data = b""
+        except _BROKEN as error:
+            data, self.damage = b"", str(error)
         self._at += len(data)
         if not data:
             self._size = self._at

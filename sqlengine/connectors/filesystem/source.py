@@ -16,12 +16,18 @@ from sqlengine.connectors.filesystem.long_records import (
     read_range,
     wider,
 )
+from sqlengine.connectors.filesystem.opened import ARCHIVES
+from sqlengine.connectors.filesystem.unpacking import Unpacked
 from sqlengine.formats.lines import Framed
 from sqlengine.formats.registry import framing_of
 
 # One read takes at most so many bytes, but at least one line.
 _WINDOW = 8 << 20
 _LEAST_WINDOW = 1 << 16
+# The end of a file before it is known.
+_UNKNOWN = 1 << 62
+# So many compressed files are read side by side, and are open.
+_OPEN = 8
 
 
 class LineFiles(FileShards):
@@ -49,14 +55,24 @@ class LineFiles(FileShards):
 
 class FileSource(LineFiles):
     """A shard is a file by its path, as long as it was when it was found. Whole records; the last
-    one needs no line break."""
+    one needs no line break. Of a compressed file the end is known once it is read to there; those
+    beyond the first eight wait for their turn."""
 
     def __init__(self, table: Table, files: Files, *, bounded: bool) -> None:
         super().__init__(table, files)
         self.bounded = bounded
+        # Of compressed files: those that are open, how long they are, and how far they are read.
+        self._unpacked: dict[str, Unpacked] = {}
+        self._sizes: dict[str, int] = {}
+        self._reached: dict[str, int] = {}
 
     def end(self, shard: str) -> int | None:
-        return self._end(shard)
+        """See `Source`. The end of a compressed file is behind what was read, as long as it is not
+        known."""
+        end = self._end(shard)
+        if end < _UNKNOWN:
+            return end
+        return max(self._files.ends[shard], self._reached.get(shard, 0) + 1)
 
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
@@ -65,18 +81,22 @@ class FileSource(LineFiles):
         if until is not None:
             framed = read_range(partial(self._bytes, shard), self._framing, offset, until)
             return self._chunk(shard, offset, framed)
-        if shard in self._files.skipped:
+        if shard in self._files.skipped or not self._is_in_turn(shard):
             return None
+        self._close_at_end(shard, offset)
         try:
-            return self._next(shard, offset, max_rows)
+            chunk = self._next(shard, offset, max_rows)
         except ExecutionError as error:
             self._files.skip(shard, offset, error)
             return None
+        self._reached[shard] = offset if chunk is None else chunk.end
+        return chunk
 
     def _next(self, shard: str, offset: int, max_rows: int) -> Chunk | None:
-        end, window = self._end(shard), self._window(max_rows)
-        while offset < end:
+        window = self._window(max_rows)
+        while offset < (end := self._end(shard)):
             data = self._bytes(shard, offset, min(window, end - offset))
+            end = self._end(shard)  # that of a compressed file may be known by now
             framed = self._framing.split(data, complete=offset + len(data) == end)
             if framed.size:
                 return self._chunk(shard, offset, framed.first(max_rows))
@@ -94,9 +114,38 @@ class FileSource(LineFiles):
             return self._files.skipped[shard]
         if shard not in self._files.ends:
             raise changed(shard, "it is gone")
-        return self._files.ends[shard]
+        if not shard.endswith(ARCHIVES):
+            return self._files.ends[shard]
+        return self._sizes.get(shard, _UNKNOWN)
+
+    def _is_in_turn(self, shard: str) -> bool:
+        """False for a compressed file that waits until another one is read to its end."""
+        known = not shard.endswith(ARCHIVES) or shard in self._unpacked or shard in self._sizes
+        return known or len(self._unpacked) < _OPEN
+
+    def _close_at_end(self, shard: str, offset: int) -> None:
+        """Closes a compressed file that is read to its end."""
+        if offset >= self._sizes.get(shard, _UNKNOWN) and shard in self._unpacked:
+            self._unpacked.pop(shard).close()
+
+    def _archive(self, shard: str) -> Unpacked:
+        """Returns a compressed file, open. ExecutionError where it cannot be read."""
+        if shard not in self._unpacked:
+            try:
+                self._unpacked[shard] = Unpacked(shard, self._files.access)
+            except FileNotFoundError:
+                raise changed(shard, "it is gone") from None
+            except OSError as error:
+                raise unreadable(shard, error) from None
+        return self._unpacked[shard]
 
     def _bytes(self, shard: str, offset: int, size: int) -> bytes:
+        if shard.endswith(ARCHIVES):
+            archive = self._archive(shard)
+            data = archive.read(offset, size)
+            if archive.size is not None:
+                self._sizes[shard] = archive.size
+            return data
         file = self._files.open(shard)
         try:
             data = os.pread(file, size, offset)
@@ -120,8 +169,10 @@ class FileSource(LineFiles):
         size = self._files.status(shard).st_size
         return (
             None
-            if offset <= size
+            if offset <= size or shard.endswith(ARCHIVES)
             else f"file '{shard}' has {size} bytes, {offset} were read before"
         )
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        for file in self._unpacked.values():
+            file.close()

@@ -164,7 +164,9 @@ class MemorySink(Sink):
 
     def write(self, batch: Batch) -> None:
         columns = tuple(batch.column(c.name) for c in self._schema)
-        self._pending.append(Batch(self._schema, columns, batch.num_rows, kinds=batch.kinds))
+        kinds, writers = batch.kinds, batch.writers
+        rows = Batch(self._schema, columns, batch.num_rows, kinds=kinds, writers=writers)
+        self._pending.append(rows)
 
     def commit(self, epoch: int) -> int:
         pending, self._pending = self._pending, []

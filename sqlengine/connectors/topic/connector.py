@@ -78,7 +78,12 @@ class TopicConnector(Connector):
         "scan.startup.timestamp-millis": Option(
             at_least(0), doc="where the mode 'timestamp' begins"
         ),
-        "scan.bounded.mode": Option(choice("unbounded", "latest-offset"), default="unbounded"),
+        "scan.bounded.mode": Option(
+            choice("unbounded", "latest-offset", "timestamp"), default="unbounded"
+        ),
+        "scan.bounded.timestamp-millis": Option(
+            at_least(0), doc="where the mode 'timestamp' of 'scan.bounded.mode' ends"
+        ),
         "properties.group.id": Option(_group, doc="whose offsets the mode 'group-offsets' takes"),
         "compression": Option(
             choice(*COMPRESSIONS), doc="how a sink packs its batches; default: as the topic says"

@@ -55,9 +55,9 @@ class TopicSource(Source):
         self._group = options["properties.group.id"]
         shards = range(number)
         self._shards = [str(s) for s in shards if assignment.has(s)]  # their number never changes
-        self.bounded = options["scan.bounded.mode"] == "latest-offset" or not self._shards
-        ends = self.bounded and not is_rehearsal()
-        self._ends = [broker.end_offset(self._topic, s) for s in shards] if ends else []
+        end = _end_at(broker, table, options)
+        self.bounded = end is not None or not self._shards
+        self._ends = [] if end is None or is_rehearsal() else [end(s) for s in shards]
         self._known_ends: dict[str, int] = {}
         self._times, self._size = 1, _BYTES_PER_READ
         self._width = 0.0  # bytes of a record, of those that were read last
@@ -233,3 +233,21 @@ def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Ca
     if mode == "earliest-offset":
         return lambda shard: broker.begin_offset(topic, shard)
     return lambda shard: broker.end_offset(topic, shard)
+
+
+def _end_at(
+    broker: Broker, table: Table, options: Mapping[str, object]
+) -> Callable[[int], int] | None:
+    """Returns a function from a shard to the offset at which a bounded table ends; None for one
+    that is not bounded. PlanError where the mode lacks an option."""
+    topic, millis = table.options["topic"], options["scan.bounded.timestamp-millis"]
+    match options["scan.bounded.mode"]:
+        case "latest-offset":
+            return lambda shard: broker.end_offset(topic, shard)
+        case "timestamp" if isinstance(millis, int):
+            return lambda shard: broker.offset_for_time(topic, shard, millis)
+        case "timestamp":
+            raise PlanError(
+                f"table '{table.display}' needs the option 'scan.bounded.timestamp-millis'"
+            )
+    return None

@@ -23,14 +23,16 @@ from sqlengine.batch import Batch, log_of
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.chunks import Chunk, Part, Place
+from sqlengine.connectors.filesystem.opened import ARCHIVES
 from sqlengine.executors.failures import SourceFailed
 from sqlengine.executors.wire import encode_batch
 
 _DATABASE: Final = "jdbc"
+_FILES: Final = "filesystem"
 # The connectors whose bounded tables tasks read: the length of a split in offsets, and the bytes
 # per offset, about.
 READ_BY_TASKS: Final = {
-    "filesystem": (16 << 20, 1),
+    _FILES: (16 << 20, 1),
     "datagen": (1 << 16, 256),
     _DATABASE: (1 << 40, 256),  # a partition each
 }
@@ -184,6 +186,8 @@ def read_by_tasks(scan: Scan, source: Source) -> bool:
     if connector == _DATABASE and _PARTITIONS not in options:
         return False
     readable = connector in READ_BY_TASKS and _PACE not in options
+    if readable and connector == _FILES and any(s.endswith(ARCHIVES) for s in source.shards()):
+        return False  # no task could begin within a compressed file
     return readable and source.bounded and source.full_cache is None
 
 

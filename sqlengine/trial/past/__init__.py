@@ -1,0 +1,1 @@
+"""Rules over the past of the tables that they read: `sql backtest`."""
