@@ -5,8 +5,8 @@ from __future__ import annotations
 from flask import Blueprint, Response, jsonify
 from msgspec import to_builtins
 
-from sqlengine.api.jobs import outcome_json, request_origin
-from sqlengine.api.principal import present_principal
+from sqlengine.api.jobs import outcome_json
+from sqlengine.api.principal import present_principal, request_origin
 from sqlengine.engine import Engine
 
 

@@ -172,6 +172,13 @@ def _jobs(ask: Checker, user: User) -> None:
     ask("GET", "/api/v1/live?at=yesterday", status=400)
     ask("GET", "/api/v1/audit?since=2020-01-01&after=0&limit=50")
     ask("GET", "/api/v1/audit?job=r&until=2020-01-01")
+    ask("POST", put + "/promote", status=409, name="r")
+    canary = b"-- @rule\n-- canary: 1h, max-rate 2x\n"
+    ask("PUT", put, canary + rule("r", "amount > 2").encode(), name="r")
+    ask("GET", put + "/diff", name="r")
+    ask("GET", put, name="r@shadow")
+    ask("POST", put + "/promote", name="r")
+    ask("GET", put + "/history", name="r")
     ask("POST", put + "/rollback?version=1", name="r")
     ask("POST", put + "/rollback", status=400, name="r")
     ask("POST", put + "/isolate", name="a")

@@ -142,8 +142,8 @@ class Canaries:
     def _runs(self, job: Job) -> bool:
         """True if a canary runs, and the live version too, if there is one."""
         live = self._registry.log.jobs.get(rule_of(job.name))
-        alone = live is None or live.state in AT_REST
-        return job.state is JobState.RUNNING and (alone or live.state is JobState.RUNNING)
+        beside = live is None or live.state in (JobState.RUNNING, *AT_REST)
+        return job.state is JobState.RUNNING and beside
 
     def _carry_out(self, job: Job, found: Verdict) -> None:
         """Makes the change; what is in its way is logged once, and it is tried again."""

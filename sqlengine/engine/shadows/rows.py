@@ -74,7 +74,7 @@ def rows_of(
 def ends_of(broker: Broker) -> dict[str, int]:
     """Returns the ends of both topics: between two epochs of a graph both have the same of its
     shadows."""
-    known = broker.topic_names()
+    known = {topic.name for topic in broker.topics()}
     return {topic: broker.end_offset(topic, 0) if topic in known else 0 for topic in TOPICS}
 
 

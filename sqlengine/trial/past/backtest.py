@@ -19,7 +19,7 @@ from planner.rewrite import nodes
 from planner.scalar import digest_of
 from sqlengine.batch import Batch, IntArray
 from sqlengine.connectors.memory.tables import Memory
-from sqlengine.executors.measures.job_seconds import JobSeconds
+from sqlengine.executors.measures.job_costs import JobCosts
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.explanation import stages_on_spark
 from sqlengine.session.session import EmbeddedRunner
@@ -120,7 +120,7 @@ class Backtest:
         self._begin_clock(runner)
         runner.begun, runner.proceed = begun, proceed
         rows = runner.run_jobs(self.jobs, {**SETTINGS, **settings})
-        seconds = JobSeconds(graphs[-1].executor).read()
+        seconds = {n: c.cpu_s for n, c in JobCosts(lambda: graphs[-1]).read().items()}
         spent = time.process_time() - cpu
         in_tasks = sum(seconds.values()) if runner.on_spark else 0.0
         return Outcome(
