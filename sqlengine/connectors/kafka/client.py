@@ -56,6 +56,9 @@ _PRODUCER: Final[Settings] = {
     "message.timeout.ms": 0,  # rows are kept until they are delivered
     "partitioner": "murmur2_random",  # of a key the partition that Java's client chooses
 }
+# Between two attempts to connect nothing looks whether the time of a question is up: with a minute
+# one of `socket.timeout.ms` has taken 43 s, and its transaction with it.
+_BACKOFF_OF_TRANSACTIONS: Final[Settings] = {"reconnect.backoff.max.ms": 1000}
 # Of the other side only.
 _CONSUMERS_ALONE: Final = ("fetch.", "group.", "isolation.", "queued.", "session.", "heartbeat.")
 _CONSUMERS_OWN: Final = frozenset(
@@ -124,8 +127,12 @@ def producer(
         if error is not None:
             failed(error)
 
+    default = dict(_PRODUCER)
     own: dict[str, object] = {"on_delivery": told}
     if transactional_id is not None:
+        del default["message.timeout.ms"]  # no record waits for longer than its transaction
+        if "reconnect.backoff.ms" not in given:  # it must not be the longer one
+            default |= _BACKOFF_OF_TRANSACTIONS
         own |= {
             "transactional.id": transactional_id,
             # A transaction often comes before the server has ended the one before it.
@@ -134,9 +141,7 @@ def producer(
             # end for the old one that coordinated its group.
             "metadata.recovery.strategy": "none",
         }
-    made = {**_COMMON, **_PRODUCER, **given, **own, **_callbacks(health)}
-    if transactional_id is not None and "message.timeout.ms" not in given:
-        del made["message.timeout.ms"]  # no record waits for longer than its transaction
+    made = {**_COMMON, **default, **given, **own, **_callbacks(health)}
     return _made(lambda: Producer(made, logger=_client_log))
 
 

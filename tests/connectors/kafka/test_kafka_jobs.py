@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from sqlengine.cli import cli
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.jobs.job import JobState
 from sqlengine.metrics import render
 from sqlengine.session import spark
 from tests.connectors.kafka.clients import Kafka, Record
@@ -241,3 +242,34 @@ def test_rows_are_there_once_through_kills(
         found = [json.loads(v or b"")["id"] for v in kafka.values(second)]
     assert len(found) == sent
     assert sorted(found) == list(range(sent))
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_fails_no_job(kafka: Kafka, tmp_path: Path) -> None:
+    """A sink gives its client up and makes another one, over and over, and fences itself not."""
+    topic = kafka.topic(2)
+    events = "CREATE TABLE source (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');\n"
+    job = events + target(kafka, topic, "id BIGINT", **EXACTLY_ONCE) + "INSERT INTO target SELECT id FROM source;"
+    sent = 0
+
+    def send(server: Engine, seconds: float) -> None:
+        nonlocal sent
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            server.broker.append("events", 0, [b'{"id": %d}' % sent], timestamp_ms=0)
+            sent += 1
+            time.sleep(0.02)
+
+    with engine(tmp_path / "data") as server:
+        server.broker.create_topic("events")
+        server.submit(JOB, job)
+        for pauses in (False, True, False):
+            send(server, 1.0)
+            kafka.server.pause() if pauses else kafka.server.kill()
+            send(server, 25.0)  # for two attempts, and some of a third
+            kafka.server.go_on() if pauses else kafka.server.start()
+            eventually(lambda: len(kafka.values(topic)) == sent, "all rows")
+            found = server.job(JOB)
+            assert (found.state, found.restarts) == (JobState.RUNNING, 0)
+        ids = [json.loads(v or b"")["id"] for v in kafka.values(topic)]
+    assert sorted(ids) == list(range(sent))
