@@ -56,9 +56,6 @@ _PRODUCER: Final[Settings] = {
     "message.timeout.ms": 0,  # rows are kept until they are delivered
     "partitioner": "murmur2_random",  # of a key the partition that Java's client chooses
 }
-# Between two attempts to connect nothing looks whether the time of a question is up: with a minute
-# one of `socket.timeout.ms` has taken 43 s, and its transaction with it.
-_BACKOFF_OF_TRANSACTIONS: Final[Settings] = {"reconnect.backoff.max.ms": 1000}
 # Of the other side only.
 _CONSUMERS_ALONE: Final = ("fetch.", "group.", "isolation.", "queued.", "session.", "heartbeat.")
 _CONSUMERS_OWN: Final = frozenset(
@@ -131,8 +128,6 @@ def producer(
     own: dict[str, object] = {"on_delivery": told}
     if transactional_id is not None:
         del default["message.timeout.ms"]  # no record waits for longer than its transaction
-        if "reconnect.backoff.ms" not in given:  # it must not be the longer one
-            default |= _BACKOFF_OF_TRANSACTIONS
         own |= {
             "transactional.id": transactional_id,
             # A transaction often comes before the server has ended the one before it.

@@ -19,6 +19,7 @@ from uuid import uuid4
 from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
 from sqlengine.connectors.kafka.client import ANSWER_S, consumer, log, producer, words
+from sqlengine.connectors.kafka.properties import Settings
 from sqlengine.connectors.kafka.sink import ATTEMPT_S, KafkaSink
 from sqlengine.system.lanes import get_on
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 # The partition of the topic under which the group has the number of the epoch.
 _MARK: Final = 0
+# Between two attempts to connect nothing looks whether the time of a question is up: with pauses of
+# up to a minute one of `socket.timeout.ms` has taken 43 s, and its transaction with it.
+_BACKOFF: Final[Settings] = {"reconnect.backoff.max.ms": 1000}
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class TransactionalSink(KafkaSink):
 
     def __init__(self, table: Table, options: Mapping[str, object], name: str) -> None:
         super().__init__(table, options)
+        if "reconnect.backoff.ms" not in self._settings:  # it must not be the longer one
+            self._settings = {**_BACKOFF, **self._settings}
         self._name = name
         # Tells this sink from all others that write as this writer, or did.
         self._owner = uuid4().hex
