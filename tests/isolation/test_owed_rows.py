@@ -14,8 +14,8 @@ from parser.errors import SqlError
 from sqlengine.engine import Engine
 from sqlengine.executors.failures import JobsFailed
 from sqlengine.jobs.job import MAIN, JobState
-from tests.engine.by_hand import append, die, step
-from tests.isolation.test_locks import feed, opened, seen
+from tests.engine.by_hand import EVENTS, append, die, step
+from tests.isolation.test_locks import SEEN, feed, opened, seen
 from tests.support import eventually
 
 RULE = "INSERT INTO seen SELECT '{0}', id FROM events"
@@ -98,10 +98,12 @@ def test_a_job_that_runs_cannot_turn_to_the_table_before(
 
 
 @pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("retries", [1000, 999])
 def test_rows_that_a_table_has_refused_wait_for_their_job(
-    other: sqlite3.Connection, tmp_path: Path, dies: bool
+    other: sqlite3.Connection, tmp_path: Path, dies: bool, retries: int
 ) -> None:
-    """Others write meanwhile, in graphs of their own."""
+    """Others write meanwhile, in graphs of their own; also where the table is defined anew under
+    its name, with options by which its database does not tell two writers apart."""
     never = {"restart-strategy.type": "none"}
     engine = opened(tmp_path, never)
     submit(engine, "one")
@@ -117,6 +119,7 @@ def test_rows_that_a_table_has_refused_wait_for_their_job(
     if dies:
         die(engine)
         engine = opened(tmp_path, never)
+    engine.submit("tables", EVENTS + SEEN.format(folder=tmp_path).replace("1000", str(retries)))
     submit(engine, "two")
     feed(engine, 2)
     assert seen(other) == [("one", 0), ("two", 2)]

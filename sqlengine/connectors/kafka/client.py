@@ -124,8 +124,10 @@ def producer(
         if error is not None:
             failed(error)
 
+    default = dict(_PRODUCER)
     own: dict[str, object] = {"on_delivery": told}
     if transactional_id is not None:
+        del default["message.timeout.ms"]  # no record waits for longer than its transaction
         own |= {
             "transactional.id": transactional_id,
             # A transaction often comes before the server has ended the one before it.
@@ -134,9 +136,7 @@ def producer(
             # end for the old one that coordinated its group.
             "metadata.recovery.strategy": "none",
         }
-    made = {**_COMMON, **_PRODUCER, **given, **own, **_callbacks(health)}
-    if transactional_id is not None and "message.timeout.ms" not in given:
-        del made["message.timeout.ms"]  # no record waits for longer than its transaction
+    made = {**_COMMON, **default, **given, **own, **_callbacks(health)}
     return _made(lambda: Producer(made, logger=_client_log))
 
 

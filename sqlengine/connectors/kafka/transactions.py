@@ -3,25 +3,45 @@
 Records and the number of their epoch are one transaction: the number is the offset that a group,
 named for the writer, commits in it. Whoever opens the table again as the same writer ends what was
 open (the transactional id is the writer's, so that a process left behind is fenced), reads the
-number, and adds nothing for an epoch that is there."""
+number, and adds nothing for an epoch that is there. With the number stands who has written it: a
+client that is fenced may have been so by one that it has given up itself, whose question a broker
+has answered late, and only the name tells that from another process."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
 from sqlengine.connectors.kafka.client import ANSWER_S, consumer, log, producer, words
+from sqlengine.connectors.kafka.properties import Settings
 from sqlengine.connectors.kafka.sink import ATTEMPT_S, KafkaSink
+from sqlengine.system.lanes import get_on
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Producer
+    from confluent_kafka import Consumer, KafkaError, Producer
     from confluent_kafka.cimpl import TopicPartition
 
 # The partition of the topic under which the group has the number of the epoch.
 _MARK: Final = 0
+# Between two attempts to connect nothing looks whether the time of a question is up: with pauses of
+# up to a minute one of `socket.timeout.ms` has taken 43 s, and its transaction with it.
+_BACKOFF: Final[Settings] = {"reconnect.backoff.max.ms": 1000}
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What the group has: the last epoch, 0 before there is one, and who has written it. `group`
+    stands for the group in a transaction."""
+
+    epoch: int
+    owner: str
+    group: object
 
 
 class TransactionalSink(KafkaSink):
@@ -33,80 +53,110 @@ class TransactionalSink(KafkaSink):
 
     def __init__(self, table: Table, options: Mapping[str, object], name: str) -> None:
         super().__init__(table, options)
+        if "reconnect.backoff.ms" not in self._settings:  # it must not be the longer one
+            self._settings = {**_BACKOFF, **self._settings}
         self._name = name
-        self._last: int | None = None
+        # Tells this sink from all others that write as this writer, or did.
+        self._owner = uuid4().hex
+        # Once the group has named this sink, another one there has taken over.
+        self._owns = False
+        self._mark = _Mark(0, "", None)
         self._writes: Producer | None = None
-        self._metadata: object = None
         # Of the epoch whose transaction was begun, and may yet turn out to be there.
         self._attempted = 0
 
     def last_epoch(self) -> int | None:
-        """See `Sink`. Fences whoever has written as this writer. `Busy` where Kafka is away."""
-        from confluent_kafka import KafkaException
-
-        try:
-            self._writer()
-        except KafkaException as error:
-            raise self._given_up(error.args[0]) from None
-        return self._last
+        """See `Sink`. Fences whoever has written as this writer. Raises as `commit`."""
+        self._attempt(self._writer)
+        return self._mark.epoch or None
 
     def commit(self, epoch: int) -> int:
-        """See `Sink`. `Busy` where the server is away; ExecutionError where another process writes
-        as this writer, or a record is refused."""
-        from confluent_kafka import KafkaException
-
+        """See `Sink`. `Busy` where the server is away, or a client of this sink is fenced by one
+        before it; ExecutionError where another process writes as this writer, or a record is
+        refused."""
         if not self._pending:
             return 0
+        self._attempt(partial(self._write_once, epoch))
+        if self._delivery is not None:
+            return self._done()
+        log.debug("epoch %d of '%s' is in '%s' already", epoch, self._name, self._topic)
+        count, self._attempted, self._pending = self._attempted, 0, []
+        return count
+
+    def _attempt(self, work: Callable[[], object]) -> None:
+        """Does what needs the client, which is given up where that fails."""
+        from confluent_kafka import KafkaException
+
         try:
-            client = self._writer()
-            if self._last is not None and self._last >= epoch:
-                log.debug("epoch %d of '%s' is in '%s' already", epoch, self._name, self._topic)
-                count, self._attempted, self._pending = self._attempted, 0, []
-                return count
-            self._transaction(client, epoch)
+            work()
+            return
         except KafkaException as error:
-            raise self._given_up(error.args[0]) from None
-        self._last, self._attempted = epoch, 0
-        return self._done()
+            failed = error.args[0]
+        # Not from within: an error that is kept would keep the client with it, and one that has
+        # asked to be the writer goes on asking, and fences those that come after it.
+        raise self._given_up(failed)
+
+    def _write_once(self, epoch: int) -> None:
+        """Writes the epoch, unless it is there: then there is no delivery."""
+        client = self._writer()
+        if self._mark.epoch < epoch:
+            self._transaction(client, epoch)
 
     def _writer(self) -> Producer:
-        """Returns the client, which is the only one of this writer from now on."""
+        """Returns the client, which is the only one of this writer from now on. ExecutionError
+        where another process has taken over; it is left alone."""
         if self._writes is None:
             super()._abandon()  # it has told whether the topic is there
+            if self._owns:
+                self._read_mark()
             made = producer(self._settings, self.health, self._refusals.append, self._name)
             made.init_transactions(ATTEMPT_S)
             # Nobody else can commit as this writer any more: what is read now stays so.
-            self._last, self._metadata = self._read_mark()
-            self._writes = made
+            self._mark = self._read_mark()
+            if self._mark.owner != self._owner:
+                made.begin_transaction()
+                self._commit_mark(made, self._mark.epoch)
+            self._owns, self._writes = True, made
         return self._writes
 
-    def _read_mark(self) -> tuple[int | None, object]:
-        """Reads the last epoch; returns what stands for the group in a transaction, too."""
-        from confluent_kafka import KafkaException
-
+    def _read_mark(self) -> _Mark:
+        """Reads the last epoch. ExecutionError where another process has taken over."""
+        get_on()
         reader = consumer({**self._settings, "group.id": self._name}, self.health)
-        deadline = time.monotonic() + ANSWER_S
         try:
-            while True:
-                try:
-                    (found,) = reader.committed([self._at()], timeout=ANSWER_S)
-                    if found.error is not None:
-                        raise _raised(found.error)
-                    last = found.offset if found.offset >= 0 else None
-                    return last, reader.consumer_group_metadata()
-                except KafkaException as error:  # where groups are new, nobody coordinates them yet
-                    if not _passes(error.args[0]) or time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.1)
+            found = self._committed(reader)
+            group = reader.consumer_group_metadata()
         finally:
             reader.close()
+        get_on()
+        if found.offset < 0:
+            return _Mark(0, "", group)
+        mark = _Mark(found.offset, found.metadata or "", group)
+        if self._owns and mark.owner != self._owner:
+            raise ExecutionError(
+                f"another process writes to topic '{self._topic}' of Kafka as '{self._name}'",
+                detail=f"it has taken over from this one, and its last epoch is {mark.epoch}",
+                hint="give each server, and each new data folder, a"
+                " 'sink.transactional-id-prefix' of its own",
+            )
+        return mark
 
-    def _at(self, epoch: int | None = None) -> TopicPartition:
-        from confluent_kafka import TopicPartition
+    def _committed(self, reader: Consumer) -> TopicPartition:
+        """Asks what the group has committed."""
+        from confluent_kafka import KafkaException, TopicPartition
 
-        if epoch is None:
-            return TopicPartition(self._topic, _MARK)
-        return TopicPartition(self._topic, _MARK, epoch)
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            left = max(deadline - time.monotonic(), 0.1)
+            try:
+                (found,) = reader.committed([TopicPartition(self._topic, _MARK)], timeout=left)
+                if found.error is not None:
+                    raise _raised(found.error)
+                return found
+            except KafkaException as error:  # where groups are new, nobody coordinates them yet
+                if not _passes(error.args[0]) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def _transaction(self, client: Producer, epoch: int) -> None:
         """Writes the epoch and its number. KafkaException where that fails, or is not known."""
@@ -116,23 +166,24 @@ class TransactionalSink(KafkaSink):
         given = self._delivery.go_on(client, time.monotonic() + ATTEMPT_S)
         if not given or self._refusals:
             raise _raised(self._refusals[0] if self._refusals else None)
-        client.send_offsets_to_transaction([self._at(epoch)], self._metadata, ATTEMPT_S)
+        self._commit_mark(client, epoch)
+        self._attempted = 0
+
+    def _commit_mark(self, client: Producer, epoch: int) -> None:
+        """Ends a transaction: with it the group has this epoch, and that it is of this sink."""
+        from confluent_kafka import TopicPartition
+
+        get_on()
+        at = TopicPartition(self._topic, _MARK, epoch, self._owner)
+        client.send_offsets_to_transaction([at], self._mark.group, ATTEMPT_S)
+        get_on()
         client.commit_transaction(ATTEMPT_S)
+        self._mark = replace(self._mark, epoch=epoch, owner=self._owner)
 
     def _given_up(self, error: KafkaError) -> SqlError:
         """Gives the transaction up with its client; returns the error to raise."""
-        from confluent_kafka import KafkaError
-
         refusals = [e for e in self._refusals if not _passes(e)]
         self._abandon()
-        fenced = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
-        if error.code() in fenced:
-            return ExecutionError(
-                f"another process writes to topic '{self._topic}' of Kafka as '{self._name}'",
-                detail=words(error),
-                hint="give each server, and each new data folder, a"
-                " 'sink.transactional-id-prefix' of its own",
-            )
         if refusals:
             return self._refused(refusals[0])
         if not _passes(error):

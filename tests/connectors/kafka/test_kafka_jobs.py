@@ -241,3 +241,39 @@ def test_rows_are_there_once_through_kills(
         found = [json.loads(v or b"")["id"] for v in kafka.values(second)]
     assert len(found) == sent
     assert sorted(found) == list(range(sent))
+
+
+@pytest.mark.slow
+def test_a_job_is_not_fenced_by_clients_of_its_own(
+    kafka: Kafka, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While a server is away a sink gives its client up and makes another one, over and over."""
+    topic = kafka.topic(2)
+    events = "CREATE TABLE source (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');\n"
+    job = (
+        events
+        + target(kafka, topic, "id BIGINT", **EXACTLY_ONCE)
+        + "INSERT INTO target SELECT id FROM source;"
+    )
+    sent = 0
+
+    def send(server: Engine, seconds: float) -> None:
+        nonlocal sent
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            server.broker.append("events", 0, [b'{"id": %d}' % sent], timestamp_ms=0)
+            sent += 1
+            time.sleep(0.02)
+
+    with engine(tmp_path / "data") as server:
+        server.broker.create_topic("events")
+        server.submit(JOB, job)
+        for pauses in (False, True, False):
+            send(server, 1.0)
+            kafka.server.pause() if pauses else kafka.server.kill()
+            send(server, 25.0)  # for two attempts, and some of a third
+            kafka.server.go_on() if pauses else kafka.server.start()
+            eventually(lambda: len(kafka.values(topic)) >= sent, "all rows")
+        ids = [json.loads(v or b"")["id"] for v in kafka.values(topic)]
+    assert sorted(ids) == list(range(sent))
+    assert "another process writes" not in caplog.text

@@ -3,8 +3,9 @@ of rows, headers and times; a server that is away keeps rows waiting, and loses 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -88,11 +89,48 @@ def test_a_process_left_behind_writes_nothing_more(kafka: Kafka, writer: str) ->
         assert write(old, 2, [2]) == 1
         with closing(open_sink(made, environment(writer=writer))) as new:
             assert new.last_epoch() == 2
-            old.write(rows([0]))
             with pytest.raises(ExecutionError, match="another process writes to topic"):
-                old.commit(3)
-            assert write(new, 3, [3]) == 1
+                write(old, 3, [0])
+            new.write(rows([3]))
+            assert new.commit(3) == 1  # it was not fenced in turn
     assert kafka.values(topic) == json_rows([1, 2, 3])
+
+
+def test_a_client_of_its_own_that_comes_back_costs_one_more_attempt(
+    kafka: Kafka, writer: str
+) -> None:
+    """A question that it has asked before a broker stopped may be read when that goes on."""
+    topic = kafka.topic()
+    made = target(kafka, topic)
+    with closing(open_sink(made, environment(writer=writer))) as sink:
+        for epoch in range(1, 4):
+            sink.write(rows([epoch]))
+            with pytest.raises(Busy) if epoch > 1 else nullcontext():
+                sink.commit(epoch)
+            eventually(lambda: _committed(sink, epoch) >= 0, "the commit")  # noqa: B023
+            kafka.take_over(f"tests-{writer_name(made, writer)}")
+    assert kafka.values(topic) == json_rows([1, 2, 3])
+
+
+def test_epochs_that_another_process_has_written_are_not_taken_for_own(
+    kafka: Kafka, writer: str
+) -> None:
+    """A copy of a data folder runs beside it: nobody's rows are left out silently."""
+    topic = kafka.topic()
+    made = target(kafka, topic)
+    with closing(open_sink(made, environment(writer=writer))) as first:
+        assert write(first, 1, [1]) == 1
+        kafka.take_over(f"tests-{writer_name(made, writer)}")
+        first.write(rows([2]))
+        with pytest.raises(Busy):
+            first.commit(2)
+        with closing(open_sink(made, environment(writer=writer))) as second:
+            assert write(second, 2, [-2]) == 1
+            with pytest.raises(ExecutionError, match="another process writes to topic"):
+                first.commit(2)
+            second.write(rows([3]))
+            assert second.commit(3) == 1
+    assert kafka.values(topic) == json_rows([1, -2, 3])
 
 
 def test_what_a_crash_left_open_is_not_there(kafka: Kafka, writer: str) -> None:
@@ -132,6 +170,31 @@ def test_rows_wait_for_a_server_that_is_away(kafka: Kafka, writer: str, exactly_
         assert [t is None for t in troubles] == [False, True]
         assert health.reconnects >= 1
     assert kafka.values(topic) == json_rows([1, 2, 3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pauses", [False, True])
+def test_what_was_given_up_while_a_server_is_away_fences_nobody_for_good(
+    kafka: Kafka, writer: str, pauses: bool
+) -> None:
+    """Clients that were given up as they asked to be the writer must not come back as it."""
+    topic = kafka.topic()
+    made = target(kafka, topic)
+    with closing(open_sink(made, environment(writer=writer))) as sink:
+        assert write(sink, 1, [1]) == 1
+        kafka.server.pause() if pauses else kafka.server.kill()
+        sink.write(rows([2]))
+        kept = []  # as a graph keeps the last one
+        for _ in range(3):
+            with pytest.raises(Busy) as busy:
+                sink.commit(2)
+            kept.append(busy.value)
+        kafka.server.go_on() if pauses else kafka.server.start()
+        eventually(lambda: _committed(sink, 2) >= 0, "the commit")
+        for epoch in range(3, 50):
+            assert write(sink, epoch, [epoch]) == 1
+            time.sleep(0.05)
+    assert kafka.values(topic) == json_rows(range(1, 50))
 
 
 def test_a_record_of_upserts_is_the_last_row_of_each_key(kafka: Kafka) -> None:
