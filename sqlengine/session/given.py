@@ -1,4 +1,4 @@
-"""What the runner of a script is given, and does not open itself."""
+"""The services that the runner of a script is given, and does not open itself."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sqlengine.connectors.memory.tables import Memory
 
 @dataclass(frozen=True)
 class Given:
-    """What a runner is given besides its folder: a `broker` that others close (None: that of the
-    folder), the `clock` (ms), and tables in memory."""
+    """The services of a runner: a `broker` that others close (None: that of its folder), the `clock`
+    (ms), and tables in memory."""
 
     broker: Broker | None = None
     clock: Callable[[], int] = system_clock

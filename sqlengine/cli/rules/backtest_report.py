@@ -1,4 +1,4 @@
-"""What `sql backtest` tells: alerts by rule and day, what they cost, and how versions differ."""
+"""The report of `sql backtest`: alerts by rule and day, their cost, and how versions differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the alerts of two versions of rules differ."""
+"""The differences between the alerts of two versions of a rule."""
 
 from __future__ import annotations
 
