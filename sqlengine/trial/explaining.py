@@ -61,7 +61,7 @@ class State:
     gives because of them, and `instead_of` those that it takes back, or would give without them. A
     window gives what it would if it ended now. `matched`: the variables of a pattern that the
     event's match has so far, of all; `conditions`: those of a pattern or a join for the rows that
-    it saw."""
+    it saw. `ahead`: the event time of a row before it that may have made the event late."""
 
     operation: str
     key: Row
@@ -72,6 +72,7 @@ class State:
     matched: tuple[str, ...] | None = None
     pattern: tuple[str, ...] = ()
     conditions: tuple[Verdict, ...] = ()
+    ahead: str | None = None
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -20,6 +20,7 @@ from sqlengine.trial.events import Row, rows_of, text_of
 from sqlengine.trial.recorded import History, Place, Recorded, TableRecords, in_order
 from sqlengine.trial.reproducing import COMES, depends_on_clock, row_by_row
 from sqlengine.trial.rules import TrialRule
+from sqlengine.trial.watermarks import event_times
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,18 @@ class Past:
     def changes(self, plan: LogicalPlan, history: History) -> list[Change]:
         """Returns all that a plan gives for rows."""
         return self._changes(plan, history)
+
+    def ahead(self, history: History) -> str | None:
+        """Returns the latest event time that a row of the event's shard had before it, if the event
+        is behind that: such a row may have made it late."""
+        for at in self._events(history):
+            recorded = history.records[int(history.tables[at])]
+            times = event_times(recorded.table, recorded.rows)
+            row = int(history.rows[at])
+            earlier = (recorded.shards == self.place.shard) & (recorded.offsets < self.place.offset)
+            if times is not None and earlier.any() and times[earlier].max() > times[row]:
+                return text_of(int(times[earlier].max()))
+        return None
 
     def _events(self, history: History) -> list[int]:
         return [at for at in range(len(history)) if history.place(at) == self.place]

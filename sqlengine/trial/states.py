@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from planner.logical import Filter, HoldBack, LogicalPlan, MatchRecognize, Scan
 from planner.logical.joins import BinaryJoin
+from planner.logical.node import Stateful
 from planner.logical.patterns import Skip
 from planner.rewrite import conjunction, nodes
 from planner.scalar import Scalar, columns_of, conjuncts_of
@@ -73,12 +74,15 @@ class _Then:
             return State(_named(node), {}, (), (), ())
         port = next(p for p, found in enumerate(came) if found)
         given = self.difference(node)
+        idle = not given.rows and not given.instead_of
+        late = isinstance(node, Stateful) and node.drops_late and idle
         state = State(
             _named(node),
             {name: came[port][0].get(name) for name in node.exchange(port) or ()},
             rows,
             tuple(change.row for change in given.rows),
             tuple(change.row for change in given.instead_of),
+            ahead=self._past.ahead(self.history(node)) if late else None,
         )
         if isinstance(node, BinaryJoin):
             return self._joined(node, port, state)

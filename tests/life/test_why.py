@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Sql
-from tests.life.test_lineage import CASES, started
+from tests.life.test_lineage import CASES, MANY, login, started
 from tests.service.harness import User
 
 RULE = """CREATE TABLE processes (host STRING, command STRING, ppid INT)
@@ -115,6 +116,15 @@ def test_state_is_that_of_then(served: Sql, user: User, name: str) -> None:
     started(user, f"then_{name}", CASES[name])
     done = served("why", f"then_{name}", f"then_{name}_logins@{at}")
     assert set(lines) <= set(done.stdout.splitlines()), done.stdout + done.stderr
+
+
+def test_a_row_that_comes_late_is_told(served: Sql, user: User) -> None:
+    late = replace(CASES["tumble"], logins=[*MANY, login(5, "a")])
+    started(user, "late", late)
+    done = served("why", "late", "late_logins@7")
+    assert done.exit_code == 1
+    said = "  it may have been late: a row of 2026-01-01 00:06:40.000 had come before"
+    assert said in done.stdout.splitlines()
 
 
 def test_a_job_and_a_record_of_a_server(served: Sql, user: User) -> None:

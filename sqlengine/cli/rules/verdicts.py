@@ -71,6 +71,8 @@ def _state_lines(number: int, state: State) -> Iterator[str]:
     yield from (f"  instead of {_json(row)}" for row in state.instead_of)
     if not state.gave and not state.instead_of:
         yield "  gives nothing because of it"
+    if state.ahead is not None:
+        yield f"  it may have been late: a row of {state.ahead} had come before"
 
 
 def _lines(verdict: Verdict, depth: int) -> Iterator[str]:
