@@ -20,6 +20,7 @@ from rich.table import Table
 
 from demo.events import ATTACKS, generate, spread
 from demo.feeder import Feeder
+from demo.life import await_rollback, explain, refuse_broken, submit_noisy
 from demo.machine import watch
 from demo.rules import (
     BURSTS,
@@ -51,6 +52,7 @@ class Story:
         self.alerts: list[Json] = []
         self.by_rule: Counter[str] = Counter()
         self.second_life = 0.0
+        self.first = -1  # the offset of the first alert
         self._offset = 0
         self._lock = threading.Lock()
 
@@ -68,6 +70,7 @@ class Story:
                 self.alerts.append(alert)
                 self.by_rule[alert["rule"]] += 1
                 self._offset = int(str(record["offset"])) + 1
+                self.first = int(str(record["offset"])) if self.first < 0 else self.first
 
     def picture(self) -> Group:
         """The live table: what happened, the last alerts, and how many of each rule."""
@@ -249,6 +252,9 @@ def play(server: Server, story: Story, count: int, machine: bool) -> int:
     events = feeders[0]
     _until(lambda: len(events.sent) > count // 4, story)
     times = change_rules(server, story)
+    refuse_broken(server.client, story.say)
+    submit_noisy(server.client)
+    await_rollback(server.client, story.say)
     _until(lambda: len(events.sent) > count // 2, story)
     server.kill()
     story.say(f"server killed with SIGKILL after {len(events.sent):,} events")
@@ -258,6 +264,7 @@ def play(server: Server, story: Story, count: int, machine: bool) -> int:
     own.stop()
     caught_up(server, feeders)
     story.read()
+    explain(server, story.alerts[0], story.first, story.say)
     bursts = [json.loads(str(r["value"])) for r in _records(server.client, "bursts", 0)]
     problems = verdict(story, events, bursts)
     summary(server, story, feeders, rules, times, len(bursts), problems)
