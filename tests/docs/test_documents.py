@@ -36,8 +36,8 @@ def scripts_of(text: str) -> list[str]:
     return [b for b in BLOCK.findall(text) if b.startswith(BATCH)]
 
 
-# Pages about a server, whose blocks run where that is: in tests/connectors.
-BESIDE_A_SERVER = {"kafka.md"}
+# Pages whose blocks run with what is around them: in tests/connectors, and in test_tutorial.py.
+BESIDE_A_SERVER = {"kafka.md", "tutorial.md"}
 WITH_SCRIPTS = [d for d in DOCUMENTS if scripts_of(d.read_text(encoding="utf-8"))]
 WITH_SQL = [
     d for d in DOCUMENTS if d.name not in BESIDE_A_SERVER and jobs_of(d.read_text(encoding="utf-8"))
