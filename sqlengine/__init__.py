@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from sqlengine.broker.errors import Fenced, Unreachable
     from sqlengine.client import Refused
     from sqlengine.config import Config
-    from sqlengine.connection import Connection, JobInfo, JobResult, TopicRecord, connect
+    from sqlengine.connection.base import Connection, JobInfo, JobResult, TopicRecord
+    from sqlengine.connection.connecting import connect
+    from sqlengine.connection.progress import Progress
+    from sqlengine.connection.results import Result, Row
     from sqlengine.connectors.base import Connector, Sink, Source
     from sqlengine.connectors.chunks import Chunk
     from sqlengine.connectors.environment import Environment
@@ -79,7 +82,10 @@ __all__ = [
     "Option",
     "ParseError",
     "PlanError",
+    "Progress",
     "Refused",
+    "Result",
+    "Row",
     "RowKind",
     "Schema",
     "ServiceError",
@@ -105,7 +111,7 @@ _MODULES = {
     "Batch": "sqlengine.batch",
     "Chunk": "sqlengine.connectors.chunks",
     "Config": "sqlengine.config",
-    "Connection": "sqlengine.connection",
+    "Connection": "sqlengine.connection.base",
     "Connector": "sqlengine.connectors.base",
     "Consumer": "sqlengine.broker.consumer",
     "DataType": "sqlengine.formats.base",
@@ -117,17 +123,20 @@ _MODULES = {
     "Fenced": "sqlengine.broker.errors",
     "Format": "sqlengine.formats.base",
     "FormatCapabilities": "sqlengine.formats.base",
-    "JobInfo": "sqlengine.connection",
-    "JobResult": "sqlengine.connection",
+    "JobInfo": "sqlengine.connection.base",
+    "JobResult": "sqlengine.connection.base",
     "Option": "sqlengine.formats.base",
+    "Progress": "sqlengine.connection.progress",
     "Refused": "sqlengine.client",
+    "Result": "sqlengine.connection.results",
+    "Row": "sqlengine.connection.results",
     "RowKind": "sqlengine.batch",
     "Schema": "sqlengine.formats.base",
     "Sink": "sqlengine.connectors.base",
     "Source": "sqlengine.connectors.base",
-    "TopicRecord": "sqlengine.connection",
+    "TopicRecord": "sqlengine.connection.base",
     "Unreachable": "sqlengine.broker.errors",
-    "connect": "sqlengine.connection",
+    "connect": "sqlengine.connection.connecting",
     "sink": "sqlengine.functions.sdk",
     "udaf": "sqlengine.functions.sdk",
     "udf": "sqlengine.functions.sdk",

@@ -1,0 +1,1 @@
+"""What a Python program does with an engine: connections, results, tables, jobs, topics."""

@@ -1,0 +1,202 @@
+"""Statements, jobs and topics from Python: `connect` to a server, or to an engine in this process.
+
+with connect("http://127.0.0.1:8083") as connection:
+    connection.submit("errors", "INSERT INTO alerts SELECT * FROM events WHERE level > 3")
+    for row in connection.sql("SELECT * FROM alerts"):
+        print(row)
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from sqlengine.broker.base import Broker
+    from sqlengine.connection.pages import Pages
+    from sqlengine.connection.progress import Told
+    from sqlengine.connection.results import Result
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """A job as it is now.
+
+    `state` is one of running, stopped, defined, waiting, failed; `reason` says why it waits or
+    failed. `origin`: the interface that it came from. `graph`: the graph that runs it. `rows`: rows
+    written, over all its versions and restarts.
+    """
+
+    name: str
+    version: int
+    state: str
+    origin: str
+    graph: str
+    reason: str | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """The result of a request for a job: `status` is one of added, replaced, unchanged, waiting,
+    valid, removed. `version` is 0 where none is left."""
+
+    name: str
+    status: str
+    version: int
+
+
+@dataclass(frozen=True)
+class TopicRecord:
+    """A record of a topic. `value` is None for a tombstone; `timestamp_ms` counts from 1970."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Connection(ABC):
+    """Statements, jobs and topics of one engine. All methods may be called from any thread.
+
+    A context manager: leaving it closes the connection. Methods raise a SqlError that says what was
+    refused: ParseError, PlanError or JobError in this process, Refused with the same text from a
+    server, Unreachable where none answers; a BrokerError where a topic is at fault.
+    """
+
+    def __init__(self) -> None:
+        self._results: WeakSet[Result] = WeakSet()
+
+    def sql(
+        self,
+        statement: str,
+        *,
+        follow: bool = False,
+        timeout_s: float | None = None,
+        progress: Told = False,
+    ) -> Result:
+        """Runs a statement that asks, SELECT, SHOW, DESCRIBE or EXPLAIN, and returns its rows while
+        they come.
+
+        A query reads topics from their beginning to their present end; with `follow` it goes on
+        with rows that come later. SET, USE and CREATE TEMPORARY count for the statements of this
+        connection behind them; INSERT, and CREATE for all, are a job (`submit`). `timeout_s` ends
+        it. `progress`: True shows a line on standard error, a function is called with a Progress
+        about twice a second. Loads pyarrow.
+        """
+        from sqlengine.connection.progress import teller
+        from sqlengine.connection.results import Result
+
+        pages = self._ask(statement, follow=follow, timeout_s=timeout_s)
+        result = Result(pages, teller(progress))
+        self._results.add(result)
+        return result
+
+    @abstractmethod
+    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
+        """Starts a statement in the session of this connection."""
+
+    @property
+    @abstractmethod
+    def broker(self) -> Broker:
+        """The topics with all that a broker does: options, groups of consumers, idempotent appends.
+
+        Loads pyarrow, which its records are in.
+        """
+
+    @abstractmethod
+    def jobs(self) -> list[JobInfo]:
+        """Returns all jobs by name."""
+
+    @abstractmethod
+    def submit(self, name: str, sql: str) -> JobResult:
+        """Adds the job, or replaces its text while it runs.
+
+        When the text is refused, the version before runs on.
+        """
+
+    @abstractmethod
+    def validate(self, name: str, sql: str) -> JobResult:
+        """Plans the job as `submit` does, and changes nothing."""
+
+    @abstractmethod
+    def remove(self, name: str) -> JobResult:
+        """Removes the job and its state; its versions stay in the history."""
+
+    def close(self) -> None:
+        """Closes the connection, and ends the statements whose results are not read to their ends.
+        May be called twice."""
+        for result in list(self._results):
+            result.close()
+        self._close()
+
+    @abstractmethod
+    def _close(self) -> None: ...
+
+    def topics(self) -> list[str]:
+        """Returns the names of all topics, sorted; those of the system begin with '_'."""
+        return sorted(topic.name for topic in self.broker.topics())
+
+    def create_topic(self, name: str, shards: int = 1, *, if_not_exists: bool = False) -> None:
+        """Creates a topic. Raises TopicExists if there is one, unless `if_not_exists`."""
+        from sqlengine.broker.topic_access import refuse_system
+
+        refuse_system(name)
+        self.broker.create_topic(name, shards, if_not_exists=if_not_exists)
+
+    def write(
+        self,
+        topic: str,
+        records: Iterable[bytes | str | Mapping[str, object]],
+        *,
+        shard: int = 0,
+        key: bytes | None = None,
+    ) -> int:
+        """Appends records in one batch, and returns the offset of the first.
+
+        A mapping is written as JSON, text as UTF-8. All get the same `key`.
+        """
+        from sqlengine.broker.topic_access import refuse_system
+
+        refuse_system(topic)
+        values = [_record_bytes(record) for record in records]
+        keys = None if key is None else [key] * len(values)
+        now_ms = time.time_ns() // 1_000_000
+        return self.broker.append(topic, shard, values, keys=keys, timestamp_ms=now_ms).first_offset
+
+    def read(
+        self, topic: str, *, shard: int = 0, offset: int | str = "earliest", limit: int = 1000
+    ) -> list[TopicRecord]:
+        """Returns at most `limit` records of a shard from `offset` on, without waiting for more.
+
+        `offset` is a number, 'earliest', 'latest' or a time such as '2026-01-31T12:00' (UTC). The
+        next read begins behind the last record: `records[-1].offset + 1`.
+        """
+        from sqlengine.broker.topic_access import find_offset
+
+        start = find_offset(self.broker, topic, shard, str(offset))
+        records = self.broker.read(topic, shard, start, max_records=limit)
+        if records is None:
+            return []
+        count = records.num_rows
+        keys = [None] * count if records.keys is None else records.keys.to_pylist()
+        columns = (records.offsets.tolist(), records.timestamps.tolist(), keys)
+        return [TopicRecord(*row) for row in zip(*columns, records.values.to_pylist(), strict=True)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _record_bytes(record: bytes | str | Mapping[str, object]) -> bytes:
+    if isinstance(record, bytes):
+        return record
+    text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
+    return text.encode()

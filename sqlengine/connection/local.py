@@ -1,0 +1,84 @@
+"""A connection to an engine in this process."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from sqlengine.broker.base import Broker
+from sqlengine.config import Config, QueryLimits
+from sqlengine.connection.base import Connection, JobInfo, JobResult
+from sqlengine.connection.pages import LocalPages, Pages
+from sqlengine.engine import Engine
+from sqlengine.engine.requests import Outcome
+from sqlengine.queries.service import QueryService
+from sqlengine.system.memory import usable_bytes
+
+# Queries of this program do not disturb the jobs of others, and wait for it as long as it likes.
+_ANY_QUERY: Final = QueryLimits(
+    at_once=100,
+    timeout_s=math.inf,
+    rows_per_second=1 << 40,
+    memory=usable_bytes() * 8 // 10,
+    silence_s=math.inf,
+    pause_s=math.inf,
+    session_s=math.inf,
+)
+
+
+class LocalConnection(Connection):
+    """The jobs and topics of an engine in this process, which ends with the connection."""
+
+    def __init__(self, data: Path | None) -> None:
+        super().__init__()
+        self._resources = ExitStack()
+        if data is None:
+            scratch = tempfile.TemporaryDirectory(prefix="sqlengine-")
+            data = Path(self._resources.enter_context(scratch))
+        try:
+            self._engine = Engine(Config(data=data, queries=_ANY_QUERY))
+            self._resources.callback(self._engine.close)
+            self._engine.start()
+            self._queries = QueryService(self._engine)
+            self._resources.callback(self._queries.close)
+            self._session = self._queries.open_session()
+        except BaseException:
+            self._resources.close()
+            raise
+
+    @property
+    def broker(self) -> Broker:
+        return self._engine.broker
+
+    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
+        return LocalPages(
+            self._queries.submit(
+                statement, session=self._session, follow=follow, timeout_s=timeout_s
+            )
+        )
+
+    def jobs(self) -> list[JobInfo]:
+        rows = self._engine.rows_by_job()
+        return [
+            JobInfo(j.name, j.version, j.state, j.origin, j.graph, j.reason, rows[j.name])
+            for j in self._engine.jobs()
+        ]
+
+    def submit(self, name: str, sql: str) -> JobResult:
+        return _local_result(self._engine.submit(name, sql))
+
+    def validate(self, name: str, sql: str) -> JobResult:
+        return _local_result(self._engine.validate(name, sql))
+
+    def remove(self, name: str) -> JobResult:
+        return _local_result(self._engine.remove(name))
+
+    def _close(self) -> None:
+        self._resources.close()
+
+
+def _local_result(outcome: Outcome) -> JobResult:
+    return JobResult(outcome.name, outcome.status, outcome.version)
