@@ -8,19 +8,24 @@ with connect("http://127.0.0.1:8083") as connection:
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from sqlengine.broker.base import Broker
+    from sqlengine.connection.feeds import Feed
     from sqlengine.connection.pages import Pages
     from sqlengine.connection.progress import Told
     from sqlengine.connection.results import Result
+    from sqlengine.connection.tables import Held
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Connection(ABC):
 
     def __init__(self) -> None:
         self._results: WeakSet[Result] = WeakSet()
+        self._feeds: dict[str, Feed] = {}
 
     def sql(
         self,
@@ -129,14 +135,92 @@ class Connection(ABC):
         """Removes the job and its state; its versions stay in the history."""
 
     def close(self) -> None:
-        """Closes the connection, and ends the statements whose results are not read to their ends.
-        May be called twice."""
+        """Closes the connection, ends the statements whose results are not read to their ends, and
+        the feeds of tables. May be called twice."""
+        while self._feeds:
+            self._feeds.popitem()[1].close()
         for result in list(self._results):
             result.close()
         self._close()
 
     @abstractmethod
     def _close(self) -> None: ...
+
+    def register_table(
+        self,
+        name: str,
+        rows: object,
+        *,
+        schema: Mapping[str, str] | None = None,
+        event_time: str | None = None,
+        watermark: dt.timedelta = dt.timedelta(0),
+        append: bool = False,
+    ) -> Feed:
+        """Makes a table for queries and jobs of a Python object, and returns the feed of its rows.
+
+        `rows`: what gives Arrow's PyCapsules (tables of pyarrow, pandas, Polars, DuckDB), a list,
+        an iterator, a generator or an asynchronous one, of mappings, dataclasses or NamedTuples;
+        the last three may have no end. A function takes rows: see `register_sink`. `schema`: SQL
+        types by column; by default those of the Arrow columns, of the hints of the dataclass, or of
+        the values of the first row, which is waited for then. `event_time`: the column with the
+        times of events, and `watermark` by how much these may come late; a column of more than
+        milliseconds gets a computed one beside it, `rowtime`.
+
+        An engine in this process reads what has an end from memory; registering a name again
+        replaces the rows for queries. All else is written to the topic `name` as JSON, which must
+        not exist unless `append`. ServiceError for an object, a column or a type that no table can
+        have, SqlError where the definition is refused."""
+        from sqlengine.connection.tables import register
+
+        feed = register(self, name, rows, schema, event_time, watermark, append=append)
+        self._feeds[name] = feed
+        return feed
+
+    def register_sink(
+        self,
+        name: str,
+        function: Callable[[pa.RecordBatch], object],
+        schema: Mapping[str, str],
+    ) -> None:
+        """Makes a table whose rows a function of this process takes: a record batch for each epoch,
+        whose first column `op` says +I, -U, +U or -D. `schema`: SQL types by column. Rows since the
+        last checkpoint come again after a crash. ServiceError for a server, which cannot call it.
+        """
+        from sqlengine.connection.tables import register_sink
+
+        register_sink(self, name, function, schema)
+
+    def unregister_table(self, name: str) -> None:
+        """Ends the feed of a registered table and removes the table; its topic stays, if it has
+        one. JobError where a job uses it, or there is none."""
+        from sqlengine.connection.tables import unregister
+
+        if (feed := self._feeds.pop(name, None)) is not None:
+            feed.close()
+        unregister(self, name)
+
+    def register_function(
+        self, function: Callable[..., object], name: str | None = None
+    ) -> JobResult:
+        """Makes a Python function, or the class of an aggregate, a function of SQL under its own
+        name or another.
+
+        Its source goes to the engine as a module, with all that it uses of its own module: imports,
+        functions, classes and constants. Type hints, and the decorators `udf`, `udtf` and `udaf`,
+        say what it takes. A server must have been started with `--uploads`. ServiceError for what
+        has no source, or uses what cannot be sent."""
+        from sqlengine.connection.functions import register_function
+
+        return register_function(self, function, name)
+
+    @abstractmethod
+    def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
+        """Adds or replaces a job with modules of Python functions: sources by file name."""
+
+    @property
+    @abstractmethod
+    def _held(self) -> Held | None:
+        """What this process can hold for the engine; None where that runs elsewhere."""
 
     def topics(self) -> list[str]:
         """Returns the names of all topics, sorted; those of the system begin with '_'."""

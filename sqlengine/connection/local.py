@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
+
+import pyarrow as pa
 
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config, QueryLimits
 from sqlengine.connection.base import Connection, JobInfo, JobResult
 from sqlengine.connection.pages import LocalPages, Pages
+from sqlengine.connection.tables import Held
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.engine import Engine
-from sqlengine.engine.requests import Outcome
+from sqlengine.engine.requests import Outcome, Request
+from sqlengine.jobs.job import Origin
+from sqlengine.jobs.planning import JobText
 from sqlengine.queries.service import QueryService
 from sqlengine.system.memory import usable_bytes
 
@@ -35,11 +42,14 @@ class LocalConnection(Connection):
     def __init__(self, data: Path | None) -> None:
         super().__init__()
         self._resources = ExitStack()
+        self._memory = Memory()
+        self._callables: dict[str, Callable[[pa.RecordBatch], object]] = {}
         if data is None:
             scratch = tempfile.TemporaryDirectory(prefix="sqlengine-")
             data = Path(self._resources.enter_context(scratch))
         try:
-            self._engine = Engine(Config(data=data, queries=_ANY_QUERY))
+            config = Config(data=data, queries=_ANY_QUERY)
+            self._engine = Engine(config, callables=self._callables, memory=self._memory)
             self._resources.callback(self._engine.close)
             self._engine.start()
             self._queries = QueryService(self._engine)
@@ -59,6 +69,18 @@ class LocalConnection(Connection):
                 statement, session=self._session, follow=follow, timeout_s=timeout_s
             )
         )
+
+    @property
+    def _held(self) -> Held:
+        return Held(self._memory, self._callables)
+
+    def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
+        """See `Connection`."""
+        text = JobText(name, sql, uploads=modules)
+        outcome = self._engine.change(Request(Origin.SDK, {name: text}))[name]
+        if outcome.error is not None:
+            raise outcome.error
+        return _local_result(outcome)
 
     def jobs(self) -> list[JobInfo]:
         rows = self._engine.rows_by_job()

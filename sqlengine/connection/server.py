@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -59,6 +60,15 @@ class ServerConnection(Connection):
             if error.status == 404 and session in error.message:
                 self._session = None  # the next statement has another one
             raise
+
+    @property
+    def _held(self) -> None:
+        return None
+
+    def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
+        """See `Connection`."""
+        body: Json = {"name": name, "sql": sql, "modules": dict(modules)}
+        return _result(self._client.post("/api/v1/jobs", body))
 
     def jobs(self) -> list[JobInfo]:
         jobs = self._client.get("/api/v1/jobs")["jobs"]

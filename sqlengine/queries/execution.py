@@ -88,6 +88,7 @@ class Execution:
             engine.broker,
             engine.now_ms,
             name,
+            memory=engine.memory,
             files=files,
             network=engine.config.network_access,
             secrets=engine.config.secret_values,
