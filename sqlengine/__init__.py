@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from sqlengine.broker.errors import Fenced, Unreachable
     from sqlengine.client import Refused
     from sqlengine.config import Config
-    from sqlengine.connection.base import Connection, JobInfo, JobResult, TopicRecord
+    from sqlengine.connection.base import Connection
     from sqlengine.connection.connecting import connect
+    from sqlengine.connection.feeds import Feed
+    from sqlengine.connection.jobs import Job, JobInfo, JobResult, Jobs, Rule, Version
     from sqlengine.connection.progress import Progress
     from sqlengine.connection.results import Result, Row
+    from sqlengine.connection.topics import Topic, TopicRecord, Topics
     from sqlengine.connectors.base import Connector, Sink, Source
     from sqlengine.connectors.chunks import Chunk
     from sqlengine.connectors.environment import Environment
@@ -73,12 +76,15 @@ __all__ = [
     "Engine",
     "Environment",
     "ExecutionError",
+    "Feed",
     "Fenced",
     "Format",
     "FormatCapabilities",
+    "Job",
     "JobError",
     "JobInfo",
     "JobResult",
+    "Jobs",
     "Option",
     "ParseError",
     "PlanError",
@@ -87,6 +93,7 @@ __all__ = [
     "Result",
     "Row",
     "RowKind",
+    "Rule",
     "Schema",
     "ServiceError",
     "Sink",
@@ -95,8 +102,11 @@ __all__ = [
     "SourceCapabilities",
     "SqlError",
     "Table",
+    "Topic",
     "TopicRecord",
+    "Topics",
     "Unreachable",
+    "Version",
     "__version__",
     "connect",
     "sink",
@@ -120,22 +130,29 @@ _MODULES = {
     "Encoder": "sqlengine.formats.base",
     "Engine": "sqlengine.engine",
     "Environment": "sqlengine.connectors.environment",
+    "Feed": "sqlengine.connection.feeds",
     "Fenced": "sqlengine.broker.errors",
     "Format": "sqlengine.formats.base",
     "FormatCapabilities": "sqlengine.formats.base",
-    "JobInfo": "sqlengine.connection.base",
-    "JobResult": "sqlengine.connection.base",
+    "Job": "sqlengine.connection.jobs",
+    "JobInfo": "sqlengine.connection.jobs",
+    "JobResult": "sqlengine.connection.jobs",
+    "Jobs": "sqlengine.connection.jobs",
     "Option": "sqlengine.formats.base",
     "Progress": "sqlengine.connection.progress",
     "Refused": "sqlengine.client",
     "Result": "sqlengine.connection.results",
     "Row": "sqlengine.connection.results",
     "RowKind": "sqlengine.batch",
+    "Rule": "sqlengine.connection.jobs",
     "Schema": "sqlengine.formats.base",
     "Sink": "sqlengine.connectors.base",
     "Source": "sqlengine.connectors.base",
-    "TopicRecord": "sqlengine.connection.base",
+    "Topic": "sqlengine.connection.topics",
+    "TopicRecord": "sqlengine.connection.topics",
+    "Topics": "sqlengine.connection.topics",
     "Unreachable": "sqlengine.broker.errors",
+    "Version": "sqlengine.connection.jobs",
     "connect": "sqlengine.connection.connecting",
     "sink": "sqlengine.functions.sdk",
     "udaf": "sqlengine.functions.sdk",

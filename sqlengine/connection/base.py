@@ -9,13 +9,13 @@ with connect("http://127.0.0.1:8083") as connection:
 from __future__ import annotations
 
 import datetime as dt
-import json
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
+
+from sqlengine.connection.jobs import JobAccess, JobResult, Jobs, Rule
+from sqlengine.connection.topics import TopicRecord, Topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,44 +26,6 @@ if TYPE_CHECKING:
     from sqlengine.connection.progress import Told
     from sqlengine.connection.results import Result
     from sqlengine.connection.tables import Held
-
-
-@dataclass(frozen=True)
-class JobInfo:
-    """A job as it is now.
-
-    `state` is one of running, stopped, defined, waiting, failed; `reason` says why it waits or
-    failed. `origin`: the interface that it came from. `graph`: the graph that runs it. `rows`: rows
-    written, over all its versions and restarts.
-    """
-
-    name: str
-    version: int
-    state: str
-    origin: str
-    graph: str
-    reason: str | None
-    rows: int
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """The result of a request for a job: `status` is one of added, replaced, unchanged, waiting,
-    valid, removed. `version` is 0 where none is left."""
-
-    name: str
-    status: str
-    version: int
-
-
-@dataclass(frozen=True)
-class TopicRecord:
-    """A record of a topic. `value` is None for a tombstone; `timestamp_ms` counts from 1970."""
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
 
 
 class Connection(ABC):
@@ -115,24 +77,36 @@ class Connection(ABC):
         Loads pyarrow, which its records are in.
         """
 
+    @property
     @abstractmethod
-    def jobs(self) -> list[JobInfo]:
-        """Returns all jobs by name."""
+    def _job_access(self) -> JobAccess: ...
 
-    @abstractmethod
+    @property
+    def jobs(self) -> Jobs:
+        """All jobs, and each by name."""
+        return Jobs(self._job_access)
+
+    @property
+    def rules(self) -> dict[str, Rule]:
+        """The jobs whose texts have the head of a rule, by name, as they are now."""
+        return {rule.name: rule for rule in self._job_access.rules()}
+
+    @property
+    def topics(self) -> Topics:
+        """All topics, and each by name."""
+        return Topics(lambda: self.broker)
+
     def submit(self, name: str, sql: str) -> JobResult:
-        """Adds the job, or replaces its text while it runs.
+        """See `Jobs.submit`."""
+        return self.jobs.submit(name, sql)
 
-        When the text is refused, the version before runs on.
-        """
-
-    @abstractmethod
     def validate(self, name: str, sql: str) -> JobResult:
-        """Plans the job as `submit` does, and changes nothing."""
+        """See `Jobs.validate`."""
+        return self.jobs.validate(name, sql)
 
-    @abstractmethod
     def remove(self, name: str) -> JobResult:
-        """Removes the job and its state; its versions stay in the history."""
+        """See `Jobs.remove`."""
+        return self.jobs.remove(name)
 
     def close(self) -> None:
         """Closes the connection, ends the statements whose results are not read to their ends, and
@@ -222,16 +196,9 @@ class Connection(ABC):
     def _held(self) -> Held | None:
         """What this process can hold for the engine; None where that runs elsewhere."""
 
-    def topics(self) -> list[str]:
-        """Returns the names of all topics, sorted; those of the system begin with '_'."""
-        return sorted(topic.name for topic in self.broker.topics())
-
     def create_topic(self, name: str, shards: int = 1, *, if_not_exists: bool = False) -> None:
-        """Creates a topic. Raises TopicExists if there is one, unless `if_not_exists`."""
-        from sqlengine.broker.topic_access import refuse_system
-
-        refuse_system(name)
-        self.broker.create_topic(name, shards, if_not_exists=if_not_exists)
+        """See `Topics.create`."""
+        self.topics.create(name, shards, if_not_exists=if_not_exists)
 
     def write(
         self,
@@ -241,46 +208,17 @@ class Connection(ABC):
         shard: int = 0,
         key: bytes | None = None,
     ) -> int:
-        """Appends records in one batch, and returns the offset of the first.
-
-        A mapping is written as JSON, text as UTF-8. All get the same `key`.
-        """
-        from sqlengine.broker.topic_access import refuse_system
-
-        refuse_system(topic)
-        values = [_record_bytes(record) for record in records]
-        keys = None if key is None else [key] * len(values)
-        now_ms = time.time_ns() // 1_000_000
-        return self.broker.append(topic, shard, values, keys=keys, timestamp_ms=now_ms).first_offset
+        """See `Topic.write`."""
+        return self.topics[topic].write(records, shard=shard, key=key)
 
     def read(
         self, topic: str, *, shard: int = 0, offset: int | str = "earliest", limit: int = 1000
     ) -> list[TopicRecord]:
-        """Returns at most `limit` records of a shard from `offset` on, without waiting for more.
-
-        `offset` is a number, 'earliest', 'latest' or a time such as '2026-01-31T12:00' (UTC). The
-        next read begins behind the last record: `records[-1].offset + 1`.
-        """
-        from sqlengine.broker.topic_access import find_offset
-
-        start = find_offset(self.broker, topic, shard, str(offset))
-        records = self.broker.read(topic, shard, start, max_records=limit)
-        if records is None:
-            return []
-        count = records.num_rows
-        keys = [None] * count if records.keys is None else records.keys.to_pylist()
-        columns = (records.offsets.tolist(), records.timestamps.tolist(), keys)
-        return [TopicRecord(*row) for row in zip(*columns, records.values.to_pylist(), strict=True)]
+        """See `Topic.read`."""
+        return self.topics[topic].read(shard=shard, offset=offset, limit=limit)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _record_bytes(record: bytes | str | Mapping[str, object]) -> bytes:
-    if isinstance(record, bytes):
-        return record
-    text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
-    return text.encode()

@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config, QueryLimits
-from sqlengine.connection.base import Connection, JobInfo, JobResult
+from sqlengine.connection.base import Connection
+from sqlengine.connection.jobs import JobAccess, JobResult
+from sqlengine.connection.local_jobs import LocalJobs, local_result
 from sqlengine.connection.pages import LocalPages, Pages
 from sqlengine.connection.tables import Held
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.engine import Engine
-from sqlengine.engine.requests import Outcome, Request
+from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.queries.service import QueryService
@@ -80,27 +82,11 @@ class LocalConnection(Connection):
         outcome = self._engine.change(Request(Origin.SDK, {name: text}))[name]
         if outcome.error is not None:
             raise outcome.error
-        return _local_result(outcome)
+        return local_result(outcome)
 
-    def jobs(self) -> list[JobInfo]:
-        rows = self._engine.rows_by_job()
-        return [
-            JobInfo(j.name, j.version, j.state, j.origin, j.graph, j.reason, rows[j.name])
-            for j in self._engine.jobs()
-        ]
-
-    def submit(self, name: str, sql: str) -> JobResult:
-        return _local_result(self._engine.submit(name, sql))
-
-    def validate(self, name: str, sql: str) -> JobResult:
-        return _local_result(self._engine.validate(name, sql))
-
-    def remove(self, name: str) -> JobResult:
-        return _local_result(self._engine.remove(name))
+    @property
+    def _job_access(self) -> JobAccess:
+        return LocalJobs(self._engine)
 
     def _close(self) -> None:
         self._resources.close()
-
-
-def _local_result(outcome: Outcome) -> JobResult:
-    return JobResult(outcome.name, outcome.status, outcome.version)

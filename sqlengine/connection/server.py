@@ -8,8 +8,10 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from parser.errors import SqlError
-from sqlengine.client import Client, Json, Refused, job_url, quote
-from sqlengine.connection.base import Connection, JobInfo, JobResult
+from sqlengine.client import Client, Json, Refused, quote
+from sqlengine.connection.base import Connection
+from sqlengine.connection.jobs import JobAccess, JobResult
+from sqlengine.connection.server_jobs import ServerJobs, result_of
 
 if TYPE_CHECKING:
     from sqlengine.broker.base import Broker
@@ -68,24 +70,11 @@ class ServerConnection(Connection):
     def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
         """See `Connection`."""
         body: Json = {"name": name, "sql": sql, "modules": dict(modules)}
-        return _result(self._client.post("/api/v1/jobs", body))
+        return result_of(self._client.post("/api/v1/jobs", body))
 
-    def jobs(self) -> list[JobInfo]:
-        jobs = self._client.get("/api/v1/jobs")["jobs"]
-        assert isinstance(jobs, list)
-        return [JobInfo(**{field: job[field] for field in JobInfo.__match_args__}) for job in jobs]
-
-    def submit(self, name: str, sql: str) -> JobResult:
-        return self._put(name, sql)
-
-    def validate(self, name: str, sql: str) -> JobResult:
-        return self._put(name, sql, dry_run="true")
-
-    def _put(self, name: str, sql: str, **query: object) -> JobResult:
-        return _result(self._client.put(job_url(name), sql.encode(), **query))
-
-    def remove(self, name: str) -> JobResult:
-        return _result(self._client.delete(job_url(name)))
+    @property
+    def _job_access(self) -> JobAccess:
+        return ServerJobs(self._client)
 
     def _close(self) -> None:
         with self._lock:
@@ -94,9 +83,3 @@ class ServerConnection(Connection):
             with suppress(SqlError):  # it is gone, or the server is
                 self._client.delete(f"{_SESSIONS}/{quote(session)}")
         self._resources.close()
-
-
-def _result(body: Json) -> JobResult:
-    version = body["version"]
-    assert isinstance(version, int)
-    return JobResult(str(body["name"]), str(body["status"]), version)

@@ -107,9 +107,10 @@ class Engine:
         on_jobs_known: Callable[[Engine], None] = lambda engine: None,
     ) -> None:
         """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
-        names in their option 'callable'. `memory`: tables that the program holds. `steps`: made by who wants to see and to end steps of the
-        recovery, too; `openings` likewise for tables. `access`: who may do what. `on_jobs_known` is
-        called before it, when `jobs` can be listed."""
+        names in their option 'callable'. `memory`: tables that the program holds. `steps`: made by
+        who wants to see and to end steps of the recovery, too; `openings` likewise for tables.
+        `access`: who may do what. `on_jobs_known` is called before it, when `jobs` can be
+        listed."""
         self.config = config
         self.access = access
         self._callables, self.memory = callables, memory

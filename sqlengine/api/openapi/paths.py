@@ -105,7 +105,12 @@ JOBS: Final = (
     ),
     Endpoint("DELETE", "/api/v1/jobs/{name}", "remove a job", ref("Outcome"), refusals=(404, 409)),
     Endpoint(
-        "GET", "/api/v1/jobs/{name}", "a job with its text", ref("JobWithText"), refusals=(404,)
+        "GET",
+        "/api/v1/jobs/{name}",
+        "a job with its text",
+        ref("JobWithText"),
+        (Query("settled", "what it had read by then is written", FLAG),),
+        refusals=(404,),
     ),
     Endpoint(
         "GET",
