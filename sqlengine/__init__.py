@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sqlengine.connection.connecting import connect
     from sqlengine.connection.feeds import Feed
     from sqlengine.connection.jobs import Job, JobInfo, JobResult, Jobs, Rule, Version
+    from sqlengine.connection.magic import Shell
     from sqlengine.connection.progress import Progress
     from sqlengine.connection.results import Result, Row
     from sqlengine.connection.topics import Topic, TopicRecord, Topics
@@ -159,6 +160,13 @@ _MODULES = {
     "udf": "sqlengine.functions.sdk",
     "udtf": "sqlengine.functions.sdk",
 }
+
+
+def load_ipython_extension(shell: Shell) -> None:
+    """Makes `%%sql` known to a notebook: `%load_ext sqlengine`."""
+    from sqlengine.connection.magic import load
+
+    load(shell)
 
 
 def _inner_module(name: str) -> ModuleType:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Final
+
+# Rows that are shown of a result.
+SHOWN: Final = 20
 
 
 def as_table(names: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:

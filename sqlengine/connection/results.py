@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self, cast
 import pyarrow as pa
 
 from parser.errors import ServiceError, SqlError
+from sqlengine.connection.html import SHOWN, as_pre, as_table
 from sqlengine.connection.pages import ArrowPage, Pages
 from sqlengine.connection.progress import Progress
 from sqlengine.connection.rows import RowMaker
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-OP: Final = "op"
 # Seconds between two calls of a `progress` function.
 _TOLD_S: Final = 0.5
+# Seconds for which a notebook waits for rows to show.
+_AHEAD_S: Final = 1.0
 
 
 class Row(Protocol):
@@ -124,9 +126,13 @@ class Result:
     def dicts(self) -> Iterator[dict[str, object]]:
         """Iterates over rows as dicts by the names of columns."""
         for batch in self.batches():
-            names, columns = self._schema.names, self._row_maker().columns(batch)
-            for values in zip(*columns, strict=True):
-                yield dict(zip(names, values, strict=True))
+            yield from self.dicts_of(batch)
+
+    def dicts_of(self, batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
+        """Yields the rows of one of the batches as dicts."""
+        columns = self._row_maker().columns(batch)
+        for values in zip(*columns, strict=True):
+            yield dict(zip(self._schema.names, values, strict=True))
 
     # ---- columns ---------------------------------------------------------------------------------
 
@@ -167,6 +173,32 @@ class Result:
         reader = pa.RecordBatchReader.from_batches(self._schema, self.batches())
         capsule: object = reader.__arrow_c_stream__(requested_schema)
         return capsule
+
+    def _repr_html_(self) -> str:
+        """Shows the first rows, or those that come within a second; they are there to be read all
+        the same."""
+        if self.message is not None:
+            return as_pre(self.message)
+        rows, until = self._ahead(), time.monotonic() + _AHEAD_S
+        while len(rows) <= SHOWN and self._open and not self._over and time.monotonic() < until:
+            self._turn()
+            rows = self._ahead()
+        names = self._schema.names
+        if names == ["result"]:  # a plan, a CREATE TABLE
+            return "".join(as_pre(str(row["result"])) for row in rows)
+        more = "" if len(rows) <= SHOWN and self._over else "more rows follow"
+        return as_table(names, [list(row.values()) for row in rows[:SHOWN]], more)
+
+    def _ahead(self) -> list[dict[str, object]]:
+        """Returns some of the rows that have come and are not read, more than are shown if there
+        are."""
+        rest = [] if self._batch is None else [self._batch.slice(self._at)]
+        found: list[dict[str, object]] = []
+        for batch in (*rest, *self._waiting):
+            found += self.dicts_of(batch.slice(0, SHOWN + 1 - len(found)))
+            if len(found) > SHOWN:
+                break
+        return found
 
     # ---- its end ---------------------------------------------------------------------------------
 
