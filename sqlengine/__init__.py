@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from sqlengine.connection.jobs import Job, JobInfo, JobResult, Jobs, Rule, Version
     from sqlengine.connection.magic import Shell
     from sqlengine.connection.progress import Progress
-    from sqlengine.connection.results import Result, Row
+    from sqlengine.connection.results import Result
+    from sqlengine.connection.rows import Row
     from sqlengine.connection.topics import Topic, TopicRecord, Topics
     from sqlengine.connectors.base import Connector, Sink, Source
     from sqlengine.connectors.chunks import Chunk
@@ -143,7 +144,7 @@ _MODULES = {
     "Progress": "sqlengine.connection.progress",
     "Refused": "sqlengine.client",
     "Result": "sqlengine.connection.results",
-    "Row": "sqlengine.connection.results",
+    "Row": "sqlengine.connection.rows",
     "RowKind": "sqlengine.batch",
     "Rule": "sqlengine.connection.jobs",
     "Schema": "sqlengine.formats.base",

@@ -1,1 +1,1 @@
-"""What a Python program does with an engine: connections, results, tables, jobs, topics."""
+"""Connections of Python programs: results, tables of their objects, jobs, topics, notebooks."""

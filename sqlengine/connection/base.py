@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlengine.connection.pages import Pages
     from sqlengine.connection.progress import Told
     from sqlengine.connection.results import Result
-    from sqlengine.connection.tables import Held
+    from sqlengine.connection.tables import Held, Home
 
 
 class Connection(ABC):
@@ -146,7 +146,7 @@ class Connection(ABC):
         have, SqlError where the definition is refused."""
         from sqlengine.connection.tables import register
 
-        feed = register(self, name, rows, schema, event_time, watermark, append=append)
+        feed = register(self._home, name, rows, schema, event_time, watermark, append=append)
         self._feeds[name] = feed
         return feed
 
@@ -162,7 +162,7 @@ class Connection(ABC):
         """
         from sqlengine.connection.tables import register_sink
 
-        register_sink(self, name, function, schema)
+        register_sink(self._home, name, function, schema)
 
     def unregister_table(self, name: str) -> None:
         """Ends the feed of a registered table and removes the table; its topic stays, if it has
@@ -171,7 +171,7 @@ class Connection(ABC):
 
         if (feed := self._feeds.pop(name, None)) is not None:
             feed.close()
-        unregister(self, name)
+        unregister(self._home, name)
 
     def register_function(
         self, function: Callable[..., object], name: str | None = None
@@ -185,7 +185,7 @@ class Connection(ABC):
         has no source, or uses what cannot be sent."""
         from sqlengine.connection.functions import register_function
 
-        return register_function(self, function, name)
+        return register_function(self.submit_with_modules, function, name)
 
     @abstractmethod
     def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
@@ -194,7 +194,13 @@ class Connection(ABC):
     @property
     @abstractmethod
     def _held(self) -> Held | None:
-        """What this process can hold for the engine; None where that runs elsewhere."""
+        """The things that this process holds for the engine; None where that runs elsewhere."""
+
+    @property
+    def _home(self) -> Home:
+        from sqlengine.connection.tables import Home
+
+        return Home(self.jobs, lambda: self.broker, self._held)
 
     def create_topic(self, name: str, shards: int = 1, *, if_not_exists: bool = False) -> None:
         """See `Topics.create`."""

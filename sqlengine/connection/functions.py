@@ -8,19 +8,19 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from parser.errors import ServiceError
 from sqlengine.connection.columns import quoted
+from sqlengine.connection.jobs import JobResult
 
-if TYPE_CHECKING:
-    from sqlengine.connection.base import Connection, JobResult
-
+# Submits a job: its name, its text, sources of modules by file name.
+Submit: TypeAlias = Callable[[str, str, Mapping[str, str]], JobResult]
 _PLAIN: Final = (bool, int, float, str, bytes, type(None), tuple, list, dict, set, frozenset)
 
 
 def register_function(
-    connection: Connection, function: Callable[..., object], name: str | None
+    submit: Submit, function: Callable[..., object], name: str | None
 ) -> JobResult:
     """See `Connection.register_function`."""
     own = str(getattr(function, "__name__", ""))
@@ -28,7 +28,7 @@ def register_function(
     module = f"from_python_{name.lower()}"
     source = module_source(function)
     sql = f"CREATE FUNCTION {quoted(name)} AS '{module}.{own}' LANGUAGE PYTHON"
-    return connection.submit_with_modules(f"function.{name}", sql, {f"{module}.py": source})
+    return submit(f"function.{name}", sql, {f"{module}.py": source})
 
 
 def module_source(function: Callable[..., object]) -> str:
@@ -55,12 +55,14 @@ def _add(name: str, value: object, pieces: dict[str, str], user: str) -> None:
     if isinstance(value, ModuleType) and _importable(value):
         pieces[name] = f"import {value.__name__} as {name}\n"
         return
-    home, own = getattr(value, "__module__", None), getattr(value, "__qualname__", name)
+    home, own = str(getattr(value, "__module__", "")), getattr(value, "__qualname__", name)
+    if home.startswith("sqlengine."):  # users import from the package alone
+        home = "sqlengine"
     if isinstance(value, type) or inspect.isroutine(value):
         if _is_ours(value):
             _collect(value, pieces, name)
         else:
-            pieces[name] = f"from {_public(str(home), own)} import {own} as {name}\n"
+            pieces[name] = f"from {home} import {own} as {name}\n"
     elif isinstance(value, _PLAIN) and _is_literal(value):
         pieces[name] = f"{name} = {value!r}\n"
     elif home == "typing":
@@ -70,14 +72,6 @@ def _add(name: str, value: object, pieces: dict[str, str], user: str) -> None:
             f"'{user}' uses '{name}', a {type(value).__name__}, which cannot be sent",
             hint="make it inside of the function, or put all into a module: docs/user-functions.md",
         )
-
-
-def _public(module: str, name: str) -> str:
-    """Returns the module to import a name from: ours are known by the package alone."""
-    import sqlengine
-
-    ours = module.partition(".")[0] == "sqlengine" and name in sqlengine.__all__
-    return "sqlengine" if ours else module
 
 
 def _is_ours(value: object) -> bool:

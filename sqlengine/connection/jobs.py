@@ -59,8 +59,8 @@ class Version:
 
 @dataclass(frozen=True)
 class ShardPosition:
-    """How far a job has read a shard of a table: the next offset, and the one behind the last
-    record, None where the source cannot know it."""
+    """The place in a shard of a table to which a job has read: `offset` is the next one, `end` that
+    behind the last record, None where the source cannot know it."""
 
     table: str
     shard: str
@@ -102,7 +102,8 @@ class Plan(str):
 
 
 class JobAccess(ABC):
-    """What an engine is asked about jobs. Methods raise the SqlError of what is refused."""
+    """The questions and requests about jobs that an engine takes. Methods raise the SqlError of
+    what is refused."""
 
     @abstractmethod
     def all(self) -> list[JobInfo]:
@@ -195,7 +196,7 @@ class Job:
 
     @property
     def info(self) -> JobInfo:
-        """What the job is now. JobError where there is none."""
+        """The job as it is now. JobError where there is none."""
         for job in self._access.all():
             if job.name == self.name:
                 return job

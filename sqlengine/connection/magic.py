@@ -29,7 +29,7 @@ _SHOWN_S: Final = 0.5
 
 
 class Shell(Protocol):
-    """What the magic needs of IPython."""
+    """The part of IPython that the magic needs."""
 
     user_ns: dict[str, object]
 
@@ -40,7 +40,7 @@ class Shell(Protocol):
 
 @dataclass(frozen=True)
 class _Line:
-    """What stands behind `%%sql`."""
+    """The words behind `%%sql`."""
 
     target: str | None = None
     connection: str | None = None

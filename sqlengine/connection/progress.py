@@ -1,4 +1,4 @@
-"""How far a statement has come, for people who wait."""
+"""The progress of a statement, for people who wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Told = bool | Callable[["Progress"], object]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a statement has come. `rows`: those that were taken from the result; `rows_read`:
+    """The progress of a statement. `rows`: those that were taken from the result; `rows_read`:
     rows of its tables; `seconds`: since it began; `watermark`: that of its rows (UTC), None where
     there is none."""
 

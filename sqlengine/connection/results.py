@@ -9,7 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self, cast
+from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from parser.errors import ServiceError, SqlError
 from sqlengine.connection.html import SHOWN, as_pre, as_table
 from sqlengine.connection.pages import ArrowPage, Pages
 from sqlengine.connection.progress import Progress
-from sqlengine.connection.rows import RowMaker
+from sqlengine.connection.rows import Row, RowMaker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,20 +27,6 @@ if TYPE_CHECKING:
 _TOLD_S: Final = 0.5
 # Seconds for which a notebook waits for rows to show.
 _AHEAD_S: Final = 1.0
-
-
-class Row(Protocol):
-    """A row of a result: a named tuple, whose `kind` is '+I', '-U', '+U' or '-D'."""
-
-    @property
-    def kind(self) -> str:
-        """What the row does to the result so far."""
-
-    def __getattr__(self, name: str, /) -> object: ...
-    def __getitem__(self, at: int, /) -> object: ...
-    def __iter__(self) -> Iterator[object]: ...
-    def __len__(self) -> int: ...
-    def _asdict(self) -> dict[str, object]: ...
 
 
 class Result:
@@ -58,7 +44,7 @@ class Result:
         self._told, self._told_at = told, 0.0
         self._began = time.monotonic()
         self._lock = threading.Lock()
-        self._open, self._over = True, False
+        self._closed, self._over = threading.Event(), False
         self._waiting: deque[pa.RecordBatch] = deque()
         self._schema = pa.schema([])
         self._about: Mapping[str, object] = {}
@@ -97,7 +83,7 @@ class Result:
 
     @property
     def progress(self) -> Progress:
-        """How far the statement has come, as of the last rows."""
+        """The progress of the statement, as of the last rows."""
         seconds = time.monotonic() - self._began
         return Progress.of(self._about, self._given + self._at, seconds)
 
@@ -180,7 +166,11 @@ class Result:
         if self.message is not None:
             return as_pre(self.message)
         rows, until = self._ahead(), time.monotonic() + _AHEAD_S
-        while len(rows) <= SHOWN and self._open and not self._over and time.monotonic() < until:
+        while (
+            len(rows) <= SHOWN
+            and not (self._over or self._closed.is_set())
+            and time.monotonic() < until
+        ):
             self._turn()
             rows = self._ahead()
         names = self._schema.names
@@ -205,8 +195,9 @@ class Result:
     def close(self) -> None:
         """Ends the statement, and with it all who iterate. Any thread, also twice."""
         with self._lock:
-            was_open, self._open = self._open, False
-        if was_open and not self._over:
+            was_closed = self._closed.is_set()
+            self._closed.set()
+        if not (was_closed or self._over):
             self._pages.close()
 
     def __enter__(self) -> Self:
@@ -245,12 +236,12 @@ class Result:
 
     def _next_batch(self) -> pa.RecordBatch | None:
         while not self._waiting:
-            if self._over or not self._open:
+            if self._over or self._closed.is_set():
                 return None
             try:
                 self._turn()
             except SqlError:
-                if not self._open:  # it was closed meanwhile: there is no such query any more
+                if self._closed.is_set():  # meanwhile: there is no such query any more
                     return None
                 self.close()
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,6 +12,18 @@ from sqlengine.connection.values import python_values
 
 _INSERT = "+I"
 _KINDS = (_INSERT, "-U", "+U", "-D")
+
+
+class Row(tuple[Any, ...]):
+    """A row of a result: a named tuple, whose `kind` is '+I', '-U', '+U' or '-D'."""
+
+    __slots__ = ()
+    kind: str
+
+    if TYPE_CHECKING:  # the names are those of the columns
+
+        def __getattr__(self, name: str) -> Any: ...
+        def _asdict(self) -> dict[str, Any]: ...
 
 
 class RowMaker:
@@ -23,10 +35,10 @@ class RowMaker:
     def __init__(self, schema: pa.Schema, *, changes: bool) -> None:
         self._schema, self._changes = schema, changes
         names = schema.names[1:] if changes else schema.names
-        plain: Any = namedtuple("Row", names, rename=True)  # noqa: PYI024 - names are known now
+        plain: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
         # A class for each kind: an attribute of a tuple itself would cost a dict a row.
-        self._classes: dict[str, Callable[[Iterable[object]], Any]] = {
-            kind: type("Row", (plain,), {"__slots__": (), "kind": kind})._make  # type: ignore[attr-defined]
+        self._classes: dict[str, Callable[[Iterable[object]], Row]] = {
+            kind: type("Row", (plain, Row), {"__slots__": (), "kind": kind})._make  # type: ignore[attr-defined]
             for kind in _KINDS
         }
 
@@ -34,7 +46,7 @@ class RowMaker:
         """Returns the values of all columns."""
         return [python_values(c, f) for c, f in zip(batch.columns, self._schema, strict=True)]
 
-    def rows(self, batch: pa.RecordBatch) -> list[Any]:
+    def rows(self, batch: pa.RecordBatch) -> list[Row]:
         """Returns the rows of a batch."""
         columns = self.columns(batch)
         if not self._changes:

@@ -104,5 +104,5 @@ def moment(ms: int) -> dt.datetime:
 
 def rule_of(name: str, state: str, rows: int, head: Mapping[str, Any]) -> Rule:
     """Returns a rule by the fields of its head, as JSON has them."""
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in head.items()}
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in head.items()}
     return Rule(name, state, rows, **fields)

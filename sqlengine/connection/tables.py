@@ -28,12 +28,14 @@ from sqlengine.connection.columns import (
     types_of_row,
 )
 from sqlengine.connection.feeds import Feed
+from sqlengine.connection.jobs import Jobs
+from sqlengine.connection.topics import Topics
 from sqlengine.connectors.memory.tables import Memory, MemoryTable
 from sqlengine.connectors.registry import declared
 from sqlengine.formats.registry import encoder_of
 
 if TYPE_CHECKING:
-    from sqlengine.connection.base import Connection
+    from sqlengine.broker.base import Broker
 
 ROWTIME: Final = "rowtime"
 # Rows of Arrow that are written to a topic at once.
@@ -42,10 +44,21 @@ _AT_ONCE: Final = 5_000
 
 @dataclass(frozen=True)
 class Held:
-    """What this process holds for the engine in it: tables, and functions that take rows."""
+    """The things that this process holds for the engine in it: tables, and functions that take
+    rows."""
 
     memory: Memory
     callables: dict[str, Callable[[pa.RecordBatch], object]]
+
+
+@dataclass(frozen=True)
+class Home:
+    """The place where tables are made: jobs and topics of an engine, and what this process holds
+    for it (None: it runs elsewhere)."""
+
+    jobs: Jobs
+    broker: Callable[[], Broker]
+    held: Held | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,7 @@ class Rows:
 
 
 def register(
-    connection: Connection,
+    home: Home,
     name: str,
     given: object,
     types: Mapping[str, str] | None,
@@ -75,20 +88,20 @@ def register(
                     f"the columns of table '{name}' are not known",
                     hint="say them: schema={'id': 'BIGINT', …}",
                 )
-            register_sink(connection, name, given, types)
+            register_sink(home, name, given, types)
             return Feed(name, (), lambda rows, number: 0)
         given = given()
     rows = _rows_of(name, given, types)
     schema = schema_of(rows.types)
     time_columns = _event_time(schema, event_time, watermark)
-    held = connection._held
+    held = home.held
     if held is not None and rows.whole is not None:
         columns = _columns(rows.whole, schema, 1)
         batch = Batch(schema, tuple(columns), len(rows.whole))
         held.memory.tables[name] = MemoryTable(batch)
-        _define(connection, name, schema, time_columns, {"connector": "memory", "name": name})
+        _define(home, name, schema, time_columns, {"connector": "memory", "name": name})
         return Feed(name, (), lambda rows, number: 0)
-    return _fed(connection, name, rows, schema, time_columns, append=append)
+    return _fed(home, name, rows, schema, time_columns, append=append)
 
 
 def _rows_of(name: str, given: object, types: Mapping[str, str] | None) -> Rows:
@@ -175,13 +188,13 @@ def _definition(name: str, schema: Schema, more: Sequence[str], options: Mapping
 
 
 def _define(
-    connection: Connection,
+    home: Home,
     name: str,
     schema: Schema,
     more: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    connection.submit(_job(name), _definition(name, schema, more, options))
+    home.jobs.submit(_job(name), _definition(name, schema, more, options))
 
 
 def _job(name: str) -> str:
@@ -189,7 +202,7 @@ def _job(name: str) -> str:
 
 
 def _fed(
-    connection: Connection,
+    home: Home,
     name: str,
     rows: Rows,
     schema: Schema,
@@ -200,23 +213,23 @@ def _fed(
     """Writes rows to a topic: all of them, where they have an end."""
     options = {"connector": "topic", "topic": name, "format": "json"}
     options |= {"scan.startup.mode": "earliest-offset"}
-    known = {topic.name for topic in connection.broker.topics()}
+    known = {topic.name for topic in home.broker().topics()}
     if name in known and not append:
         raise ServiceError(
             f"topic '{name}' exists already, and the rows of the table would come behind its own",
             hint="choose another name, or say that they shall: append=True",
         )
-    connection.create_topic(name, if_not_exists=True)
+    Topics(home.broker).create(name, if_not_exists=True)
     try:
-        _define(connection, name, schema, more, options)
+        _define(home, name, schema, more, options)
     except SqlError:
         if name not in known:
-            connection.broker.delete_topic(name)
+            home.broker().delete_topic(name)
         raise
     table = _bound(_definition(name, schema, more, options))
 
     def write(items: Sequence[object], number: int) -> int:
-        return _write(connection, table, schema, items, number)
+        return _write(home, table, schema, items, number)
 
     if rows.whole is None:
         return Feed(name, rows.items, write)
@@ -236,46 +249,42 @@ def _bound(text: str) -> Table:
     return declared(table)
 
 
-def _write(
-    connection: Connection, table: Table, schema: Schema, items: Sequence[object], number: int
-) -> int:
+def _write(home: Home, table: Table, schema: Schema, items: Sequence[object], number: int) -> int:
     """Appends rows to the table's topic: batches of Arrow one by one, others at once."""
     if isinstance(items[0], pa.RecordBatch | pa.Table):
-        return sum(_append(connection, table, schema, columns_of_arrow(b, schema)) for b in items)
-    return _append(connection, table, schema, columns_of_rows(items, schema, number))
+        return sum(_append(home, table, schema, columns_of_arrow(b, schema)) for b in items)
+    return _append(home, table, schema, columns_of_rows(items, schema, number))
 
 
-def _append(
-    connection: Connection, table: Table, schema: Schema, columns: Sequence[pa.Array]
-) -> int:
+def _append(home: Home, table: Table, schema: Schema, columns: Sequence[pa.Array]) -> int:
     rows = len(columns[0])
     if rows:
         values = encoder_of(table, schema).encode(Batch(schema, tuple(columns), rows))
         now_ms = time.time_ns() // 1_000_000
-        connection.broker.append(table.options["topic"], 0, values, timestamp_ms=now_ms)
+        home.broker().append(table.options["topic"], 0, values, timestamp_ms=now_ms)
     return rows
 
 
 def register_sink(
-    connection: Connection,
+    home: Home,
     name: str,
     function: Callable[[pa.RecordBatch], object],
     types: Mapping[str, str],
 ) -> None:
     """See `Connection.register_sink`."""
-    held = connection._held
+    held = home.held
     if held is None:
         raise ServiceError(
             f"a server cannot give the rows of table '{name}' to a function of this process",
             hint="write them to a topic, and read that here: connection.sql(…, follow=True)",
         )
     held.callables[name] = function
-    _define(connection, name, schema_of(types), [], {"connector": "python", "callable": name})
+    _define(home, name, schema_of(types), [], {"connector": "python", "callable": name})
 
 
-def unregister(connection: Connection, name: str) -> None:
+def unregister(home: Home, name: str) -> None:
     """See `Connection.unregister_table`."""
-    connection.remove(_job(name))
-    if (held := connection._held) is not None:
+    home.jobs.remove(_job(name))
+    if (held := home.held) is not None:
         held.memory.tables.pop(name, None)
         held.callables.pop(name, None)

@@ -1,4 +1,4 @@
-"""What is told of a query with each page of its rows."""
+"""Queries and their pages as JSON, without rows."""
 
 from __future__ import annotations
 
