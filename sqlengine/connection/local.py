@@ -31,6 +31,7 @@ _ANY_QUERY: Final = QueryLimits(
     at_once=100,
     timeout_s=math.inf,
     rows_per_second=1 << 40,
+    rows_per_read=16_384,
     memory=usable_bytes() * 8 // 10,
     silence_s=math.inf,
     pause_s=math.inf,
