@@ -29,10 +29,10 @@ class QueryLimits:
     """Limits of ad-hoc queries, which must not disturb the jobs of a server.
 
     `at_once`: queries that run at the same time. `timeout_s`: the longest that one may run.
-    `rows_per_second`: rows that all of them read. `rows_per_read`: rows that one reads at once,
-    fewer than a job, so that jobs beside it wait less. `memory`: bytes of state of one. `silence_s`: a
-    query ends when nobody has asked for its rows for so long; `pause_s`: the same for one that
-    waits until its rows are read, and for a result. `session_s`: so does a session
+    `rows_per_second`: rows that all of them read; `rows_per_read`: rows that one reads at once,
+    fewer than a job, so that jobs beside it wait less. `memory`: bytes of state of one.
+    `silence_s`: a query ends when nobody has asked for its rows for so long; `pause_s`: the same
+    for one that waits until its rows are read, and for a result. `session_s`: so does a session
     that nobody uses."""
 
     at_once: int = 8
