@@ -99,7 +99,10 @@ class LocalPages(Pages):
 
         query, buffer = self._query, self._query.buffer
         buffer.wait_ready(_TURN_S)
-        page = buffer.page(self._next, _TURN_S, ARROW_ROWS)
+        try:
+            page = buffer.page(self._next, _TURN_S, ARROW_ROWS)
+        except SqlError as error:  # how the other thread came to it is of no use here
+            raise error.with_traceback(None) from None
         about = about_page(query, page)
         if page.next is not None:
             self._next = page.next

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,7 +21,7 @@ from sqlengine import Connection, Progress, Result, ServiceError, SqlError, conn
 from sqlengine.client import Client
 from sqlengine.connection.values import python_values
 from tests.service.harness import running
-from tests.support import eventually
+from tests.support import ROOT, eventually
 
 EVENTS = """CREATE TABLE events (n BIGINT, word STRING)
 WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json')"""
@@ -261,3 +264,24 @@ def test_closing_the_connection_ends_its_statements(tmp_path: Path) -> None:
         connection.submit("tables", EVENTS)
         result: Result = connection.sql("SELECT n FROM events", follow=True)
     assert not list(result)
+
+
+def test_ctrl_c_in_a_program_ends_its_query(connection: Connection) -> None:
+    client = getattr(connection, "_client", None)
+    if client is None:
+        pytest.skip("it has no server")
+    program = Path(__file__).parent / "interrupted_client.py"
+    with subprocess.Popen(
+        [sys.executable, str(program), client.server, client.token],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != f"{ROWS - 1}\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert none_runs(connection)
+        process.kill()
