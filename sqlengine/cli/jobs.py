@@ -324,18 +324,25 @@ def history(name: str, server: str | None, token_file: str | None, output: str) 
 def _draw_history(body: Json, name: str) -> None:
     versions = items_of(body, "versions")
     first = {str(v["sql"]): v["version"] for v in reversed(versions)}
+    before = [None, *(str(v["sql"]) for v in versions)]
     rows = [
-        (v["version"], moment(v["created_ms"]), origin_of(v, name), _text_of(v, first))
-        for v in versions
+        (v["version"], moment(v["created_ms"]), origin_of(v, name), _text_of(v, first, sql))
+        for v, sql in zip(versions, before, strict=False)
     ]
     draw_table(("version", "created", "origin", "text"), rows)
 
 
-def _text_of(version: Json, first: Mapping[str, object]) -> str:
-    """The text of a version; of one that was brought again, after a rollback or for new
-    definitions, the version that had it first."""
+def _text_of(version: Json, first: Mapping[str, object], before: str | None) -> str:
+    """The text of a version, or what is new in it since the text before; of one that was brought
+    again, after a rollback or for new definitions, the version that had it first."""
     sql = str(version["sql"])
-    return _shortened(sql) if first[sql] == version["version"] else f"as version {first[sql]}"
+    if first[sql] != version["version"]:
+        return f"as version {first[sql]}"
+    lines, known = sql.splitlines(), (before or "").splitlines()
+    new = [line for line in lines if line not in known]
+    if before is None:
+        new = [line for line in lines if not line.lstrip().startswith("--")] or lines
+    return ("+ " if before is not None and new else "") + _shortened(" ".join(new or lines))
 
 
 def _shortened(sql: str) -> str:

@@ -47,15 +47,17 @@ def definitions(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def job_texts(paths: Sequence[str], name: str | None, define: Sequence[str]) -> Texts:
-    """The jobs in files and in folders, where they have the names that they would have in a watched
-    folder."""
+    """The jobs in files and in folders, under the names that they have where the topmost folder
+    with a `_tables.sql` above them is submitted, or watched; so a rule has one name, however many
+    of its folder are named."""
     if name is not None and (len(paths) != 1 or Path(paths[0]).is_dir()):
         raise click.BadParameter("--name goes with one file", param_hint="--name")
     if "-" in paths and name is None:
         raise click.BadParameter("standard input needs --name", param_hint="--name")
     values = definitions(define)
     texts: Texts = {}
-    for job, path in _named(paths, name):
+    for alone, path in _named(paths, name):
+        job = alone if name is not None else _name_below_tables(alone, path)
         if job in texts:
             hint = "submit them one by one, with --name"
             raise JobError(_named_equally(texts[job][0] or "-", path, job), hint=hint)
@@ -68,11 +70,11 @@ def _named_equally(one: str, other: str, job: str) -> str:
 
 
 def rule_texts(paths: Sequence[str], define: Sequence[str]) -> tuple[Texts, Texts]:
-    """The rules in files and folders, under the names that they have where the topmost folder with
-    a `_tables.sql` above them is submitted; and those `_tables.sql` that are not among them."""
+    """The rules in files and folders, by the names of their jobs, and those `_tables.sql` above
+    them that are not among them."""
     texts: Texts = {}
     for path in paths:
-        for name, (file, text) in named_below_tables(job_texts([path], None, define)).items():
+        for name, (file, text) in job_texts([path], None, define).items():
             before = texts.setdefault(name, (file, text))[0]
             if Path(str(before)).absolute() != Path(str(file)).absolute():
                 raise JobError(
@@ -94,15 +96,9 @@ def tables_above(paths: Sequence[str], define: Sequence[str]) -> Texts:
     }
 
 
-def named_below_tables(texts: Texts) -> Texts:
-    """The texts under the names that they have where the topmost folder with a `_tables.sql` above
-    them is submitted."""
-    return {_name_below_tables(name, file): (file, text) for name, (file, text) in texts.items()}
-
-
-def _name_below_tables(name: str, file: str | None) -> str:
-    above = [] if file is None else list(_tables_of(Path(file).absolute()))
-    return job_name(Path(str(file)).absolute(), above[-1].parent) if above else name
+def _name_below_tables(name: str, file: str) -> str:
+    above = list(_tables_of(Path(file).absolute()))
+    return job_name(Path(file).absolute(), above[-1].parent) if above else name
 
 
 def _tables_of(file: Path) -> Iterator[Path]:

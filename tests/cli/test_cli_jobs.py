@@ -398,3 +398,25 @@ def test_of_many_jobs_that_use_a_definition_it_counts_those_that_fare_alike(
         "  j30: replanned, state kept, state reset",
         "  40 jobs that use it: 20 replanned; 19 replanned, state kept; 1 replanned, state kept, state reset",
     ]
+
+
+def test_history_tells_what_is_new_in_each_version(served: Sql) -> None:
+    head = "-- @rule\n-- title: A rule\n"
+    text = "CREATE TABLE hist (a INT) WITH ('connector' = 'topic', 'topic' = 'hist', 'format' = 'json')"
+    served("submit", "-", "--name", "hist", stdin=head + text)
+    served("submit", "-", "--name", "hist", stdin=head.replace("A rule", "Another") + text)
+    first, second = served("history", "hist").stdout.splitlines()[-2:]
+    assert "  CREATE TABLE hist (a INT)" in first
+    assert second.endswith("  + -- title: Another")
+
+
+def test_a_rule_has_one_name_however_it_is_submitted(served: Sql, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "iot").mkdir(parents=True)
+    (tmp_path / "rules" / "_tables.sql").write_text(
+        "CREATE TABLE heats (a INT) WITH ('connector' = 'topic', 'topic' = 'heats', 'format' = 'json', 'topic.auto-create' = 'true')"
+    )
+    (tmp_path / "rules" / "iot" / "hot.sql").write_text("INSERT INTO heats SELECT a + 1 FROM heats")
+    said = served("submit", "rules")
+    assert "iot.hot: added, version 1" in said.stdout, said.stderr
+    for same in ("rules/iot", "rules/iot/hot.sql"):
+        assert "iot.hot: unchanged, version 1" in served("submit", same).stdout

@@ -124,7 +124,7 @@ def follower(mariadb: MariaDbServer) -> Iterator[Follower]:
     made.close()
 
 
-@pytest.mark.parametrize("origin", [1, 9])
+@pytest.mark.parametrize("origin", [1, pytest.param(9, marks=pytest.mark.slow)])
 def test_a_large_transaction_goes_on_behind_a_restart(follower: Follower, origin: int) -> None:
     follower.database.execute(
         "INSERT INTO others VALUES (1)",

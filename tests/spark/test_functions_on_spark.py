@@ -179,7 +179,7 @@ def life(tmp_path: Path) -> Any:
     life.engine.close()
 
 
-@pytest.mark.parametrize("cores", [2, 3])
+@pytest.mark.parametrize("cores", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_what_dice_gave_is_what_they_gave(tmp_path: Path, cores: int) -> None:
     """In each attempt of a task, and behind a kill, also on another number of cores."""
     world = rolling(Life(tmp_path, "spark", machine(2)))
@@ -244,7 +244,7 @@ def test_dice_on_spark_whose_worker_dies(spark: Any, tmp_path: Path) -> None:
     life.engine.close()
 
 
-@pytest.mark.parametrize("first", ["spark", "embedded"])
+@pytest.mark.parametrize("first", ["spark", pytest.param("embedded", marks=pytest.mark.slow)])
 def test_what_was_answered_elsewhere_is_missed(tmp_path: Path, first: Any) -> None:
     """A server that was killed goes on where it was: elsewhere the dice would fall otherwise."""
     world = rolling(Life(tmp_path, first, machine(2)))
@@ -273,6 +273,7 @@ def dies(rule: str) -> str:
 """
 
 
+@pytest.mark.slow
 def test_a_function_that_crashes_too_often_ends_its_job_and_no_other(life: Life) -> None:
     """And a new version of its module takes the place of the old one."""
 

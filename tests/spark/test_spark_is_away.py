@@ -125,6 +125,7 @@ def test_a_job_leaves_while_it_is_away(engine: Engine, world: World, spark: Away
     others_run(engine, world)
 
 
+@pytest.mark.slow
 def test_a_job_fails_in_an_epoch_that_a_start_repeats(
     engine: Engine, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

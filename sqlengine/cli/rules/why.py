@@ -15,7 +15,7 @@ from sqlengine.cli.messages import show_error
 from sqlengine.cli.options import define_option, server_options
 from sqlengine.cli.outcomes import items_of
 from sqlengine.cli.rules.collected import collected
-from sqlengine.cli.texts import Texts, job_texts, named_below_tables, tables_above
+from sqlengine.cli.texts import Texts, job_texts, tables_above
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Client, job_url
 from sqlengine.control.scripts import SUFFIX
@@ -51,7 +51,7 @@ def why(
     client = connect(server, token_file)
     text = event if event.lstrip().startswith("{") else _record(client, event)
     if rule.endswith(SUFFIX) or Path(rule).is_file():
-        texts = named_below_tables(job_texts([rule], None, define))
+        texts = job_texts([rule], None, define)
         above = tables_above([rule], define)
     else:
         texts, above = _texts_of(client, rule)
