@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from sqlengine.broker.errors import Fenced, Unreachable
     from sqlengine.client import Refused
     from sqlengine.config import Config
-    from sqlengine.connection import Connection, JobInfo, JobResult, TopicRecord, connect
+    from sqlengine.connection.base import Connection
+    from sqlengine.connection.connecting import connect
+    from sqlengine.connection.feeds import Feed
+    from sqlengine.connection.jobs import Job, JobInfo, JobResult, Jobs, Rule, Version
+    from sqlengine.connection.magic import Shell
+    from sqlengine.connection.progress import Progress
+    from sqlengine.connection.results import Result
+    from sqlengine.connection.rows import Row
+    from sqlengine.connection.topics import Topic, TopicRecord, Topics
     from sqlengine.connectors.base import Connector, Sink, Source
     from sqlengine.connectors.chunks import Chunk
     from sqlengine.connectors.environment import Environment
@@ -70,17 +78,24 @@ __all__ = [
     "Engine",
     "Environment",
     "ExecutionError",
+    "Feed",
     "Fenced",
     "Format",
     "FormatCapabilities",
+    "Job",
     "JobError",
     "JobInfo",
     "JobResult",
+    "Jobs",
     "Option",
     "ParseError",
     "PlanError",
+    "Progress",
     "Refused",
+    "Result",
+    "Row",
     "RowKind",
+    "Rule",
     "Schema",
     "ServiceError",
     "Sink",
@@ -89,8 +104,11 @@ __all__ = [
     "SourceCapabilities",
     "SqlError",
     "Table",
+    "Topic",
     "TopicRecord",
+    "Topics",
     "Unreachable",
+    "Version",
     "__version__",
     "connect",
     "sink",
@@ -105,7 +123,7 @@ _MODULES = {
     "Batch": "sqlengine.batch",
     "Chunk": "sqlengine.connectors.chunks",
     "Config": "sqlengine.config",
-    "Connection": "sqlengine.connection",
+    "Connection": "sqlengine.connection.base",
     "Connector": "sqlengine.connectors.base",
     "Consumer": "sqlengine.broker.consumer",
     "DataType": "sqlengine.formats.base",
@@ -114,25 +132,42 @@ _MODULES = {
     "Encoder": "sqlengine.formats.base",
     "Engine": "sqlengine.engine",
     "Environment": "sqlengine.connectors.environment",
+    "Feed": "sqlengine.connection.feeds",
     "Fenced": "sqlengine.broker.errors",
     "Format": "sqlengine.formats.base",
     "FormatCapabilities": "sqlengine.formats.base",
-    "JobInfo": "sqlengine.connection",
-    "JobResult": "sqlengine.connection",
+    "Job": "sqlengine.connection.jobs",
+    "JobInfo": "sqlengine.connection.jobs",
+    "JobResult": "sqlengine.connection.jobs",
+    "Jobs": "sqlengine.connection.jobs",
     "Option": "sqlengine.formats.base",
+    "Progress": "sqlengine.connection.progress",
     "Refused": "sqlengine.client",
+    "Result": "sqlengine.connection.results",
+    "Row": "sqlengine.connection.rows",
     "RowKind": "sqlengine.batch",
+    "Rule": "sqlengine.connection.jobs",
     "Schema": "sqlengine.formats.base",
     "Sink": "sqlengine.connectors.base",
     "Source": "sqlengine.connectors.base",
-    "TopicRecord": "sqlengine.connection",
+    "Topic": "sqlengine.connection.topics",
+    "TopicRecord": "sqlengine.connection.topics",
+    "Topics": "sqlengine.connection.topics",
     "Unreachable": "sqlengine.broker.errors",
-    "connect": "sqlengine.connection",
+    "Version": "sqlengine.connection.jobs",
+    "connect": "sqlengine.connection.connecting",
     "sink": "sqlengine.functions.sdk",
     "udaf": "sqlengine.functions.sdk",
     "udf": "sqlengine.functions.sdk",
     "udtf": "sqlengine.functions.sdk",
 }
+
+
+def load_ipython_extension(shell: Shell) -> None:
+    """Makes `%%sql` known to a notebook: `%load_ext sqlengine`."""
+    from sqlengine.connection.magic import load
+
+    load(shell)
 
 
 def _inner_module(name: str) -> ModuleType:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from parser.errors import JobError, Position, SqlError
 from sqlengine.access.shadow_names import rule_of
@@ -28,6 +29,7 @@ from sqlengine.system.local_sockets import connect_local
 Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
 PATIENCE_S = 300
+ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 _AGAIN_S = 1.0
 # So long a server may take to accept a connection on its local socket.
 _LOCAL_S = 2.0
@@ -105,6 +107,10 @@ class Client:
     def delete(self, path: str, **query: object) -> Json:
         return self.request("DELETE", path, query=query)
 
+    def arrow(self, method: str, path: str, body: bytes = b"", **query: object) -> bytes:
+        """Sends a request and returns the Arrow stream of the answer."""
+        return self._send(method, path, body, "text/plain", query, accept=ARROW_STREAM)
+
     def request(
         self, method: str, path: str, body: bytes | Json = b"", query: Json | None = None
     ) -> Json:
@@ -128,11 +134,20 @@ class Client:
         )
 
     def _send(
-        self, method: str, path: str, body: bytes, kind: str, query: Json, tries: int = 30
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        kind: str,
+        query: Json,
+        tries: int = 30,
+        accept: str | None = None,
     ) -> bytes:
         held = method == "GET" and not query.keys().isdisjoint(("wait", "page"))
         try:
             request = self._request(method, path, body, kind, query)
+            if accept is not None:
+                request.add_header("Accept", accept)
             with (
                 nullcontext() if held else self.waiting(),
                 self._opener().open(request, timeout=PATIENCE_S) as response,
@@ -143,7 +158,7 @@ class Client:
             problem = _problem(error)
             if held and tries > 1 and error.code == 503 and "Retry-After" in error.headers:
                 time.sleep(_AGAIN_S)  # too many requests wait, or the server starts
-                return self._send(method, path, body, kind, query, tries - 1)
+                return self._send(method, path, body, kind, query, tries - 1, accept)
             raise Refused(problem) from None
         except OSError as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error

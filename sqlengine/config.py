@@ -29,14 +29,16 @@ class QueryLimits:
     """Limits of ad-hoc queries, which must not disturb the jobs of a server.
 
     `at_once`: queries that run at the same time. `timeout_s`: the longest that one may run.
-    `rows_per_second`: rows that all of them read. `memory`: bytes of state of one. `silence_s`: a
-    query ends when nobody has asked for its rows for so long; `pause_s`: the same for one that
-    waits until its rows are read, and for a result. `session_s`: so does a session
+    `rows_per_second`: rows that all of them read; `rows_per_read`: rows that one reads at once,
+    fewer than a job, so that jobs beside it wait less. `memory`: bytes of state of one.
+    `silence_s`: a query ends when nobody has asked for its rows for so long; `pause_s`: the same
+    for one that waits until its rows are read, and for a result. `session_s`: so does a session
     that nobody uses."""
 
     at_once: int = 8
     timeout_s: float = 3600.0
     rows_per_second: int = 100_000
+    rows_per_read: int = 1024
     memory: int = 256 << 20
     silence_s: float = 60.0
     pause_s: float = 600.0

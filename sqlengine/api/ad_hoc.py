@@ -4,23 +4,30 @@
     GET  /api/v1/queries/ID?page=N  the next page, or the last one again
     DELETE /api/v1/queries/ID       ends it
 
-A page is waited for at most a second, by a thread of the server's lane for requests that wait."""
+A page is waited for at most a second, by a thread of the server's lane for requests that wait. Who
+accepts `application/vnd.apache.arrow.stream` gets it as an Arrow stream, with the exact types: its
+rows, and under `page` in the schema's metadata what else JSON has."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
+import pyarrow as pa
 from flask import Blueprint, Response, jsonify, request
 
+from parser.types import Schema
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.broker.topic_access import BadRequest
+from sqlengine.client import ARROW_STREAM
 from sqlengine.connectors.plain_secrets import masked
-from sqlengine.formats.results import schema_event
+from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
+from sqlengine.queries.page import about_page, about_query
 from sqlengine.queries.query import Query
-from sqlengine.queries.results import Page
+from sqlengine.queries.results import PAGE_ROWS, Page, ResultBuffer
 from sqlengine.queries.service import QueryService
 
 # The longest that a request waits for rows, and for the columns of a new query.
@@ -40,7 +47,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.get("/queries")
     def list_queries() -> Response:
         """Lists the queries that run."""
-        return jsonify({"queries": [_query_json(q) for q in service.running(present_principal())]})
+        return jsonify({"queries": [about_query(q) for q in service.running(present_principal())]})
 
     @blueprint.post("/queries")
     def submit() -> Response:
@@ -95,11 +102,6 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
         )
 
 
-def _awaited(query: Query, number: int) -> Page:
-    """Returns a page, after at most MAX_WAIT_S seconds for its first row."""
-    return query.buffer.page(number, min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S)))
-
-
 def _sql() -> str:
     data = request.get_data(cache=False)
     if request.mimetype != "application/json":
@@ -118,27 +120,22 @@ def _sql() -> str:
 
 
 def _page(query: Query, number: int) -> Response:
-    page, buffer = _awaited(query, number), query.buffer
-    body = _query_json(query)
-    body |= {"page": page.token, "next": page.next, "message": buffer.message}
-    rows: list[object] = [[kind, values] for kind, values in page.rows]
-    about: dict[str, object] = {
-        "columns": None if buffer.schema is None else schema_event(buffer.schema),
-        "changes": buffer.changes,
-        "rows": rows,
-        "warnings": list(query.warnings),
-        "set_aside": query.set_aside.rows,
-        "first_error": query.set_aside.first or None,
-    }
-    return jsonify(body | about)
+    """Returns a page, after at most MAX_WAIT_S seconds for its first row."""
+    arrow = ARROW_STREAM in request.headers.get("Accept", "")
+    wait_s = min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S))
+    page = query.buffer.page(number, wait_s, ARROW_ROWS if arrow else PAGE_ROWS)
+    about = about_page(query, page)
+    if arrow:
+        return Response(_arrow(query.buffer, page, about), mimetype=ARROW_STREAM)
+    return jsonify(about | {"rows": [[kind, values] for kind, values in page.rows]})
 
 
-def _query_json(query: Query) -> dict[str, object]:
-    return {
-        "query": query.identity,
-        "sql": masked(query.sql),
-        "client": query.client,
-        "state": query.state.value,
-        "started_ms": query.started_ms,
-        "rows_read": query.rows_read,
-    }
+def _arrow(buffer: ResultBuffer, page: Page, about: Mapping[str, object]) -> bytes:
+    columns = Schema(()) if buffer.schema is None else buffer.schema
+    schema = arrow_schema(columns, changes=buffer.changes)
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, schema.with_metadata({"page": json.dumps(about)})) as stream:
+        for batch in page.batches:
+            stream.write_batch(to_record_batch(batch, schema, changes=buffer.changes))
+    data: bytes = out.getvalue().to_pybytes()
+    return data

@@ -162,6 +162,7 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
 
     @blueprint.get("/<name>")
     def show(name: str) -> Response:
+        """Shows a job; with ?settled=true what it had read by then is written."""
         job = engine.job(name)
         version = engine.log.version(name, job.version)
         counts, hint = engine.counts()[name], engine.hints().get(name)
@@ -171,9 +172,10 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
         shown = job_json(
             job, version, counts, hint, target=target, cost_s=cost_s, families=families
         )
+        progress = engine.progress.of(job, settled=flag("settled"))
         spark = engine.spark() if target == "spark" else None
         more = {"spark_ui": spark and spark.ui, "sql": masked(version.sql)}
-        return jsonify(shown | progress_json(engine.progress.of(job), details=True) | more)
+        return jsonify(shown | progress_json(progress, details=True) | more)
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:

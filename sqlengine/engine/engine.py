@@ -34,6 +34,7 @@ from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings, StillOpening
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.connectors.folder_name import name_writers
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.graph_manager import GraphManager
@@ -110,6 +111,7 @@ class Engine:
         machine: Machine = THIS,
         *,
         callables: Callables = NO_CALLABLES,
+        memory: Memory | None = None,
         steps: Steps | None = None,
         openings: Openings | None = None,
         access: Access = OPEN,
@@ -117,14 +119,14 @@ class Engine:
         trail: Callable[[], Trail | None] = lambda: None,
     ) -> None:
         """`callables`: functions that take the rows of tables with 'connector' = 'python', by the
-        names in their option 'callable'. `steps`: made by who wants to see and to end steps of the
-        recovery, too; `openings` likewise for tables. `access`: who may do what. `on_jobs_known` is
-        called before it, when `jobs` can be listed. What `trail` returns is told of changes of
-        jobs."""
+        names in their option 'callable'. `memory`: tables that the program holds. `steps`: made by
+        who wants to see and to end steps of the recovery, too; `openings` likewise for tables.
+        `access`: who may do what. `on_jobs_known` is called before it, when `jobs` can be listed.
+        What `trail` returns is told of changes of jobs."""
         self.config = config
         self.access = access
         self._trail = trail
-        self._callables = callables
+        self._callables, self.memory = callables, memory
         self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
         self.broker = open_broker(config, machine)
         self.receivers = Receivers(self.broker, machine.clock)
@@ -182,6 +184,7 @@ class Engine:
             self._openings,
             self._spark,
             self.receivers,
+            self.memory,
         )
         self.instances = InstanceGroups(self.broker, config, machine, self._spark)
         self.graphs = GraphManager(host, self._registry.plans_of, self.instances)

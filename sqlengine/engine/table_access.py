@@ -37,6 +37,7 @@ class TableAccess:
             host.broker,
             host.machine.clock,
             name,
+            memory=host.memory_tables,
             auto_create=host.config.auto_create,
             openings=host.openings,
             files=host.config.file_access,

@@ -14,6 +14,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.config import Config, Target
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
+from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
@@ -42,7 +43,7 @@ class GraphHost:
     `fails_on_error`: of a job and its version; `on_failure` is called with jobs that fail, and the
     reason; `later` submits work to the thread that makes changes; `stored_snapshot` returns the
     snapshot of a migration by name, `store_snapshot` stores that of jobs that fail. `spark`
-    starts when it is needed."""
+    starts when it is needed. `memory_tables`: those that the program holds, if it may."""
 
     config: Config
     machine: Machine
@@ -60,6 +61,7 @@ class GraphHost:
     openings: Openings = field(default_factory=Openings)
     spark: Spark | None = None
     receivers: Receivers | None = None
+    memory_tables: Memory | None = None
 
     def target(self, graph: str) -> Target:
         """Returns where a graph runs."""

@@ -189,6 +189,7 @@ class RunningGraph:
             host.machine.clock,
             self._writes_as,
             disk=host.machine.disk,
+            memory=host.memory_tables,
             callables=host.callables,
             assignment=WHOLE if subtask is None else subtask.assignment,
             once=exactly_once,

@@ -24,9 +24,6 @@ from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
 from sqlengine.session.session import SCRIPT, EmbeddedRunner
 
-# Rows that a query reads at once: fewer than a job, so that jobs beside it wait less.
-ROWS_PER_READ = 1024
-
 
 class Execution:
     """The statements of one request. `slot`: held while a query runs, of which there may be so many
@@ -88,6 +85,7 @@ class Execution:
             engine.broker,
             engine.now_ms,
             name,
+            memory=engine.memory,
             files=files,
             network=engine.config.network_access,
             secrets=engine.config.secret_values,
@@ -100,7 +98,7 @@ class Execution:
                 any_times=True,
                 asker=lambda scan: TableAsker(scan, environment),
             ),
-            min(engine.config.rows_per_read, ROWS_PER_READ),
+            engine.config.queries.rows_per_read,
             lambda: _idle(engine),
             dead_letters=query.set_aside,
             guard=query.guard,

@@ -12,10 +12,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from parser.errors import ServiceError, SqlError
 from parser.types import Schema
-from sqlengine.batch import Batch
+from sqlengine.batch import MIN_WATERMARK, Batch
 from sqlengine.formats.results import Row, rows_of
 
 # Rows that wait for the client, at most, besides those of the epoch that goes beyond it.
@@ -30,20 +31,24 @@ class TokenMissed(ServiceError):
 
 @dataclass(frozen=True)
 class Page:
-    """Some rows of a result, each with its kind. `next`: the token of the page behind it; None if
-    there is none."""
+    """Some rows of a result. `next`: the token of the page behind it; None if there is none."""
 
     token: int
-    rows: tuple[Row, ...]
+    batches: tuple[Batch, ...]
     next: int | None
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows, each with its kind and its values as JSON has them."""
+        return tuple(row for batch in self.batches for row in rows_of(batch))
 
 
 class ResultBuffer:
     """Holds rows between the thread that makes them and those that ask for pages.
 
     `schema`: the columns, once they are known. `changes`: rows may be updated or deleted.
-    `asked_at`: when a page was last asked for (monotonic seconds). `message`: the answer of a
-    statement without rows."""
+    `watermark`: the last one that has come (ms). `asked_at`: when a page was last asked for
+    (monotonic seconds). `message`: the answer of a statement without rows."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -58,6 +63,7 @@ class ResultBuffer:
         self._asked_at = now()
         self.schema: Schema | None = None
         self.changes = False
+        self.watermark = MIN_WATERMARK
         self.message: str | None = None
 
     # ---- the thread that makes rows --------------------------------------------------------------
@@ -71,6 +77,7 @@ class ResultBuffer:
     def put(self, batch: Batch) -> None:
         """Adds rows; those that come after the end are dropped."""
         with self._changed:
+            self.watermark = max(self.watermark, batch.watermark)
             if batch.num_rows and not self._complete:
                 self._batches.append(batch)
                 self._rows += batch.num_rows
@@ -113,8 +120,9 @@ class ResultBuffer:
         with self._changed:
             return 0.0 if self._asking else self._now() - self._asked_at
 
-    def page(self, token: int, wait_s: float) -> Page:
-        """Returns the page with this token, after at most `wait_s` seconds for its first row.
+    def page(self, token: int, wait_s: float, most: int = PAGE_ROWS) -> Page:
+        """Returns the page with this token, of `most` rows at most, after at most `wait_s` seconds
+        for its first row.
 
         Behind the last row raises the error with which the statement ended, if it did; TokenMissed
         for a token that is neither the next one nor the last again."""
@@ -133,34 +141,35 @@ class ResultBuffer:
             finally:
                 self._asking -= 1
                 self._asked_at = self._now()
-            return self._next_page()
+            return self._next_page(most)
 
-    def _next_page(self) -> Page:
+    def _next_page(self, most: int) -> Page:
         if not self._batches and self._error is not None:
             raise self._error
-        rows = tuple(self._take())
+        batches = tuple(self._take(most))
         over = self._complete and not self._batches and self._error is None
-        if rows or over:
+        if batches or over:
             self._token += 1
-            self._last = Page(self._token - 1, rows, None if over else self._token)
+            self._last = Page(self._token - 1, batches, None if over else self._token)
             return self._last
         return Page(self._token, (), self._token)
 
-    def _take(self) -> list[Row]:
-        rows: list[Row] = []
-        size = 0
-        while self._batches and len(rows) < PAGE_ROWS and size < PAGE_BYTES:
+    def _take(self, most: int) -> list[Batch]:
+        taken: list[Batch] = []
+        rows = size = 0
+        while self._batches and rows < most and size < PAGE_BYTES:
             batch = self._batches.popleft()
             each = max(1, sum(c.nbytes for c in batch.columns) // batch.num_rows)
-            count = min(PAGE_ROWS - len(rows), max(1, (PAGE_BYTES - size) // each))
+            count = min(most - rows, max(1, (PAGE_BYTES - size) // each))
             if count < batch.num_rows:
                 self._batches.appendleft(batch.slice(count, batch.num_rows - count))
                 batch = batch.slice(0, count)
-            rows += rows_of(batch)
+            taken.append(batch)
+            rows += batch.num_rows
             size += each * batch.num_rows
-            self._rows -= batch.num_rows
+        self._rows -= rows
         self._changed.notify_all()
-        return rows
+        return taken
 
     def wait_ready(self, wait_s: float) -> None:
         """Waits until the columns are known or the statement has ended."""

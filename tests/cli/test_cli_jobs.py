@@ -325,7 +325,7 @@ def test_a_server_by_host_and_port(
     monkeypatch.setenv("SQLENGINE_SERVER", address)
     assert served("jobs").exit_code == 0
     with connect(address) as connection:
-        assert "alerts" in connection.topics()
+        assert "alerts" in connection.topics
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,10 +64,25 @@ def test_each_public_name_is_there() -> None:
         getattr(sqlengine, misspelt)
 
 
-def test_the_document_of_connect_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = PYTHON.findall((ROOT / "docs" / "python.md").read_text(encoding="utf-8"))
-    exec(compile(block, "docs/python.md", "exec"), {"__name__": "document"})
-    assert '{"id":2}' in capsys.readouterr().out
+EXPECTED = (
+    '{"id":2}',
+    "[{'item': 'a', 'total': 40}, {'item': 'b', 'total': 20}]",
+    "[{'op': '+I', 'device': 'd1', 'v': 19.9}]",
+    "[{'a': 'user-0007'}]",
+    "Large numbers",
+)
+
+
+@pytest.mark.parametrize("number", range(len(EXPECTED)))
+def test_the_document_of_python_runs(
+    number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = PYTHON.findall((ROOT / "docs" / "python.md").read_text(encoding="utf-8"))
+    assert len(blocks) == len(EXPECTED)
+    script = tmp_path / "document.py"  # a file: the source of functions is read from it
+    script.write_text(blocks[number])
+    runpy.run_path(str(script))
+    assert EXPECTED[number] in capsys.readouterr().out
 
 
 def loaded_by(code: str, folder: Path) -> set[str]:

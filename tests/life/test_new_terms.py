@@ -8,7 +8,7 @@ import pytest
 
 from parser.errors import SqlError
 from sqlengine import connect
-from sqlengine.connection import Connection
+from sqlengine.connection.base import Connection
 from tests.support import eventually
 
 TABLES = """CREATE TABLE logins (who STRING, country STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)

@@ -59,12 +59,12 @@ def test_jobs_come_change_and_go(opened: Opened, tmp_path: Path) -> None:
         assert connection.validate("a", rule("a")) == JobResult("a", "valid", 1)
         assert connection.submit("a", rule("a")) == JobResult("a", "added", 1)
         assert connection.submit("a", rule("a", "amount > 1")) == JobResult("a", "replaced", 2)
-        assert connection.jobs() == [
+        assert list(connection.jobs) == [
             JobInfo("a", 2, "running", origin, "main", None, 0),
             JobInfo("tables", 1, "defined", origin, "main", None, 0),
         ]
         assert connection.remove("a") == JobResult("a", "removed", 0)
-        assert [j.name for j in connection.jobs()] == ["tables"]
+        assert [j.name for j in connection.jobs] == ["tables"]
 
 
 @both
@@ -76,7 +76,7 @@ def test_a_job_that_is_refused_leaves_the_old_one(opened: Opened, tmp_path: Path
             connection.submit("a", rule("a", "wrong = 1"))
         assert isinstance(caught.value, Refused if opened is to_server else PlanError)
         assert caught.value.position is not None
-        assert {j.name: j.version for j in connection.jobs()} == {"a": 1, "tables": 1}
+        assert {j.name: j.version for j in connection.jobs} == {"a": 1, "tables": 1}
 
 
 @both
@@ -94,7 +94,7 @@ def test_records_are_written_and_read(opened: Opened, tmp_path: Path) -> None:
         assert connection.read("events", offset="latest") == []
         alerts = eventually(lambda: connection.read("alerts"), "the alerts")
         assert b'"rule":"a"' in (alerts[0].value or b"").replace(b" ", b"")
-        assert {"alerts", "events", "_jobs"} <= set(connection.topics())
+        assert {"alerts", "events", "_jobs"} <= set(connection.topics)
         assert len(connection.broker.topic("events").end) == 1
 
 
@@ -117,7 +117,7 @@ def test_an_engine_in_this_process_keeps_what_is_in_its_folder(tmp_path: Path) -
             connect(data=data)
     connection.close()
     with connect(data=data) as connection:
-        assert [j.name for j in connection.jobs()] == ["tables"]
+        assert [j.name for j in connection.jobs] == ["tables"]
 
 
 def test_without_a_folder_it_leaves_nothing(
@@ -132,13 +132,17 @@ def test_without_a_folder_it_leaves_nothing(
 
 def test_a_server_that_is_not_there_or_wants_a_token(tmp_path: Path) -> None:
     with connect("http://127.0.0.1:9") as connection:
-        for ask in (connection.jobs, connection.topics, lambda: connection.read("events")):
+        for ask in (
+            lambda: list(connection.jobs),
+            lambda: list(connection.topics),
+            lambda: connection.read("events"),
+        ):
             with pytest.raises(Unreachable):
                 ask()
     with running(tmp_path / "data", token="secret") as (service, _):
         url = f"http://127.0.0.1:{service.port}"
         with connect(url, token="wrong") as connection, pytest.raises(Refused) as caught:
-            connection.jobs()
+            list(connection.jobs)
         assert caught.value.status == 401
     with pytest.raises(ServiceError, match="URL"):
         connect(url, data=tmp_path)

@@ -26,6 +26,7 @@ from sqlengine.api.openapi.forms import (
 from sqlengine.jobs.targets import TARGETS
 
 _PLAIN: Final = "text/plain"
+_ARROW: Final = "application/vnd.apache.arrow.stream"
 _JSON: Final = "application/json"
 _SQL: Final[Mapping[str, Schema]] = {_PLAIN: TEXT}
 _FILE: Final = Query("file", "the file that the text is from, for messages", TEXT)
@@ -104,7 +105,12 @@ JOBS: Final = (
     ),
     Endpoint("DELETE", "/api/v1/jobs/{name}", "remove a job", ref("Outcome"), refusals=(404, 409)),
     Endpoint(
-        "GET", "/api/v1/jobs/{name}", "a job with its text", ref("JobWithText"), refusals=(404,)
+        "GET",
+        "/api/v1/jobs/{name}",
+        "a job with its text",
+        ref("JobWithText"),
+        (Query("settled", "what it had read by then is written", FLAG),),
+        refusals=(404,),
     ),
     Endpoint(
         "GET",
@@ -317,6 +323,7 @@ QUERIES: Final = (
         ),
         {_PLAIN: TEXT, _JSON: record({"sql": TEXT})},
         refusals=(400, 404, 408, 422, 429),
+        also=(_ARROW,),
     ),
     Endpoint("GET", "/api/v1/queries", "the queries that run", ref("Queries")),
     Endpoint(
@@ -326,6 +333,7 @@ QUERIES: Final = (
         ref("Page"),
         (Query("page", "its number: 'next' of the page before", WHOLE), _WAIT),
         refusals=(400, 404, 408),
+        also=(_ARROW,),
     ),
     Endpoint("DELETE", "/api/v1/queries/{query}", "end a query", ref("Ended"), refusals=(404,)),
     Endpoint("POST", "/api/v1/sessions", "open a session", ref("Session")),
@@ -450,7 +458,6 @@ SERVER: Final = (
 )
 _CSV: Final = "text/csv"
 _LINES: Final = "application/x-ndjson"
-_ARROW: Final = "application/vnd.apache.arrow.stream"
 _PROTOBUF: Final = "application/x-protobuf"
 
 PUSHES: Final = (

@@ -476,6 +476,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "message": or_null(TEXT),
             "columns": or_null(listed(listed(TEXT))),
             "changes": FLAG,
+            "watermark_ms": or_null(WHOLE),
             "rows": listed(_ROW),
             "warnings": listed(TEXT),
             "set_aside": {"type": "integer", "description": "rows in error, which are left out"},

@@ -108,9 +108,13 @@ class ProgressViews:
         self._graphs = graphs
         self._settings = settings
 
-    def of(self, job: Job) -> JobProgress:
-        """Returns how far a job is; nothing if it does not run."""
-        return self.all([job]).get(job.name, JobProgress())
+    def of(self, job: Job, *, settled: bool = False) -> JobProgress:
+        """Returns how far a job is; nothing if it does not run. With `settled` the epoch that read
+        so far has ended, where it ends within a minute: what came of it is written."""
+        found = self.all([job]).get(job.name, JobProgress())
+        if settled and job.graph in self._graphs.by_name:
+            self._graphs.by_name[job.graph].loop.call(lambda: None)
+        return found
 
     def all(self, jobs: Iterable[Job]) -> dict[str, JobProgress]:
         """Returns how far each of these jobs is that runs, by name."""

@@ -1,0 +1,1 @@
+"""Connections of Python programs: results, tables of their objects, jobs, topics, notebooks."""

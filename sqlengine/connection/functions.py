@@ -1,0 +1,138 @@
+"""Python functions of a program, such as those of a notebook, as modules that an engine loads."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Final, TypeAlias
+
+from parser.errors import ServiceError
+from sqlengine.connection.columns import quoted
+from sqlengine.connection.jobs import JobResult
+
+# Submits a job: its name, its text, sources of modules by file name.
+Submit: TypeAlias = Callable[[str, str, Mapping[str, str]], JobResult]
+_PLAIN: Final = (bool, int, float, str, bytes, type(None), tuple, list, dict, set, frozenset)
+
+
+def register_function(
+    submit: Submit, function: Callable[..., object], name: str | None
+) -> JobResult:
+    """See `Connection.register_function`."""
+    own = str(getattr(function, "__name__", ""))
+    name = name or own
+    module = f"from_python_{name.lower()}"
+    source = module_source(function)
+    sql = f"CREATE FUNCTION {quoted(name)} AS '{module}.{own}' LANGUAGE PYTHON"
+    return submit(f"function.{name}", sql, {f"{module}.py": source})
+
+
+def module_source(function: Callable[..., object]) -> str:
+    """Returns a module with a function and all that it uses of its own one. ServiceError for what
+    has no source, or uses what cannot be written down."""
+    pieces: dict[str, str] = {}
+    _collect(function, pieces, str(getattr(function, "__name__", function)))
+    return "from __future__ import annotations\n\n" + "\n".join(pieces.values())
+
+
+def _collect(target: object, pieces: dict[str, str], name: str) -> None:
+    """Adds the source of a function or class, behind that of what it uses."""
+    source = _source(target, name)
+    pieces[name] = ""  # it may use itself
+    around = _globals(target)
+    for used in _names(source):
+        if used in around and used not in pieces:
+            _add(used, around[used], pieces, name)
+    del pieces[name]
+    pieces[name] = source
+
+
+def _add(name: str, value: object, pieces: dict[str, str], user: str) -> None:
+    if isinstance(value, ModuleType) and _importable(value):
+        pieces[name] = f"import {value.__name__} as {name}\n"
+        return
+    home, own = str(getattr(value, "__module__", "")), getattr(value, "__qualname__", name)
+    if home.startswith("sqlengine."):  # users import from the package alone
+        home = "sqlengine"
+    if isinstance(value, type) or inspect.isroutine(value):
+        if _is_ours(value):
+            _collect(value, pieces, name)
+        else:
+            pieces[name] = f"from {home} import {own} as {name}\n"
+    elif isinstance(value, _PLAIN) and _is_literal(value):
+        pieces[name] = f"{name} = {value!r}\n"
+    elif home == "typing":
+        pieces[name] = f"from typing import {name}\n"
+    else:
+        raise ServiceError(
+            f"'{user}' uses '{name}', a {type(value).__name__}, which cannot be sent",
+            hint="make it inside of the function, or put all into a module: docs/user-functions.md",
+        )
+
+
+def _is_ours(value: object) -> bool:
+    """True for what stands in a notebook, a script or a test, which the engine cannot import."""
+    module = inspect.getmodule(value)
+    return module is None or not _importable(module)
+
+
+def _importable(module: ModuleType) -> bool:
+    """True for a module of Python itself, or of an installed package."""
+    first, file = module.__name__.partition(".")[0], getattr(module, "__file__", None)
+    known = first in sys.stdlib_module_names and first != "__main__"
+    return known or first == "sqlengine" or (file is not None and "site-packages" in file)
+
+
+def _source(target: object, name: str) -> str:
+    try:
+        source = textwrap.dedent(inspect.getsource(target))  # type: ignore[arg-type]
+    except (OSError, TypeError) as error:
+        raise ServiceError(
+            f"the source of function '{name}' is not known",
+            detail=str(error),
+            hint="define it with def in a cell of a notebook or in a file",
+        ) from None
+    try:
+        (node,) = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        node = None
+    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+        raise ServiceError(
+            f"'{name}' is no function of its own", hint="define it with def, not with lambda"
+        )
+    return source
+
+
+def _globals(target: object) -> Mapping[str, object]:
+    if inspect.isfunction(target):
+        found = inspect.getclosurevars(target)
+        if found.nonlocals:
+            raise ServiceError(
+                f"function '{target.__name__}' uses '{next(iter(found.nonlocals))}' of the function"
+                " around it",
+                hint="define it on its own, at the top level",
+            )
+        return target.__globals__
+    methods = [v for v in vars(target).values() if inspect.isfunction(v)]
+    if methods:
+        return methods[0].__globals__
+    module = inspect.getmodule(target)
+    return {} if module is None else vars(module)
+
+
+def _names(source: str) -> Iterator[str]:
+    """Yields the names that a source uses, its annotations and decorators included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            yield node.id
+
+
+def _is_literal(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False

@@ -1,0 +1,93 @@
+"""A connection to an engine in this process."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from sqlengine.broker.base import Broker
+from sqlengine.config import Config, QueryLimits
+from sqlengine.connection.base import Connection
+from sqlengine.connection.jobs import JobAccess, JobResult
+from sqlengine.connection.local_jobs import LocalJobs, local_result
+from sqlengine.connection.pages import LocalPages, Pages
+from sqlengine.connection.tables import Held
+from sqlengine.connectors.memory.tables import Memory
+from sqlengine.engine import Engine
+from sqlengine.engine.requests import Request
+from sqlengine.jobs.job import Origin
+from sqlengine.jobs.planning import JobText
+from sqlengine.queries.service import QueryService
+from sqlengine.system.memory import usable_bytes
+
+# Queries of this program do not disturb the jobs of others, and wait for it as long as it likes.
+_ANY_QUERY: Final = QueryLimits(
+    at_once=100,
+    timeout_s=math.inf,
+    rows_per_second=1 << 40,
+    rows_per_read=16_384,
+    memory=usable_bytes() * 8 // 10,
+    silence_s=math.inf,
+    pause_s=math.inf,
+    session_s=math.inf,
+)
+
+
+class LocalConnection(Connection):
+    """The jobs and topics of an engine in this process, which ends with the connection."""
+
+    def __init__(self, data: Path | None) -> None:
+        super().__init__()
+        self._resources = ExitStack()
+        self._memory = Memory()
+        self._callables: dict[str, Callable[[pa.RecordBatch], object]] = {}
+        if data is None:
+            scratch = tempfile.TemporaryDirectory(prefix="sqlengine-")
+            data = Path(self._resources.enter_context(scratch))
+        try:
+            config = Config(data=data, queries=_ANY_QUERY)
+            self._engine = Engine(config, callables=self._callables, memory=self._memory)
+            self._resources.callback(self._engine.close)
+            self._engine.start()
+            self._queries = QueryService(self._engine)
+            self._resources.callback(self._queries.close)
+            self._session = self._queries.open_session()
+        except BaseException:
+            self._resources.close()
+            raise
+
+    @property
+    def broker(self) -> Broker:
+        return self._engine.broker
+
+    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
+        return LocalPages(
+            self._queries.submit(
+                statement, session=self._session, follow=follow, timeout_s=timeout_s
+            )
+        )
+
+    @property
+    def _held(self) -> Held:
+        return Held(self._memory, self._callables)
+
+    def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
+        """See `Connection`."""
+        text = JobText(name, sql, uploads=modules)
+        outcome = self._engine.change(Request(Origin.SDK, {name: text}))[name]
+        if outcome.error is not None:
+            raise outcome.error
+        return local_result(outcome)
+
+    @property
+    def _job_access(self) -> JobAccess:
+        return LocalJobs(self._engine)
+
+    def _close(self) -> None:
+        self._resources.close()

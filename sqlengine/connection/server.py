@@ -1,0 +1,85 @@
+"""A connection to a server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Final
+
+from parser.errors import SqlError
+from sqlengine.client import Client, Json, Refused, quote
+from sqlengine.connection.base import Connection
+from sqlengine.connection.jobs import JobAccess, JobResult
+from sqlengine.connection.server_jobs import ServerJobs, result_of
+
+if TYPE_CHECKING:
+    from sqlengine.broker.base import Broker
+    from sqlengine.connection.pages import Pages
+
+_SESSIONS: Final = "/api/v1/sessions"
+
+
+class ServerConnection(Connection):
+    """The jobs and topics of a server, over HTTP."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self._session: str | None = None
+        self._client = client
+        self._resources = ExitStack()
+        self._lock = threading.Lock()
+        self._broker: Broker | None = None
+
+    @property
+    def broker(self) -> Broker:
+        from sqlengine.broker.remote.client import connect as connect_broker
+
+        with self._lock:
+            if self._broker is None:
+                self._broker = connect_broker(
+                    self._client.server, self._client.token, self._client.tls
+                )
+                self._resources.callback(self._broker.close)
+            return self._broker
+
+    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
+        from sqlengine.connection.pages import ServerPages
+
+        with self._lock:
+            if self._session is None:
+                self._session = str(self._client.post(_SESSIONS)["session"])
+            session = self._session
+        try:
+            return ServerPages(
+                self._client,
+                statement,
+                session=session,
+                follow="true" if follow else None,
+                timeout=timeout_s,
+            )
+        except Refused as error:
+            if error.status == 404 and session in error.message:
+                self._session = None  # the next statement has another one
+            raise
+
+    @property
+    def _held(self) -> None:
+        return None
+
+    def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
+        """See `Connection`."""
+        body: Json = {"name": name, "sql": sql, "modules": dict(modules)}
+        return result_of(self._client.post("/api/v1/jobs", body))
+
+    @property
+    def _job_access(self) -> JobAccess:
+        return ServerJobs(self._client)
+
+    def _close(self) -> None:
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None:
+            with suppress(SqlError):  # it is gone, or the server is
+                self._client.delete(f"{_SESSIONS}/{quote(session)}")
+        self._resources.close()

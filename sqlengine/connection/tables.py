@@ -1,0 +1,290 @@
+"""Tables of Python objects: what they hold, how they are defined, how their rows get there."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import itertools
+import time
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from parser import parse
+from parser.errors import ServiceError, SqlError
+from parser.statements import CreateTable
+from parser.types import Schema
+from planner import bind
+from planner.catalog import Catalog, Table
+from sqlengine.batch import Batch
+from sqlengine.connection.columns import (
+    columns_of_arrow,
+    columns_of_rows,
+    quoted,
+    schema_of,
+    sql_types,
+    types_of_row,
+)
+from sqlengine.connection.feeds import Feed
+from sqlengine.connection.jobs import Jobs
+from sqlengine.connection.topics import Topics
+from sqlengine.connectors.memory.tables import Memory, MemoryTable
+from sqlengine.connectors.registry import declared
+from sqlengine.formats.registry import encoder_of
+
+if TYPE_CHECKING:
+    from sqlengine.broker.base import Broker
+
+ROWTIME: Final = "rowtime"
+# Rows of Arrow that are written to a topic at once.
+_AT_ONCE: Final = 5_000
+
+
+@dataclass(frozen=True)
+class Held:
+    """The things that this process holds for the engine in it: tables, and functions that take
+    rows."""
+
+    memory: Memory
+    callables: dict[str, Callable[[pa.RecordBatch], object]]
+
+
+@dataclass(frozen=True)
+class Home:
+    """The place where tables are made: jobs and topics of an engine, and what this process holds
+    for it (None: it runs elsewhere)."""
+
+    jobs: Jobs
+    broker: Callable[[], Broker]
+    held: Held | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of an object: a table, or items to come with how these become columns."""
+
+    types: Mapping[str, str]
+    whole: pa.Table | Sequence[object] | None = None
+    items: Iterable[object] | AsyncIterable[object] = ()
+
+
+def register(
+    home: Home,
+    name: str,
+    given: object,
+    types: Mapping[str, str] | None,
+    event_time: str | None,
+    watermark: dt.timedelta,
+    *,
+    append: bool,
+) -> Feed:
+    """See `Connection.register_table`."""
+    if callable(given) and not hasattr(given, "__arrow_c_stream__"):
+        if not (inspect.isgeneratorfunction(given) or inspect.isasyncgenfunction(given)):
+            if types is None:
+                raise ServiceError(
+                    f"the columns of table '{name}' are not known",
+                    hint="say them: schema={'id': 'BIGINT', …}",
+                )
+            register_sink(home, name, given, types)
+            return Feed(name, (), lambda rows, number: 0)
+        given = given()
+    rows = _rows_of(name, given, types)
+    schema = schema_of(rows.types)
+    time_columns = _event_time(schema, event_time, watermark)
+    held = home.held
+    if held is not None and rows.whole is not None:
+        columns = _columns(rows.whole, schema, 1)
+        batch = Batch(schema, tuple(columns), len(rows.whole))
+        held.memory.tables[name] = MemoryTable(batch)
+        _define(home, name, schema, time_columns, {"connector": "memory", "name": name})
+        return Feed(name, (), lambda rows, number: 0)
+    return _fed(home, name, rows, schema, time_columns, append=append)
+
+
+def _rows_of(name: str, given: object, types: Mapping[str, str] | None) -> Rows:
+    if hasattr(given, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(given)
+        known = sql_types(reader.schema) | dict(types or {})
+        if isinstance(given, Sized) or hasattr(given, "num_rows"):
+            return Rows(known, reader.read_all())
+        return Rows(known, items=reader)
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        return Rows(types or _types_of_all(name, given), given)
+    if isinstance(given, AsyncIterable) and types is not None:
+        return Rows(types, items=given)
+    if isinstance(given, AsyncIterable):
+        raise ServiceError(
+            f"the columns of table '{name}' are not known before an asynchronous generator runs",
+            hint="say them: schema={'id': 'BIGINT', …}",
+        )
+    if not isinstance(given, Iterable):
+        raise ServiceError(
+            f"a table cannot be made of a {type(given).__name__}",
+            detail="it can be of what knows Arrow's PyCapsules, an iterable of rows, a function",
+        )
+    return Rows(types, items=given) if types is not None else _peeked(name, iter(given))
+
+
+def _types_of_all(name: str, rows: Sequence[object]) -> Mapping[str, str]:
+    if not rows:
+        raise _no_rows(name)
+    return types_of_row(rows[0])
+
+
+def _peeked(name: str, rows: Iterator[object]) -> Rows:
+    for first in rows:
+        return Rows(types_of_row(first), items=itertools.chain([first], rows))
+    raise _no_rows(name)
+
+
+def _no_rows(name: str) -> ServiceError:
+    return ServiceError(
+        f"the columns of table '{name}' are not known: there is no row",
+        hint="say them: schema={'id': 'BIGINT', …}",
+    )
+
+
+def _columns(rows: object, schema: Schema, number: int) -> list[pa.Array]:
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return columns_of_arrow(rows, schema)
+    assert isinstance(rows, Sequence)
+    return columns_of_rows(rows, schema, number)
+
+
+def _event_time(schema: Schema, name: str | None, late: dt.timedelta) -> list[str]:
+    """Returns what the definition says of event time: perhaps a computed column, the watermark."""
+    if name is None:
+        return []
+    if name not in schema:
+        raise ServiceError(
+            f"there is no column '{name}' for event time",
+            hint=f"columns: {', '.join(schema.names)}",
+        )
+    column, kind = quoted(name), schema.type(name)
+    lines = []
+    if kind.is_timestamp and kind.precision > 3:
+        root = kind.root.value
+        lines.append(f"`{ROWTIME}` AS CAST({column} AS {root}(3))")
+        column = f"`{ROWTIME}`"
+    return [*lines, f"WATERMARK FOR {column} AS {column} - {_interval(late)}"]
+
+
+def _interval(length: dt.timedelta) -> str:
+    if length < dt.timedelta(0):
+        raise ServiceError("'watermark' is a time by which events come late", detail=str(length))
+    seconds, ms = divmod(length.seconds * 1000 + length.microseconds // 1000, 1000)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
+    return f"INTERVAL '{length.days} {clock}' DAY TO SECOND"
+
+
+def _definition(name: str, schema: Schema, more: Sequence[str], options: Mapping[str, str]) -> str:
+    columns = [f"{quoted(c.name)} {c.type}" for c in schema]
+    pairs = [f"'{k}' = '{v.replace(chr(39), chr(39) * 2)}'" for k, v in options.items()]
+    inner = ",\n  ".join([*columns, *more])
+    return f"CREATE TABLE {quoted(name)} (\n  {inner}\n) WITH ({', '.join(pairs)})"
+
+
+def _define(
+    home: Home,
+    name: str,
+    schema: Schema,
+    more: Sequence[str],
+    options: Mapping[str, str],
+) -> None:
+    home.jobs.submit(_job(name), _definition(name, schema, more, options))
+
+
+def _job(name: str) -> str:
+    return f"table.{name}"
+
+
+def _fed(
+    home: Home,
+    name: str,
+    rows: Rows,
+    schema: Schema,
+    more: Sequence[str],
+    *,
+    append: bool,
+) -> Feed:
+    """Writes rows to a topic: all of them, where they have an end."""
+    options = {"connector": "topic", "topic": name, "format": "json"}
+    options |= {"scan.startup.mode": "earliest-offset"}
+    known = {topic.name for topic in home.broker().topics()}
+    if name in known and not append:
+        raise ServiceError(
+            f"topic '{name}' exists already, and the rows of the table would come behind its own",
+            hint="choose another name, or say that they shall: append=True",
+        )
+    Topics(home.broker).create(name, if_not_exists=True)
+    try:
+        _define(home, name, schema, more, options)
+    except SqlError:
+        if name not in known:
+            home.broker().delete_topic(name)
+        raise
+    table = _bound(_definition(name, schema, more, options))
+
+    def write(items: Sequence[object], number: int) -> int:
+        return _write(home, table, schema, items, number)
+
+    if rows.whole is None:
+        return Feed(name, rows.items, write)
+    whole = rows.whole
+    parts = [whole[i : i + _AT_ONCE] for i in range(0, len(whole), _AT_ONCE)]
+    items = itertools.chain.from_iterable(p if isinstance(p, list | tuple) else [p] for p in parts)
+    feed = Feed(name, items, write)
+    feed.wait()
+    return feed
+
+
+def _bound(text: str) -> Table:
+    (statement,) = parse(text)
+    assert isinstance(statement, CreateTable)
+    table = bind(statement, Catalog(), {}, job="")
+    assert isinstance(table, Table)
+    return declared(table)
+
+
+def _write(home: Home, table: Table, schema: Schema, items: Sequence[object], number: int) -> int:
+    """Appends rows to the table's topic: batches of Arrow one by one, others at once."""
+    if isinstance(items[0], pa.RecordBatch | pa.Table):
+        return sum(_append(home, table, schema, columns_of_arrow(b, schema)) for b in items)
+    return _append(home, table, schema, columns_of_rows(items, schema, number))
+
+
+def _append(home: Home, table: Table, schema: Schema, columns: Sequence[pa.Array]) -> int:
+    rows = len(columns[0])
+    if rows:
+        values = encoder_of(table, schema).encode(Batch(schema, tuple(columns), rows))
+        now_ms = time.time_ns() // 1_000_000
+        home.broker().append(table.options["topic"], 0, values, timestamp_ms=now_ms)
+    return rows
+
+
+def register_sink(
+    home: Home,
+    name: str,
+    function: Callable[[pa.RecordBatch], object],
+    types: Mapping[str, str],
+) -> None:
+    """See `Connection.register_sink`."""
+    held = home.held
+    if held is None:
+        raise ServiceError(
+            f"a server cannot give the rows of table '{name}' to a function of this process",
+            hint="write them to a topic, and read that here: connection.sql(…, follow=True)",
+        )
+    held.callables[name] = function
+    _define(home, name, schema_of(types), [], {"connector": "python", "callable": name})
+
+
+def unregister(home: Home, name: str) -> None:
+    """See `Connection.unregister_table`."""
+    home.jobs.remove(_job(name))
+    if (held := home.held) is not None:
+        held.memory.tables.pop(name, None)
+        held.callables.pop(name, None)
