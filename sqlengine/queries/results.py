@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from parser.errors import ServiceError, SqlError
 from parser.types import Schema
@@ -34,8 +35,13 @@ class Page:
     there is none."""
 
     token: int
-    rows: tuple[Row, ...]
+    batches: tuple[Batch, ...]
     next: int | None
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows in the form of `rows_of`."""
+        return tuple(row for batch in self.batches for row in rows_of(batch))
 
 
 class ResultBuffer:
@@ -43,7 +49,8 @@ class ResultBuffer:
 
     `schema`: the columns, once they are known. `changes`: rows may be updated or deleted.
     `asked_at`: when a page was last asked for (monotonic seconds). `message`: the answer of a
-    statement without rows."""
+    statement without rows. `is_query`: the rows are those of a SELECT; `job`: the name of the job
+    that an INSERT has become."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -59,6 +66,8 @@ class ResultBuffer:
         self.schema: Schema | None = None
         self.changes = False
         self.message: str | None = None
+        self.is_query = False
+        self.job: str | None = None
 
     # ---- the thread that makes rows --------------------------------------------------------------
 
@@ -138,29 +147,30 @@ class ResultBuffer:
     def _next_page(self) -> Page:
         if not self._batches and self._error is not None:
             raise self._error
-        rows = tuple(self._take())
+        batches = tuple(self._take())
         over = self._complete and not self._batches and self._error is None
-        if rows or over:
+        if batches or over:
             self._token += 1
-            self._last = Page(self._token - 1, rows, None if over else self._token)
+            self._last = Page(self._token - 1, batches, None if over else self._token)
             return self._last
         return Page(self._token, (), self._token)
 
-    def _take(self) -> list[Row]:
-        rows: list[Row] = []
-        size = 0
-        while self._batches and len(rows) < PAGE_ROWS and size < PAGE_BYTES:
+    def _take(self) -> list[Batch]:
+        batches: list[Batch] = []
+        rows = size = 0
+        while self._batches and rows < PAGE_ROWS and size < PAGE_BYTES:
             batch = self._batches.popleft()
             each = max(1, sum(c.nbytes for c in batch.columns) // batch.num_rows)
-            count = min(PAGE_ROWS - len(rows), max(1, (PAGE_BYTES - size) // each))
+            count = min(PAGE_ROWS - rows, max(1, (PAGE_BYTES - size) // each))
             if count < batch.num_rows:
                 self._batches.appendleft(batch.slice(count, batch.num_rows - count))
                 batch = batch.slice(0, count)
-            rows += rows_of(batch)
+            batches.append(batch)
+            rows += batch.num_rows
             size += each * batch.num_rows
             self._rows -= batch.num_rows
         self._changed.notify_all()
-        return rows
+        return batches
 
     def wait_ready(self, wait_s: float) -> None:
         """Waits until the columns are known or the statement has ended."""
