@@ -58,14 +58,14 @@ class Execution:
 
     def run(self) -> None:
         """Runs the statements. Raises the SqlError of the first that fails, with its position."""
-        for statement in _checked(self.statements()):
+        for statement in self.statements():
             self._execute(statement)
         if self._query.buffer.schema is None:
             self._query.buffer.complete(message="OK")
 
     def statements(self) -> Sequence[Statement]:
         """Returns what is to be executed."""
-        return parse(self._query.sql)
+        return _checked(parse(self._query.sql))
 
     def _execute(self, statement: Statement) -> None:
         query, shared = self._query, self._engine.catalog
@@ -79,7 +79,7 @@ class Execution:
                     session.execute(0, statement)
             else:
                 session.execute(0, statement)
-                self._state.keep(session, shared)
+                self._keep(session, shared)
         except (QueryEnded, TooManyQueries):
             raise
         except StepEnded:
@@ -88,6 +88,9 @@ class Execution:
             raise _too_large(error) from None
         except SqlError as error:
             raise error.at(statement.position) from None
+
+    def _keep(self, session: AdHocSession, shared: Catalog) -> None:
+        self._state.keep(session, shared)
 
     def _about_jobs(self, statement: Statement, settings: Mapping[str, str]) -> Answer | None:
         if isinstance(statement, StopJob):
