@@ -41,7 +41,7 @@ _QUERIES: Final = "/api/v1/queries"
 _BROKER: Final = "/api/v1/broker"
 _JOB: Final = "/api/v1/jobs/<name>"
 _SESSION: Final = "/<gateway:version>/sessions/<session>"
-_OPERATION: Final = f"{_SESSION}/operations/<operation>"
+_OPERATION: Final = f"{_SESSION}/operations/<handle>"
 
 
 class Kind(Enum):

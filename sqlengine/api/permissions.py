@@ -42,7 +42,7 @@ _JOB: Final = "/api/v1/jobs/<name>"
 _TOPIC: Final = "/api/v1/topics/<name>"
 _GATEWAY: Final = "/<gateway:version>"
 _SESSION: Final = f"{_GATEWAY}/sessions/<session>"
-_OPERATION: Final = f"{_SESSION}/operations/<operation>"
+_OPERATION: Final = f"{_SESSION}/operations/<handle>"
 _OWN: Final = Need(Action.ASK, own="the client's own")
 
 NEEDS: Final[Mapping[tuple[str, str], Need]] = {

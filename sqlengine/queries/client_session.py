@@ -46,9 +46,7 @@ class ClientSession:
         self.own = own_objects(session.catalog, shared)
 
 
-def own_objects(
-    catalog: Catalog, shared: Catalog
-) -> Mapping[Identifier, CatalogObject]:
+def own_objects(catalog: Catalog, shared: Catalog) -> Mapping[Identifier, CatalogObject]:
     """Returns the permanent objects of a catalog that are not those of another one."""
     if catalog.objects is shared.objects:
         return {}

@@ -172,7 +172,9 @@ class Query:
                 else "'sql serve --query-timeout' sets it; or submit it as a job",
             )
         if not self.wanted:
-            raise QueryEnded("the query was ended with its session", detail="nobody used it for long")
+            raise QueryEnded(
+                "the query was ended with its session", detail="nobody used it for long"
+            )
         if self._lives is None and self.buffer.silent_for() > silence:
             raise QueryEnded(
                 "the query was ended, nobody reads its rows",

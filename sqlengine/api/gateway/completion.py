@@ -9,7 +9,9 @@ from parser.grammar.reserved import STRUCTURAL
 from sqlengine.queries.client_session import Names
 
 _LAST_WORD: Final = re.compile(r"[^\W\d]?\w*\Z")
-_AFTER_TABLE_WORD: Final = re.compile(r"\b(?:FROM|JOIN|INTO|TABLE|VIEW|DESCRIBE)\s+\w*\Z", re.IGNORECASE)
+_AFTER_TABLE_WORD: Final = re.compile(
+    r"\b(?:FROM|JOIN|INTO|TABLE|VIEW|DESCRIBE)\s+\w*\Z", re.IGNORECASE
+)
 _BEGINS: Final = frozenset(
     {"BEGIN", "EXECUTE", "EXPLAIN", "DESCRIBE", "RESET", "SHOW", "STOP", "USE", "INSERT", "DROP"}
 )

@@ -9,7 +9,14 @@ from typing import Final
 
 from flask import Response
 
-from parser.errors import ExecutionError, JobError, ParseError, PlanError, SqlError, UnsupportedError
+from parser.errors import (
+    ExecutionError,
+    JobError,
+    ParseError,
+    PlanError,
+    SqlError,
+    UnsupportedError,
+)
 from sqlengine.access.policy import Forbidden, Unauthorised
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.jobs.error_texts import rendered

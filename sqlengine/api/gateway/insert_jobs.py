@@ -11,7 +11,7 @@ from hashlib import md5
 from sqlglot import exp
 
 from parser.definitions import CreateFunction
-from parser.errors import JobError
+from parser.errors import JobError, Position
 from parser.statements import Insert, StatementSet
 from parser.writer.names import backticked, quoted
 from parser.writer.statements import write
@@ -122,7 +122,10 @@ def _temporary(item: CatalogObject) -> str:
         return write(replace(view_of(item), name=item.name, temporary=True))
     assert isinstance(item, Function)
     name = (*item.name[:2], item.display)
-    return write(CreateFunction(name, item.class_name, item.language, temporary=True))
+    nowhere = Position(1, 1)
+    return write(
+        CreateFunction(name, item.class_name, item.language, temporary=True, position=nowhere)
+    )
 
 
 def _needed(

@@ -56,9 +56,7 @@ class GatewayVersion(BaseConverter):
 def gateway_blueprint(service: QueryService) -> Blueprint:
     """Returns the routes of the gateway."""
     blueprint = Blueprint("gateway", __name__)
-    blueprint.record_once(
-        lambda setup: setup.app.url_map.converters.update(gateway=GatewayVersion)
-    )
+    blueprint.record_once(lambda setup: setup.app.url_map.converters.update(gateway=GatewayVersion))
     blueprint.register_error_handler(SqlError, failure)
     _add_information(blueprint)
     _add_sessions(blueprint, service)
@@ -160,29 +158,29 @@ def _add_statements(blueprint: Blueprint, service: QueryService) -> None:
 
 
 def _add_operations(blueprint: Blueprint, service: QueryService) -> None:
-    place: Final = "/<gateway:version>/sessions/<session>/operations/<operation>"
+    place: Final = "/<gateway:version>/sessions/<session>/operations/<handle>"
 
-    def found(session: str, operation: str) -> Query:
+    def found(session: str, handle: str) -> Query:
         service.session(session, present_principal())
-        query = service.query(operation, present_principal())
+        query = service.query(handle, present_principal())
         if query.session != session:
-            raise JobError(f"operation '{operation}' does not exist in this session")
+            raise JobError(f"operation '{handle}' does not exist in this session")
         return query
 
     @blueprint.get(f"{place}/status")
-    def status(version: str, session: str, operation: str) -> Response:
+    def status(version: str, session: str, handle: str) -> Response:
         """Says how far an operation is."""
-        return jsonify({"status": status_of(found(session, operation))})
+        return jsonify({"status": status_of(found(session, handle))})
 
     @blueprint.get(f"{place}/result/<int:token>")
-    def fetch(version: str, session: str, operation: str, token: int) -> Response:
+    def fetch(version: str, session: str, handle: str, token: int) -> Response:
         """Returns a page of the results, or the last one again."""
-        query = found(session, operation)
+        query = found(session, handle)
         row_format = request.args.get("rowFormat", JSON)
         if row_format not in (JSON, PLAIN_TEXT):
             raise BadRequest(f"'{row_format[:60]}' is no rowFormat", hint=f"{JSON} or {PLAIN_TEXT}")
         zone = zone_of(service.session(session, present_principal()).settings)
-        uri = f"/{version}/sessions/{session}/operations/{operation}/result/"
+        uri = f"/{version}/sessions/{session}/operations/{handle}/result/"
         try:
             page = result_page(query, token, uri, row_format, zone)
         except SqlError as error:
@@ -190,16 +188,16 @@ def _add_operations(blueprint: Blueprint, service: QueryService) -> None:
         return Response(page, mimetype="application/json")
 
     @blueprint.post(f"{place}/cancel")
-    def cancel(version: str, session: str, operation: str) -> Response:
+    def cancel(version: str, session: str, handle: str) -> Response:
         """Ends an operation."""
-        query = found(session, operation)
+        query = found(session, handle)
         query.stop()
         return jsonify({"status": status_of(query)})
 
     @blueprint.delete(f"{place}/close")
-    def close(version: str, session: str, operation: str) -> Response:
+    def close(version: str, session: str, handle: str) -> Response:
         """Ends an operation, and forgets its results."""
-        service.stop(found(session, operation).identity, present_principal())
+        service.stop(found(session, handle).identity, present_principal())
         return jsonify({"status": "CLOSED"})
 
 

@@ -40,7 +40,9 @@ _AS: Final = {
 def rows_json(batch: Batch, row_format: str, zone: str) -> bytes:
     """Returns rows as JSON objects with commas between them. `zone`: the time zone of texts."""
     columns = [
-        _texts(column, field.type, zone) if row_format == PLAIN_TEXT else _values(column, field.type)
+        _texts(column, field.type, zone)
+        if row_format == PLAIN_TEXT
+        else _values(column, field.type)
         for column, field in zip(batch.columns, batch.schema, strict=True)
     ]
     fields = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
