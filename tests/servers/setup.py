@@ -94,7 +94,15 @@ RSYSLOG: Final = Program("rsyslogd", "rsyslog")
 POSTGRESQL: Final = Program("postgres", "postgresql")
 MARIADB: Final = Program("mariadbd", "mariadb-server-core")
 FLINK_CLIENTS: Final = Jars("flink-clients")
-SERVERS: Final = (Jars("kafka"), Jars("rocketmq"), FLINK_CLIENTS, MOSQUITTO, RSYSLOG, POSTGRESQL, MARIADB)
+SERVERS: Final = (
+    Jars("kafka"),
+    Jars("rocketmq"),
+    FLINK_CLIENTS,
+    MOSQUITTO,
+    RSYSLOG,
+    POSTGRESQL,
+    MARIADB,
+)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

@@ -30,7 +30,6 @@ from planner.catalog import (
 from planner.optimizer import PREFIX
 from planner.setting_keys import EFFECTIVE
 from planner.settings import UNKNOWN_OPTIONS
-from sqlengine.access.policy import Action, require
 from sqlengine.access.principals import Principal
 from sqlengine.catalog.changes import view_of
 from sqlengine.catalog.create_text import create_text
@@ -60,9 +59,8 @@ def new_name(statement: Insert | StatementSet, settings: Mapping[str, str]) -> s
 
 
 def submit(engine: Engine, name: str, text: str, by: Principal) -> None:
-    """Adds a job. Raises the SqlError for which it is refused, and Forbidden; JobError for a name
-    that another job has, since a job of Flink never takes the place of another."""
-    require(by, Action.CHANGE_JOB, name)
+    """Adds a job. Raises the SqlError for which it is refused; JobError for a name that another
+    job has, since a job of Flink never takes the place of another."""
     if any(job.name == name for job in engine.jobs()):
         raise JobError(
             f"job '{name}' exists already",

@@ -106,6 +106,7 @@ class GatewaySession(AdHocSession):
         sinks: Sequence[Sink] = self._plan(statement).sinks
         check_plans(self.by, sinks)
         name = new_name(statement, self.settings)
+        require(self.by, Action.CHANGE_JOB, name)
         batch = is_batch(self.settings)
         if batch:
             sinks = tuple(transform_sink(s, self._looked_at) for s in sinks)
