@@ -44,6 +44,15 @@ def test_an_insert_whose_input_ends_has_run_when_it_answers(user: User, session:
     assert inserted(user) == []
 
 
+def test_an_insert_that_is_not_waited_for_is_a_job(user: User, session: Session) -> None:
+    user.topic("later")
+    session.run(OUT.format("later"))
+    session.run("SET 'table.dml-sync' = 'false'")
+    session.run("INSERT INTO later VALUES ('a', 1)")
+    assert len(inserted(user)) == 1
+    eventually(lambda: user.read("later"), "the row")
+
+
 def test_an_insert_without_an_end_is_a_job_that_outlives_its_session(
     user: User, address: str
 ) -> None:

@@ -34,6 +34,7 @@ from sqlengine.executors.sources import Endless
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import own_objects
 
+SYNCHRONOUS: Final = "table.dml-sync"
 JOB_ID: Final = Schema((Column("job id", STRING),))
 _SETTINGS: Final = Schema((Column("key", STRING), Column("value", STRING)))
 
@@ -43,7 +44,7 @@ class GatewaySession(AdHocSession):
     """Executes the statements of a client of Flink against the catalog of a server.
 
     A SELECT gives its changelog, or in batch mode its final rows. An INSERT whose input ends runs
-    to its end here; any other is submitted as a job. `shared`: the server's catalog; `told`:
+    to its end here, unless 'table.dml-sync' is 'false'; any other is submitted as a job. `shared`: the server's catalog; `told`:
     the settings as the client knows them; `submit`: takes the name and the text of a job."""
 
     shared: Catalog = field(default_factory=Catalog)
@@ -110,12 +111,15 @@ class GatewaySession(AdHocSession):
         batch = is_batch(self.settings)
         if batch:
             sinks = tuple(transform_sink(s, self._looked_at) for s in sinks)
-        try:
-            self.runner.run(sinks, {**self.settings, RUNTIME_MODE: "batch"}, lambda rows: None)
-        except Endless:
-            if batch:
-                raise
+        if self.settings.get(SYNCHRONOUS, "").lower() == "false" and not batch:
             self._submit(name, statement)
+        else:
+            try:
+                self.runner.run(sinks, {**self.settings, RUNTIME_MODE: "batch"}, lambda rows: None)
+            except Endless:
+                if batch:
+                    raise
+                self._submit(name, statement)
         self.buffer.job = name
         self.buffer.announce(JOB_ID)
         self.buffer.put(from_pydict(JOB_ID, {"job id": [job_id(name)]}))
