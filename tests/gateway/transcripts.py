@@ -26,6 +26,7 @@ _MASKS: Final = (
     (re.compile(r"\b(insert_\w+)_[0-9a-f]{8}\b"), r"\1"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z"), "MOMENT"),
     (re.compile(r'("\$internal.deployment.config-dir": )"[^"]*"'), r'\1"/conf"'),
+    (_HANDLE, "HANDLE"),
     (re.compile(r"\(\d+\.\d+ seconds\)"), "(SOME seconds)"),
 )
 
@@ -66,7 +67,7 @@ class Recorder:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = do_DELETE = forward
+            do_GET = do_POST = do_DELETE = forward  # noqa: N815
 
             def log_message(self, *_: object) -> None: ...
 

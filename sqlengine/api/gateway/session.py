@@ -44,8 +44,10 @@ class GatewaySession(AdHocSession):
     """Executes the statements of a client of Flink against the catalog of a server.
 
     A SELECT gives its changelog, or in batch mode its final rows. An INSERT whose input ends runs
-    to its end here, unless 'table.dml-sync' is 'false'; any other is submitted as a job. `shared`: the server's catalog; `told`:
-    the settings as the client knows them; `submit`: takes the name and the text of a job."""
+    to its end here, unless 'table.dml-sync' is 'false'; any other is submitted as a job.
+
+    `shared`: the server's catalog; `told`: the settings as the client knows them; `submit`: takes
+    the name and the text of a job."""
 
     shared: Catalog = field(default_factory=Catalog)
     told: Mapping[str, str] = field(default_factory=dict)
