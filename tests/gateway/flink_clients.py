@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,13 +56,51 @@ def headers(token: str | None) -> Mapping[str, str]:
 
 def sql_client(address: str, script: Path, folder: Path, token: str | None = None) -> str:
     """Runs a script with the SQL client."""
+    environment = {"FLINK_CONF_DIR": str(folder), **headers(token)}
+    return _run([*_sql_client(address, folder), "-f", str(script)], folder, environment)
+
+
+def _sql_client(address: str, folder: Path) -> list[str]:
     (folder / "config.yaml").write_text("table.local-time-zone: UTC\n")
-    classes = _jars(driver=False)
     main = "org.apache.flink.table.client.SqlClient"
     history = ("-hist", str(folder / "history"))
-    command = ["-cp", classes, main, "gateway", "-e", f"http://{address}/", "-f", str(script)]
-    environment = {"FLINK_CONF_DIR": str(folder), **headers(token)}
-    return _run([*command, *history], folder, environment)
+    return ["-cp", _jars(driver=False), main, "gateway", "-e", f"http://{address}/", *history]
+
+
+class Terminal:
+    """The SQL client at a terminal, for who types."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        spawn = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])"]
+        self._process = subprocess.Popen(
+            [*spawn, "java", *_FRUGAL, *_sql_client(address, folder)],
+            cwd=folder,
+            env={**os.environ, "FLINK_CONF_DIR": str(folder), "TERM": "xterm"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._seen = b""
+
+    def type(self, text: str) -> None:
+        """Types a text; `\\r` is Enter."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()
+
+    def wait_for(self, text: str) -> None:
+        """Waits until the client has printed a text behind what was waited for before."""
+        assert self._process.stdout is not None
+        until = time.monotonic() + PATIENCE_S
+        while text.encode() not in self._seen:
+            assert time.monotonic() < until, self._seen[-2000:].decode(errors="replace")
+            if select.select([self._process.stdout], [], [], 0.2)[0]:
+                self._seen += os.read(self._process.stdout.fileno(), 1 << 16)
+        self._seen = self._seen.partition(text.encode())[2]
+
+    def end(self) -> None:
+        """Ends the client."""
+        self._process.kill()
+        self._process.communicate()
 
 
 def jdbc(address: str, program: Path, folder: Path, token: str | None = None) -> str:
