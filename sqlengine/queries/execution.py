@@ -111,6 +111,7 @@ class Execution:
             network=engine.config.network_access,
             secrets=engine.config.secret_values,
             receivers=engine.receivers,
+            once=False,  # nothing repeats an epoch of it, so no table needs to know its writer
         )
         runner = EmbeddedRunner(
             environment,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,13 @@ LIMITS = QueryLimits(at_once=24, rows_per_second=2_000_000)
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    data = tmp_path_factory.mktemp("gateway") / "data"
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The server's data folder."""
+    return tmp_path_factory.mktemp("gateway") / "data"
+
+
+@pytest.fixture(scope="module")
+def user(data: Path) -> Iterator[User]:
     with running(data, queries=LIMITS, auto_create=AutoCreate(True, True)) as (_, user):
         user.prepare()
         yield user

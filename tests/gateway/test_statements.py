@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_an_insert_whose_input_ends_has_run_when_it_answers(user: User, session:
     assert result.rows == [[result.last["jobID"]]]
     assert [r["w"] for r in user.read("bounded")] == ["a", "b"]
     assert inserted(user) == []
+
+
+def test_inserts_leave_no_writers_in_a_topic(data: Path, user: User, session: Session) -> None:
+    user.topic("often")
+    session.run(OUT.format("often"))
+    for n in range(3):
+        session.run(f"INSERT INTO often VALUES ('a', {n})")
+    assert [r["n"] for r in user.read("often")] == [0, 1, 2]
+    files = [f for f in (data / "topics" / "often.topic").rglob("*") if f.is_file()]
+    assert files
+    assert not any(b"query-" in f.read_bytes() for f in files)
 
 
 def test_an_insert_that_is_not_waited_for_is_a_job(user: User, session: Session) -> None:
