@@ -41,6 +41,8 @@ _RECORDS: Final = "/api/v1/topics/<name>/records"
 _QUERIES: Final = "/api/v1/queries"
 _BROKER: Final = "/api/v1/broker"
 _JOB: Final = "/api/v1/jobs/<name>"
+_SESSION: Final = "/<gateway:version>/sessions/<session>"
+_OPERATION: Final = f"{_SESSION}/operations/<handle>"
 
 
 class Kind(Enum):
@@ -71,6 +73,13 @@ _OWN: Final = frozenset(
         ("DELETE", "/api/v1/queries/<query>"),
         ("POST", "/api/v1/sessions"),
         ("DELETE", "/api/v1/sessions/<session>"),
+        ("POST", "/<gateway:version>/sessions"),
+        ("DELETE", _SESSION),
+        ("POST", f"{_SESSION}/heartbeat"),
+        ("POST", f"{_SESSION}/configure-session"),
+        ("POST", f"{_SESSION}/materialized-tables/<name>/refresh"),
+        ("POST", f"{_OPERATION}/cancel"),
+        ("DELETE", f"{_OPERATION}/close"),
         ("POST", _BROKER),
     }
 )

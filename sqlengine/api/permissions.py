@@ -40,6 +40,10 @@ _WRITE_TOPIC: Final = Need(Action.WRITE_TOPIC, "name")
 _ALL_JOBS: Final = Need(Action.SEE_JOB, ALL)
 _JOB: Final = "/api/v1/jobs/<name>"
 _TOPIC: Final = "/api/v1/topics/<name>"
+_GATEWAY: Final = "/<gateway:version>"
+_SESSION: Final = f"{_GATEWAY}/sessions/<session>"
+_OPERATION: Final = f"{_SESSION}/operations/<handle>"
+_OWN: Final = Need(Action.ASK, own="the client's own")
 
 NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("GET", "/healthz"): _OPEN,
@@ -87,6 +91,23 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("POST", "/api/v1/sessions"): Need(Action.ASK),
     ("DELETE", "/api/v1/sessions/<session>"): Need(Action.ASK, own="the client's own"),
     ("GET", "/api/v1/catalog"): Need(Action.ASK),
+    ("GET", f"{_GATEWAY}/info"): _KNOWN,
+    ("GET", f"{_GATEWAY}/api_versions"): _KNOWN,
+    ("POST", f"{_GATEWAY}/sessions"): Need(Action.ASK),
+    ("GET", _SESSION): _OWN,
+    ("DELETE", _SESSION): _OWN,
+    ("POST", f"{_SESSION}/heartbeat"): _OWN,
+    ("POST", f"{_SESSION}/statements"): Need(
+        Action.ASK,
+        each="table that is read or written: topic, connector; job that is made: change job",
+    ),
+    ("POST", f"{_SESSION}/configure-session"): _OWN,
+    ("GET", f"{_SESSION}/complete-statement"): _OWN,
+    ("POST", f"{_SESSION}/materialized-tables/<name>/refresh"): _OWN,
+    ("GET", f"{_OPERATION}/status"): _OWN,
+    ("GET", f"{_OPERATION}/result/<int:token>"): _OWN,
+    ("POST", f"{_OPERATION}/cancel"): _OWN,
+    ("DELETE", f"{_OPERATION}/close"): _OWN,
     ("GET", "/api/v1/topics"): Need(Action.BE_KNOWN, own="topics that may be read or written"),
     ("POST", "/api/v1/topics"): Need(Action.WRITE_TOPIC, each="topic of the body"),
     ("GET", _TOPIC): Need(Action.SEE_TOPIC, "name"),

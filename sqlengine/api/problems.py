@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 
 from flask import Response
@@ -32,6 +33,18 @@ from sqlengine.queries.query import QueryEnded, TooManyQueries
 from sqlengine.queries.results import TokenMissed
 from sqlengine.system.hidden import hidden
 
+PROBLEM: Final = "application/problem+json"
+# Clients of Flink take anything with other members for the answer that they asked for.
+_GATEWAY: Final = re.compile(r"/v[123]/(?:info|api_versions|sessions)(?:/|\Z)")
+
+
+def refusal_of(error: SqlError, status: int, path: str) -> tuple[str, str]:
+    """Returns the content type and the body of an error for who asked for a path, before any route
+    of it is known: a problem, or for Flink's gateway a list of errors."""
+    if _GATEWAY.match(path):
+        return "application/json", json.dumps({"errors": [hidden(str(error))]})
+    return PROBLEM, json.dumps(describe(error, status))
+
 
 def problem(error: SqlError, status: int | None = None) -> Response:
     """Returns the error as a response; `line` and `column` count from 1 in the text of the job."""
@@ -49,7 +62,7 @@ def refusal_of_job(error: SqlError) -> Response:
 def _response(body: dict[str, object]) -> Response:
     status = body["status"]
     assert isinstance(status, int)
-    return Response(json.dumps(body), status, mimetype="application/problem+json")
+    return Response(json.dumps(body), status, mimetype=PROBLEM)
 
 
 def describe(error: SqlError, status: int | None = None) -> dict[str, object]:

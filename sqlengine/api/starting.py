@@ -18,7 +18,7 @@ from sqlengine.api.access import authorise, refusal
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.jobs import job_json
 from sqlengine.api.principal import may
-from sqlengine.api.problems import problem
+from sqlengine.api.problems import problem, refusal_of
 from sqlengine.api.serving.admission import Admit
 from sqlengine.engine import Engine
 from sqlengine.executors.job_counts import NOTHING
@@ -124,6 +124,7 @@ class Gate:
         error = ServiceError(
             "the server starts", detail=detail, hint="try again; GET /readyz says when"
         )
-        response = problem(error, 503)
+        kind, body = refusal_of(error, 503, request.path)
+        response = Response(body, 503, mimetype=kind)
         response.headers["Retry-After"] = "1"
         return response

@@ -171,15 +171,19 @@ class RunningSource:
         return replace(tick, origin=shard)
 
 
+class Endless(PlanError):
+    """A table is read whose rows never end, where all rows are to be read."""
+
+
 def require_bounded(sources: Iterable[RunningSource]) -> None:
-    """Raises PlanError if a source is unbounded: batch mode waits for the end of all."""
+    """Raises Endless if a source is unbounded: batch mode waits for the end of all."""
     for running in sources:
         if not running.source.bounded:
             table = running.scan.table
             hint = "SET 'execution.runtime-mode' = 'streaming'"
             if table.connector == "topic":
                 hint = "'scan.bounded.mode' = 'latest-offset' reads what is there now"
-            raise PlanError(
+            raise Endless(
                 f"table '{table.display}' has no end, and batch mode waits for it", hint=hint
             )
 

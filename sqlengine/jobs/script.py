@@ -376,7 +376,7 @@ def _insert(script: Script, statement: Insert | StatementSet) -> None:
 
 def _use(script: Script, query: exp.Expression) -> None:
     """Notes the tables, views and functions that a query names."""
-    script.uses |= _names(query, script.catalog)
+    script.uses |= names_of(query, script.catalog)
     for function in called(query, script.catalog):
         _call(script, function)
 
@@ -406,7 +406,7 @@ def called(query: exp.Expression, catalog: Catalog) -> list[Function]:
     return [f for f in functions if f is not None]
 
 
-def _names(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
+def names_of(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
     """The tables and views that a query names, and its CTEs, whose names stand for no object."""
     names = set()
     for table in query.find_all(exp.Table):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from parser.statements import Insert
 from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
 from sqlengine.catalog.modules import CORE
 from sqlengine.queries.ad_hoc import AdHocSession
@@ -17,7 +18,9 @@ class ClientSession:
     """A client's session: temporary objects, current database and settings, as its statements left
     them.
 
-    `used_at`: when a statement last came (monotonic seconds); `by`: the name of its principal."""
+    `used_at`: when a statement last came (monotonic seconds); `by`: the name of its principal.
+    `own`: objects that are permanent by their statements, and yet seen by this session alone;
+    `pending`: the INSERTs of a statement set that has begun, None outside of one."""
 
     temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     catalog: str | None = None
@@ -26,17 +29,28 @@ class ClientSession:
     modules: tuple[str, ...] = (CORE,)
     used_at: float = field(default_factory=time.monotonic)
     by: str = ""
+    own: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
+    pending: tuple[Insert, ...] | None = None
 
     def place_in(self, catalog: Catalog) -> Catalog:
         """Returns the server's catalog as this session sees it."""
-        catalog = replace(catalog, temporary=self.temporary)
+        objects = {**catalog.objects, **self.own} if self.own else catalog.objects
+        catalog = replace(catalog, objects=objects, temporary=self.temporary)
         return catalog.with_use(catalog=self.catalog, database=self.database)
 
-    def keep(self, session: AdHocSession) -> None:
-        """Keeps what a statement has set."""
+    def keep(self, session: AdHocSession, shared: Catalog) -> None:
+        """Keeps what a statement has set. `shared`: the server's catalog as it saw it."""
         self.temporary, self.modules = session.catalog.temporary, session.modules
         self.catalog, self.database = session.catalog.catalog, session.catalog.database
         self.settings = dict(session.settings)
+        self.own = own_objects(session.catalog, shared)
+
+
+def own_objects(catalog: Catalog, shared: Catalog) -> Mapping[Identifier, CatalogObject]:
+    """Returns the permanent objects of a catalog that are not those of another one."""
+    if catalog.objects is shared.objects:
+        return {}
+    return {n: o for n, o in catalog.objects.items() if shared.objects.get(n) is not o}
 
 
 @dataclass(frozen=True)

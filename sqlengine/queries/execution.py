@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import ClassVar, TypeAlias
 
 from parser import parse
 from parser.errors import ExecutionError, ParseError, Position, SqlError, UnsupportedError
 from parser.statements import Describe, Explain, Show, ShowCreate, Statement, StopJob
 from parser.statements import Query as Select
 from parser.types import STRING, Column, Schema
+from planner.catalog import Catalog
 from sqlengine.batch import from_pydict
 from sqlengine.connectors.environment import Environment
 from sqlengine.engine import Engine
@@ -24,19 +26,27 @@ from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
 from sqlengine.session.session import SCRIPT, EmbeddedRunner
 
+# Held while a query runs.
+Slot: TypeAlias = Callable[[], AbstractContextManager[None]]
+
 
 class Execution:
     """The statements of one request. `slot`: held while a query runs, of which there may be so many
-    at once; `follow`: it goes on with rows that come later."""
+    at once; `follow`: it goes on with rows that come later.
+
+    `session_class` executes each of them, `in_slots` are the statements that take a slot."""
+
+    session_class: ClassVar[type[AdHocSession]] = AdHocSession
+    in_slots: ClassVar[tuple[type[Statement], ...]] = (Select,)
 
     def __init__(
         self,
         engine: Engine,
         query: Query,
         state: ClientSession,
-        slot: Callable[[], AbstractContextManager[None]],
+        slot: Slot,
         *,
-        follow: bool,
+        follow: bool = False,
     ) -> None:
         self._engine = engine
         self._query = query
@@ -46,29 +56,39 @@ class Execution:
 
     def run(self) -> None:
         """Runs the statements. Raises the SqlError of the first that fails, with its position."""
-        query, state = self._query, self._state
-        for statement in _checked(parse(query.sql)):
-            session = self._ad_hoc(query, state)
-            try:
-                answer = self._about_jobs(statement, session.settings)
-                if answer is not None:
-                    _put(query, answer)
-                elif isinstance(statement, Select):
-                    with self._slot():
-                        session.execute(0, statement)
-                else:
+        for statement in self.statements():
+            self._execute(statement)
+        if self._query.buffer.schema is None:
+            self._query.buffer.complete(message="OK")
+
+    def statements(self) -> Sequence[Statement]:
+        """Returns what is to be executed."""
+        return _checked(parse(self._query.sql))
+
+    def _execute(self, statement: Statement) -> None:
+        query, shared = self._query, self._engine.catalog
+        session = self._ad_hoc(query, self._state, shared)
+        try:
+            answer = self._about_jobs(statement, session.settings)
+            if answer is not None:
+                _put(query, answer)
+            elif isinstance(statement, self.in_slots):
+                with self._slot():
                     session.execute(0, statement)
-                    state.keep(session)
-            except (QueryEnded, TooManyQueries):
-                raise
-            except StepEnded:
-                query.check()  # says why, unless the client has stopped it
-            except MemoryExceeded as error:
-                raise _too_large(error) from None
-            except SqlError as error:
-                raise error.at(statement.position) from None
-        if query.buffer.schema is None:
-            query.buffer.complete(message="OK")
+            else:
+                session.execute(0, statement)
+                self._keep(session, shared)
+        except (QueryEnded, TooManyQueries):
+            raise
+        except StepEnded:
+            query.check()  # says why, unless the client has stopped it
+        except MemoryExceeded as error:
+            raise _too_large(error) from None
+        except SqlError as error:
+            raise error.at(statement.position) from None
+
+    def _keep(self, session: AdHocSession, shared: Catalog) -> None:
+        self._state.keep(session, shared)
 
     def _about_jobs(self, statement: Statement, settings: Mapping[str, str]) -> Answer | None:
         if isinstance(statement, StopJob):
@@ -77,7 +97,7 @@ class Execution:
             return list_jobs(self._engine, self._query.by)
         return None
 
-    def _ad_hoc(self, query: Query, state: ClientSession) -> AdHocSession:
+    def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
         engine = self._engine
         files = engine.config.file_access
         name = f"query-{query.identity}"
@@ -90,6 +110,7 @@ class Execution:
             network=engine.config.network_access,
             secrets=engine.config.secret_values,
             receivers=engine.receivers,
+            once=False,  # nothing repeats an epoch of it, so no table needs to know its writer
         )
         runner = EmbeddedRunner(
             environment,
@@ -103,10 +124,10 @@ class Execution:
             dead_letters=query.set_aside,
             guard=query.guard,
         )
-        session = AdHocSession(
+        session = self.session_class(
             runner,
             BufferOutput(query.buffer),
-            state.place_in(engine.catalog),
+            state.place_in(shared),
             self._within_memory(state.settings),
             engine.library,
             state.modules,

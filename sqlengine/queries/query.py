@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from enum import StrEnum
 
 from parser.errors import ServiceError
@@ -62,7 +63,8 @@ class Query:
     """An ad-hoc statement that runs, or has run.
 
     `client`: who asked, by name; `by`: the same as a principal; `started_ms`: when, since 1970;
-    `rows_read`: rows of its tables; `warnings`: settings and options without effect."""
+    `rows_read`: rows of its tables; `warnings`: settings and options without effect. `session`: the
+    one that it ends with, as `lives` tells; without one it ends when nobody reads its rows."""
 
     def __init__(
         self,
@@ -74,8 +76,12 @@ class Query:
         budget: RowBudget,
         timeout_s: float | None = None,
         by: Principal = TRUSTED,
+        session: str = "",
+        lives: Callable[[], bool] | None = None,
     ) -> None:
         self.by = by
+        self.session = session
+        self._lives = lives
         self.identity = identity
         self.sql = sql
         self.client = client
@@ -101,6 +107,11 @@ class Query:
         if not self.buffer.ended:
             return QueryState.RUNNING
         return QueryState.FINISHED if self.buffer.error is None else QueryState.FAILED
+
+    @property
+    def wanted(self) -> bool:
+        """False once the session is over that the statement ends with."""
+        return self._lives is None or self._lives()
 
     def stop(self) -> None:
         """Ends the statement for its client: its thread ends with the epoch that runs, the rows
@@ -160,7 +171,11 @@ class Query:
                 if asked
                 else "'sql serve --query-timeout' sets it; or submit it as a job",
             )
-        if self.buffer.silent_for() > silence:
+        if not self.wanted:
+            raise QueryEnded(
+                "the query was ended with its session", detail="nobody used it for long"
+            )
+        if self._lives is None and self.buffer.silent_for() > silence:
             raise QueryEnded(
                 "the query was ended, nobody reads its rows",
                 detail=f"they were last asked for {silence:g} s ago",

@@ -10,9 +10,10 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import MINI_BATCH
@@ -22,14 +23,23 @@ from sqlengine.connectors.plain_secrets import masked, plain_values
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.queries.client_session import ClientSession, Names, names_in
-from sqlengine.queries.execution import Execution
-from sqlengine.queries.query import Query, QueryState, RowBudget, TooManyQueries
+from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.query import (
+    TURN_S,
+    Query,
+    QueryEnded,
+    QueryState,
+    RowBudget,
+    TooManyQueries,
+)
 from sqlengine.system.hidden import hide
 
 log = logging.getLogger("sqlengine")
 
 # Sessions and statements of one server, running or not, at most.
 MAX_KEPT = 200
+# A statement that ends with its session waits so long until one more may run.
+PATIENCE_S = 30.0
 # The group of the workers that run users' functions for queries.
 WORKERS = "queries"
 
@@ -50,19 +60,40 @@ class QueryService:
 
     # ---- sessions --------------------------------------------------------------------------------
 
-    def open_session(self, by: Principal = TRUSTED) -> str:
-        """Opens a session of a client; returns its name."""
+    def open_session(
+        self, by: Principal = TRUSTED, settings: Mapping[str, str] | None = None
+    ) -> str:
+        """Opens a session of a client; returns its name. `settings`: those it begins with, in the
+        place of those for people who look at tables; such a session has no other make way for it:
+        TooManyQueries where there are too many."""
         with self._lock:
-            self._tidy()
+            self._tidy(make_way=settings is None)
+            if len(self._sessions) >= MAX_KEPT:
+                raise TooManyQueries(
+                    f"{MAX_KEPT} sessions are open already",
+                    hint="close one, or wait until one is over that nobody uses",
+                )
             name = str(uuid.uuid4())
-            self._sessions[name] = replace(self._fresh(), by=by.name)
+            opened = self._fresh()
+            if settings is not None:
+                opened.settings = {**self._engine.config.settings, **settings}
+            self._sessions[name] = replace(opened, by=by.name)
             return name
 
     def close_session(self, name: str, by: Principal = TRUSTED) -> None:
-        """Closes a session. JobError if the client has none of that name."""
-        self._session(name, by)
+        """Closes a session, and ends the statements that end with it. JobError if the client has
+        none of that name."""
+        self.session(name, by)
         with self._lock:
             self._sessions.pop(name, None)
+            ended = [i for i, query in self._queries.items() if query.session == name]
+        for identity in ended:
+            self.stop(identity, by)
+
+    def session(self, name: str, by: Principal = TRUSTED) -> ClientSession:
+        """Returns a session of the client, which is used now. JobError if there is none of that
+        name."""
+        return self._session(name, by)
 
     def _fresh(self) -> ClientSession:
         settings = {MINI_BATCH: "true", "job.on-error": "dead-letter"}
@@ -103,19 +134,47 @@ class QueryService:
 
         `follow`: a query goes on with rows that come later. The query's buffer has what comes of
         it, also its error."""
-        state = self._session(session, by)
+        state, now = self._session(session, by), self._engine.now_ms()
+        query = Query(
+            str(uuid.uuid4()), sql, client, now, self._limits, self._budget, timeout_s, by
+        )
+        slot = partial(self._slot, query)
+        return self._start(query, Execution(self._engine, query, state, slot, follow=follow))
+
+    def operate(
+        self,
+        sql: str,
+        session: str,
+        execution: Callable[[Engine, Query, ClientSession, Slot], Execution],
+        *,
+        client: str = "",
+        timeout_s: float | None = None,
+        by: Principal = TRUSTED,
+    ) -> Query:
+        """Starts a statement that ends with its session, and whose rows wait as long for their
+        reader. `execution` makes what runs it."""
+        state, now = self._session(session, by), self._engine.now_ms()
+        lives = partial(self._lives, session)
         identity = str(uuid.uuid4())
-        now = self._engine.now_ms()
-        query = Query(identity, sql, client, now, self._limits, self._budget, timeout_s, by)
+        limits, budget = self._limits, self._budget
+        query = Query(identity, sql, client, now, limits, budget, timeout_s, by, session, lives)
+        slot = partial(self._slot, query, PATIENCE_S)
+        return self._start(query, execution(self._engine, query, state, slot))
+
+    def _start(self, query: Query, execution: Execution) -> Query:
         with self._lock:
             if self._closed:
                 raise ServiceError("the server stops")
             self._tidy()
-            self._queries[identity] = query
-        threading.Thread(
-            target=self._run, args=(query, state, follow), name=f"query-{identity[:8]}", daemon=True
-        ).start()
+            self._queries[query.identity] = query
+        name = f"query-{query.identity[:8]}"
+        threading.Thread(target=_run, args=(query, execution), name=name, daemon=True).start()
         return query
+
+    def _lives(self, session: str) -> bool:
+        """True if a session is open, and somebody uses it."""
+        known = self._sessions.get(session)
+        return known is not None and time.monotonic() - known.used_at <= self._limits.session_s
 
     def query(self, identity: str, by: Principal = TRUSTED) -> Query:
         """Returns a statement that runs, or whose result is kept. JobError if the client has
@@ -154,17 +213,19 @@ class QueryService:
         while self._running and time.monotonic() < until:
             time.sleep(0.01)
 
-    def _tidy(self) -> None:
-        """Forgets what its client has forgotten; the caller holds the lock."""
+    def _tidy(self, *, make_way: bool = False) -> None:
+        """Forgets what its client has forgotten; the caller holds the lock. `make_way`: for one
+        more session, the one that was not used for longest goes if there are too many."""
         now = time.monotonic()
         for identity, query in list(self._queries.items()):
-            silent = query.buffer.silent_for()
-            if query.state is not QueryState.RUNNING and silent > self._limits.pause_s:
+            silent = query.buffer.silent_for() > self._limits.pause_s
+            over = silent if not query.session else not query.wanted
+            if query.state is not QueryState.RUNNING and over:
                 del self._queries[identity]
         for name, session in list(self._sessions.items()):
             if now - session.used_at > self._limits.session_s:
                 del self._sessions[name]
-        while len(self._sessions) >= MAX_KEPT:
+        while make_way and len(self._sessions) >= MAX_KEPT:
             # Of who has the most: nobody's go because of another's.
             owned = Counter(session.by for session in self._sessions.values())
             del self._sessions[
@@ -185,35 +246,43 @@ class QueryService:
 
     # ---- the thread of a statement ---------------------------------------------------------------
 
-    def _run(self, query: Query, state: ClientSession, follow: bool) -> None:
-        error: SqlError | None = None
-        try:
-            with POOL.apart(WORKERS):
-                Execution(self._engine, query, state, self._slot, follow=follow).run()
-        except SqlError as failure:
-            error = hide(failure, plain_values(query.sql))
-        except Exception:
-            log.exception("query of %s failed: %s", query.client, masked(query.sql)[:200])
-            error = ServiceError(
-                "internal error in a query", detail="the server's log has the trace"
-            )
-        query.buffer.complete(error)
-
     @contextmanager
-    def _slot(self) -> Iterator[None]:
-        with self._lock:
-            if self._running >= self._limits.at_once:
+    def _slot(self, query: Query, patience_s: float = 0.0) -> Iterator[None]:
+        until = time.monotonic() + patience_s
+        while not self._took_slot():
+            if query.state is not QueryState.RUNNING:
+                raise QueryEnded("the query was stopped")
+            if time.monotonic() >= until:
                 raise TooManyQueries(
                     f"{self._running} queries run already",
                     detail="more at once would take time from the jobs",
                     hint="'sql query --list' shows them; 'sql serve --queries' sets the number",
                 )
-            self._running += 1
+            time.sleep(TURN_S)
         try:
             yield
         finally:
             with self._lock:
                 self._running -= 1
+
+    def _took_slot(self) -> bool:
+        with self._lock:
+            free = self._running < self._limits.at_once
+            self._running += free
+            return free
+
+
+def _run(query: Query, execution: Execution) -> None:
+    error: SqlError | None = None
+    try:
+        with POOL.apart(WORKERS):
+            execution.run()
+    except SqlError as failure:
+        error = hide(failure, plain_values(query.sql))
+    except Exception:
+        log.exception("query of %s failed: %s", query.client, masked(query.sql)[:200])
+        error = ServiceError("internal error in a query", detail="the server's log has the trace")
+    query.buffer.complete(error)
 
 
 def _is_own(owner: str, by: Principal) -> bool:

@@ -18,8 +18,9 @@ KEYS = re.compile(
     r"restart-strategy"
     r"|(table|execution|job|memory|pipeline|restart-strategy|state)\.[a-z-]+(\.[a-z-]+)*"
 )
-# Options of tables, and of a job's own, that look like keys of settings.
-NO_SETTINGS = {"table.include"}
+# Options of tables, and of a job's own, that look like keys of settings; and what a session of the
+# gateway reads, which means nothing in the text of a job.
+NO_SETTINGS = {"table.include", "pipeline.name", "table.dml-sync"}
 
 
 def constants() -> set[str]:

@@ -93,7 +93,16 @@ MOSQUITTO: Final = Program("mosquitto", "mosquitto")
 RSYSLOG: Final = Program("rsyslogd", "rsyslog")
 POSTGRESQL: Final = Program("postgres", "postgresql")
 MARIADB: Final = Program("mariadbd", "mariadb-server-core")
-SERVERS: Final = (Jars("kafka"), Jars("rocketmq"), MOSQUITTO, RSYSLOG, POSTGRESQL, MARIADB)
+FLINK_CLIENTS: Final = Jars("flink-clients")
+SERVERS: Final = (
+    Jars("kafka"),
+    Jars("rocketmq"),
+    FLINK_CLIENTS,
+    MOSQUITTO,
+    RSYSLOG,
+    POSTGRESQL,
+    MARIADB,
+)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

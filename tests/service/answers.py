@@ -17,7 +17,7 @@ from sqlengine.api import app
 from sqlengine.api.openapi.document import document
 
 # Longer bodies are not checked: thousands of rows have the form of the first ones.
-MAX_BODY = 64 << 10
+MAX_BODY = 16 << 10
 _CONVERTER = re.compile(r"<(?:\w+:)?(\w+)>")
 
 

@@ -44,7 +44,7 @@ def test_all_routes_are_described_and_no_others(tmp_path: Path) -> None:
 
 
 def test_all_parameters_are_described_and_no_others() -> None:
-    texts = [p.read_text() for p in (ROOT / "sqlengine" / "api").glob("*.py")]
+    texts = [p.read_text() for p in (ROOT / "sqlengine" / "api").rglob("*.py")]
     read = {a or b for text in texts for a, b in _READ.findall(text)}
     assert read == {q.name for endpoints in GROUPS.values() for e in endpoints for q in e.query}
 
@@ -120,6 +120,7 @@ def test_real_answers_of_all_requests(user: User, tmp_path: Path) -> None:
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/instances", "/api/v1/openapi.json"):
         ask("GET", path)
     ask("GET", "/api/v1/spark")
+    _gateway(ask)
     described = {(e.method, e.path) for endpoints in GROUPS.values() for e in endpoints}
     assert described - ask.asked == {("POST", "/api/v1/broker")}
 
@@ -255,6 +256,37 @@ def _queries(ask: Checker) -> None:
     ask("GET", queries)
     ask("DELETE", one, query=page["query"])
     ask("DELETE", one, status=404, query=page["query"])
+
+
+def _gateway(ask: Checker) -> None:
+    def in_v2(
+        method: str, path: str, body: Any = b"", *, status: int = 200, **names: object
+    ) -> Any:
+        return ask(method, "/{version}" + path, body, status=status, version="v2", **names)
+
+    in_v2("GET", "/info")
+    in_v2("GET", "/api_versions")
+    one = {"session": in_v2("POST", "/sessions", {"properties": {"a": "b"}})["sessionHandle"]}
+    session, operation = "/sessions/{session}", "/sessions/{session}/operations/{handle}"
+    in_v2("GET", session, **one)
+    in_v2("GET", session, status=404, session="nobody")
+    in_v2("POST", session + "/heartbeat", **one)
+    in_v2("POST", session + "/configure-session", {"statement": "SET 'a' = 'b'"}, **one)
+    in_v2("POST", session + "/configure-session", {"statement": "SELEKT"}, status=500, **one)
+    in_v2("POST", session + "/statements", {}, status=400, **one)
+    body = {"statement": "SELECT 1 AS a"}
+    one["handle"] = in_v2("POST", session + "/statements", body, **one)["operationHandle"]
+    result = operation + "/result/{token}?rowFormat=JSON"
+    done = {"PAYLOAD"}
+    eventually(lambda: in_v2("GET", result, token=0, **one)["resultType"] in done, "a page")
+    in_v2("GET", result, token=7, status=500, **one)
+    in_v2("GET", operation + "/status", **one)
+    in_v2("POST", operation + "/cancel", **one)
+    in_v2("DELETE", operation + "/close", **one)
+    in_v2("GET", session + "/complete-statement", {"statement": "SEL", "position": 3}, **one)
+    refresh = session + "/materialized-tables/{name}/refresh"
+    in_v2("POST", refresh, {}, status=500, name="m", **one)
+    in_v2("DELETE", session, **one)
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from sqlengine.system.data_folder import VERSION
 PATH: Final = "/api/v1/openapi.json"
 BEGIN: Final = "<!-- written by: python -m sqlengine.api.openapi.document docs/rest.md -->"
 _JSON: Final = "application/json"
+# Parts of paths that are numbers.
+_NUMBERS: Final = ("operation", "token")
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -71,7 +73,7 @@ def _operation(endpoint: Endpoint, group: str) -> Schema:
 
 def _in_path(path: str) -> Iterator[Schema]:
     for name in _PARAMETER.findall(path):
-        kind = "integer" if name == "operation" else "string"
+        kind = "integer" if name in _NUMBERS else "string"
         yield {"name": name, "in": "path", "required": True, "schema": {"type": kind}}
 
 
@@ -87,7 +89,9 @@ def _responses(endpoint: Endpoint) -> Schema:
     also: Schema = {kind: {} for kind in endpoint.also}
     content |= also
     done = {str(s): {"description": "done", "content": content} for s in endpoint.statuses}
-    problem = {"application/problem+json": {"schema": ref("Problem")}, **also}
+    problem: Schema = {"application/problem+json": {"schema": ref("Problem")}, **also}
+    if endpoint.errors is not None:
+        problem = {_JSON: {"schema": endpoint.errors}}
     refused = {str(s): {"description": "refused", "content": problem} for s in endpoint.refusals}
     return {**done, **refused, "default": {"description": "refused", "content": problem}}
 

@@ -70,7 +70,7 @@ class Endpoint:
     """A route with its answers. `body`: content type -> schema of the request; `answer`: the schema
     of the answers with a status in `statuses`, or a content type that is no JSON; `refusals`: other
     statuses, with a problem; `also`: content types of answers and refusals, for who asks in
-    them."""
+    them; `errors`: what refusals are that are no problems."""
 
     method: str
     path: str
@@ -81,3 +81,4 @@ class Endpoint:
     statuses: tuple[int, ...] = (200,)
     refusals: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
+    errors: Schema | None = None

@@ -23,6 +23,7 @@ from sqlengine.api.openapi.forms import (
     record,
     ref,
 )
+from sqlengine.api.openapi.gateway_paths import GATEWAY
 from sqlengine.jobs.targets import TARGETS
 
 _PLAIN: Final = "text/plain"
@@ -486,4 +487,5 @@ GROUPS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Topics": TOPICS,
     "Rows that are pushed": PUSHES,
     "Server": SERVER,
+    "Flink's SQL Gateway": GATEWAY,
 }

@@ -494,4 +494,26 @@ SCHEMAS: Final[dict[str, Schema]] = {
         }
     ),
     "Health": record({"status": TEXT, "problem": or_null(TEXT)}),
+    "GatewayErrors": record({"errors": listed(TEXT)}),
+    "GatewayResult": record(
+        {"resultType": one_of("NOT_READY", "PAYLOAD", "EOS")},
+        {
+            "isQueryResult": FLAG,
+            "resultKind": one_of("SUCCESS", "SUCCESS_WITH_CONTENT"),
+            "jobID": TEXT,
+            "nextResultUri": TEXT,
+            "results": record(
+                {
+                    "columns": listed(
+                        record(
+                            {"name": TEXT, "logicalType": by_name(ANY), "comment": or_null(TEXT)}
+                        )
+                    ),
+                    "rowFormat": one_of("JSON", "PLAIN_TEXT"),
+                    "data": listed(record({"kind": TEXT, "fields": listed(ANY)})),
+                }
+            ),
+        },
+        doc="a page of rows; none is behind one without nextResultUri",
+    ),
 }

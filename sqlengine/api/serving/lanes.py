@@ -10,6 +10,7 @@ ordinary   all others"""
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections import deque
@@ -26,6 +27,7 @@ LaneName: TypeAlias = Literal["health", "metrics", "waiting", "changes", "refuse
 BROKER: Final = "/api/v1/broker"
 _QUERIES: Final = "/api/v1/queries"
 _READS: Final = ("GET", "HEAD", "OPTIONS")
+_RESULT_OF_GATEWAY: Final = re.compile(r"/v[123]/sessions/[^/]+/operations/[^/]+/result/\d+")
 
 
 def lane_of(head: Head) -> LaneName:
@@ -55,6 +57,8 @@ def _waits(head: Head) -> bool:
     """Returns whether a request waits for records, for rows of a query, or for its columns."""
     if head.method == "POST":
         return head.path == _QUERIES
+    if head.method == "GET" and _RESULT_OF_GATEWAY.fullmatch(head.path):
+        return True
     wait = parse_qs(head.query, keep_blank_values=True).get("wait")
     if head.method == "GET" and head.path.startswith(f"{_QUERIES}/"):
         return wait != ["0"]

@@ -5,7 +5,6 @@ could read differently."""
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from http import HTTPStatus
@@ -16,7 +15,7 @@ from waitress.utilities import Error
 
 from parser.errors import ServiceError
 from parser.limits import bytes_text, present
-from sqlengine.api.problems import describe
+from sqlengine.api.problems import refusal_of
 from sqlengine.api.serving.admission import Admit, Head, Peer, Refusal, as_routed
 from sqlengine.api.serving.lanes import LaneName, lane_of
 
@@ -38,17 +37,18 @@ class Link(Protocol):
 
 
 class Denied:
-    """A refusal, as waitress answers errors."""
+    """A refusal of a request for a path, as waitress answers errors."""
 
-    def __init__(self, refused: Refusal) -> None:
+    def __init__(self, refused: Refusal, path: str = "") -> None:
         self.refused = refused
+        self._path = path
 
     def to_response(self, ident: str) -> tuple[str, list[tuple[str, str]], bytes]:
         """Returns status, headers and body."""
         status = self.refused.status
-        body = json.dumps(describe(self.refused.error, status)).encode()
-        kind = ("Content-Type", "application/problem+json")
-        return f"{status} {HTTPStatus(status).phrase}", [kind, *self.refused.headers], body
+        kind, body = refusal_of(self.refused.error, status, self._path)
+        headers = [("Content-Type", kind), *self.refused.headers]
+        return f"{status} {HTTPStatus(status).phrase}", headers, body.encode()
 
 
 class RequestParser(HTTPRequestParser):  # type: ignore[misc]
@@ -61,7 +61,7 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]
     empty: bool
     chunked: bool
     content_length: int
-    path: str
+    path: str = ""
 
     def __init__(self, adjustments: object, link: Link | None = None) -> None:
         super().__init__(adjustments)
@@ -93,7 +93,7 @@ class RequestParser(HTTPRequestParser):  # type: ignore[misc]
     def deny(self, refused: Refusal | None) -> None:
         """Completes the request with a refusal, if there is one."""
         if refused is not None:
-            self.error = Denied(refused)
+            self.error = Denied(refused, self.path)
             self.completed = True
             self.expect_continue = False
             self.lane = "refused"
