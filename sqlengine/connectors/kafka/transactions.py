@@ -36,7 +36,7 @@ _BACKOFF: Final[Settings] = {"reconnect.backoff.max.ms": 1000}
 
 @dataclass(frozen=True)
 class _Mark:
-    """What the group has: the last epoch, 0 before there is one, and who has written it. `group`
+    """The mark of the group: the last epoch, 0 before there is one, and who has written it. `group`
     stands for the group in a transaction."""
 
     epoch: int
