@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from sqlengine.jobs.job import FORMAT, Cause, Job, JobState, JobVersion, Origin,
 from sqlengine.system.format_numbers import check_record
 
 JOBS = "_jobs"
+log = logging.getLogger("sqlengine")
 _PENDING = b"change"
 _VERSION = b"version:"
 _REMOVED = b"removed:"
@@ -188,7 +190,10 @@ class JobLog:
 
     def _tell(self, changes: Sequence[JobChange]) -> None:
         if changes:
-            self.told(changes)
+            try:
+                self.told(changes)
+            except Exception:  # the change is made, whatever comes of telling it
+                log.exception("changes of jobs could not be told")
 
     def _removals(self, names: Collection[str], now_ms: int) -> dict[str, Removal]:
         """Returns the removals of the pending change: of `names` those that are not renamed."""

@@ -19,7 +19,7 @@ from sqlengine.jobs.log import JobChange, JobLog
 
 # Characters of a difference at most; texts that are longer are not compared.
 _LONGEST_DIFF: Final = 20_000
-_LONGEST_TEXT: Final = 200_000
+_LONGEST_TEXT: Final = 50_000
 
 
 class Trail:
