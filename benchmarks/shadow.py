@@ -48,8 +48,8 @@ def run() -> Section:
         f" a shadow: their rows and those of the live versions go to topics of the system.",
         [Table("Cost", columns, rows)],
         [
-            "What is equal costs nothing; of another text its conditions cost what they cost in a live"
-            " job, and the third row what comes on top of that."
+            "The conditions of another text cost what they cost in a live job: the third row has the"
+            + " rest."
         ],
     )
 
