@@ -49,7 +49,7 @@ def run() -> Section:
         [Table("Cost", columns, rows)],
         [
             "The conditions of another text cost what they cost in a live job: the third row has the"
-            + " rest."
+            " rest."
         ],
     )
 
