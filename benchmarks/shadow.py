@@ -48,8 +48,7 @@ def run() -> Section:
         f" a shadow: their rows and those of the live versions go to topics of the system.",
         [Table("Cost", columns, rows)],
         [
-            "The conditions of another text cost what they cost in a live job: the third row has the"
-            " rest."
+            "Conditions of another text cost what they do in a live job: the third row has the rest.",
         ],
     )
 
