@@ -7,6 +7,7 @@ row as JSON with what it is a row of, and its key the rule and the version of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import ClassVar, Final
 
 import msgspec
@@ -20,6 +21,7 @@ from planner.logical.change_kinds import AS_REQUESTED
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.base import Connector, Sink
+from sqlengine.connectors.encoded import definition_digest
 from sqlengine.connectors.environment import Environment, is_rehearsal
 from sqlengine.formats.base import Option
 from sqlengine.formats.json_encode import JsonEncoder, Writing
@@ -29,17 +31,36 @@ CONNECTOR: Final = "_shadow"
 # What shadows give, and what the live versions give as long as they have a shadow.
 SHADOW_ROWS: Final = "_shadow"
 LIVE_ROWS: Final = "_shadow_live"
+# The column that says what a row is of.
+ABOUT: Final = "$shadow"
 _RETENTION: Final = 1 << 30  # bytes
 
 
+class About(msgspec.Struct, frozen=True, array_like=True):
+    """What a row is of: a `version` of a rule, the shadow or the live one beside the `shadow`.
+    `varying`: the columns that are not compared."""
+
+    rule: str
+    version: int
+    shadow: int
+    varying: tuple[str, ...] = ()
+
+    def written(self) -> str:
+        """Returns the text that is in the rows."""
+        return msgspec.json.encode(self).decode()
+
+
+@lru_cache(maxsize=4096)
+def _about(text: str) -> About:
+    return msgspec.json.decode(text, type=About)
+
+
 class ShadowConnector(Connector):
-    """Opens the topics of shadows. `rule`, `version` and `shadow` (its version) say whose rows they
-    are, `table` where these would go, and `varying` the columns that are not compared."""
+    """Opens the topics of shadows. `table`: where their rows would go; whose they are is in each
+    row (`ABOUT`)."""
 
     name: ClassVar[str] = CONNECTOR
-    options: ClassVar = {
-        name: Option() for name in ("topic", "rule", "version", "shadow", "table", "varying")
-    }
+    options: ClassVar = {"topic": Option(), "table": Option()}
     capabilities: ClassVar[Capabilities] = Capabilities(
         sink=SinkCapabilities(changelog=AS_REQUESTED, parallel=True), blocks=False
     )
@@ -58,21 +79,14 @@ class ShadowSink(Sink):
     """Buffers an epoch's records until its commit, which appends them once."""
 
     def __init__(self, broker: Broker, table: Table, writer: str, clock: Callable[[], int]) -> None:
-        options = table.options
         self._broker = broker
-        self._topic = options["topic"]
-        # One for each table of a rule: they write to one topic, and in the same epochs.
-        self._writer = f"{writer}/{options['rule']}/{options['table']}"
+        self._topic, self._table = table.options["topic"], table.options["table"]
+        # One for each table: they write to one topic, and in the same epochs.
+        self._writer = f"{writer}/{definition_digest(table)}"
         self._clock = clock
-        self._about = {
-            "rule": options["rule"],
-            "version": int(options["version"]),
-            "table": options["table"],
-        }
-        self._varying = options["varying"].split(";") if options["varying"] else []
-        self._key = shadow_key(options["rule"], int(options["shadow"]))
-        self._rows = _encoder(table.schema)
+        self._rows = _encoder(Schema(tuple(c for c in table.schema if c.name != ABOUT)))
         self._pending: list[dict[str, object]] = []
+        self._keys: list[bytes] = []
         self._time = 0
 
     def last_epoch(self) -> int | None:
@@ -82,10 +96,13 @@ class ShadowSink(Sink):
         if not batch.num_rows:
             return
         kinds = [0] * batch.num_rows if batch.kinds is None else batch.kinds.tolist()
-        for kind, row in zip(kinds, self._rows(batch), strict=True):
-            record = {**self._about, "kind": RowKind(kind).short, "time": batch.proctime}
-            varying = {"varying": self._varying} if self._varying else {}
-            self._pending.append({**record, "row": row, **varying})
+        whose = map(_about, batch.column(ABOUT).to_pylist())
+        for about, kind, row in zip(whose, kinds, self._rows(batch), strict=True):
+            record = {"rule": about.rule, "version": about.version, "table": self._table}
+            more = {"varying": about.varying} if about.varying else {}
+            change = {"kind": RowKind(kind).short, "time": batch.proctime, "row": row}
+            self._pending.append({**record, **change, **more})
+            self._keys.append(shadow_key(about.rule, about.shadow))
         self._time = max(self._time, batch.proctime)
 
     def commit(self, epoch: int) -> int:
@@ -95,12 +112,13 @@ class ShadowSink(Sink):
             self._topic,
             0,
             [msgspec.json.encode({**record, "epoch": epoch}) for record in self._pending],
-            keys=[self._key] * len(self._pending),
+            keys=self._keys,
             timestamp_ms=self._time or self._clock(),
             writer=self._writer,
             epoch=epoch,
         )
-        written, self._pending, self._time = len(self._pending), [], 0
+        written = len(self._pending)
+        self._pending, self._keys, self._time = [], [], 0
         return 0 if done.duplicate else written
 
     def close(self) -> None: ...

@@ -8,7 +8,7 @@ records in the same epochs."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,12 +16,13 @@ from parser import parse
 from parser.errors import SqlError
 from parser.rule_head import rule_head
 from parser.statements import Set
+from parser.types import STRING, Column, Schema
 from planner.catalog import Identifier, Table
 from planner.logical import LogicalPlan, Project, Sink
 from planner.rule_settings import Status, rule_in, rule_settings
-from planner.scalar import columns_of, is_deterministic
+from planner.scalar import ColumnRef, Literal, columns_of, is_deterministic
 from sqlengine.access.shadow_names import rule_of, shadow_of
-from sqlengine.connectors.shadow import CONNECTOR, LIVE_ROWS, SHADOW_ROWS
+from sqlengine.connectors.shadow import ABOUT, CONNECTOR, LIVE_ROWS, SHADOW_ROWS, About
 from sqlengine.jobs.planning import PlannedJob
 
 _MAY_BE: Final = re.compile(r"\b(shadow|canary)\b")
@@ -58,37 +59,52 @@ def as_shadow(plan: PlannedJob, version: int, beside: Beside | None = None) -> P
     rule = rule_of(plan.name)
     live = () if beside is None else beside.plan.sinks
     unequal = _varying_by_table((*plan.sinks, *live))
-    shadow = {"topic": SHADOW_ROWS, "rule": rule, "version": str(version), "shadow": str(version)}
-    beside_it = {**shadow, "topic": LIVE_ROWS, "version": str(beside.version if beside else 0)}
-    ends = [(s, shadow, "shadow") for s in plan.sinks] + [(s, beside_it, "live") for s in live]
-    sinks = tuple(_redirected(s, about, side, unequal) for s, about, side in ends)
+    versions = {SHADOW_ROWS: version, LIVE_ROWS: 0 if beside is None else beside.version}
+    ends = [(s, SHADOW_ROWS) for s in plan.sinks] + [(s, LIVE_ROWS) for s in live]
+    sinks = tuple(
+        _redirected(s, topic, About(rule, versions[topic], version, unequal[_table(s).name]))
+        for s, topic in ends
+    )
     uses = plan.uses | {item.name for item in plan.objects}
     return replace(plan, name=shadow_of(rule), sinks=sinks, objects=(), uses=uses)
 
 
-def _redirected(
-    sink: Sink, about: Mapping[str, str], side: str, unequal: Mapping[Identifier, Iterable[str]]
-) -> Sink:
-    """Returns a statement that writes to a topic of shadows in the place of its table."""
-    table, rule, schema = sink.table, about["rule"], sink.input.schema
-    assert table is not None, "statements of jobs write to tables"
-    more = {"table": table.display, "varying": ";".join(unequal[table.name])}
-    options = {"connector": CONNECTOR, **about, **more}
-    name = (CONNECTOR, side, f"{table.display} ({side} of {rule})")
-    end = Table(name, schema, schema, options)
-    return replace(sink, table=end, job=shadow_of(rule), apart=False)
+def _table(sink: Sink) -> Table:
+    assert sink.table is not None, "statements of jobs write to tables"
+    return sink.table
 
 
-def _varying_by_table(sinks: Iterable[Sink]) -> dict[Identifier, list[str]]:
+def _redirected(sink: Sink, topic: str, about: About) -> Sink:
+    """Returns a statement that writes to a topic of shadows in the place of its table. All shadows
+    of one table write to one, so that what they give in an epoch is one append."""
+    table, side = _table(sink), "shadows" if topic == SHADOW_ROWS else "live beside shadows"
+    names = sink.input.schema.names
+    columns = (*(Column(n, table.schema.type(n)) for n in names), Column(ABOUT, STRING))
+    options = {"connector": CONNECTOR, "topic": topic, "table": table.display}
+    name = (CONNECTOR, f"{side} {'.'.join(table.name)}", f"{table.display} ({side})")
+    end = Table(name, Schema(columns), Schema(columns), options)
+    rows = _with_constant(sink.input, ABOUT, about.written())
+    return replace(sink, input=rows, table=end, job=shadow_of(about.rule), apart=False)
+
+
+def _with_constant(plan: LogicalPlan, name: str, value: str) -> Project:
+    """Returns the rows with a constant more: of a projection with the others, unless these are
+    another each time that they are computed."""
+    constant = (name, Literal(value, STRING))
+    if isinstance(plan, Project) and all(is_deterministic(e) for _, e in plan.items):
+        return replace(plan, items=(*plan.items, constant))
+    return Project(plan, (*((c.name, ColumnRef(c.name, c.type)) for c in plan.schema), constant))
+
+
+def _varying_by_table(sinks: Iterable[Sink]) -> dict[Identifier, tuple[str, ...]]:
     """Returns the columns of each table that are not compared: one of both versions makes them
     anew with each run."""
     found: dict[Identifier, dict[str, None]] = {}
     for sink in sinks:
-        assert sink.table is not None, "statements of jobs write to tables"
         unequal = varying(sink.input)
         names = (name for name in sink.input.schema.names if name in unequal)
-        found.setdefault(sink.table.name, {}).update(dict.fromkeys(names))
-    return {table: list(names) for table, names in found.items()}
+        found.setdefault(_table(sink).name, {}).update(dict.fromkeys(names))
+    return {table: tuple(names) for table, names in found.items()}
 
 
 def varying(plan: LogicalPlan) -> frozenset[str]:

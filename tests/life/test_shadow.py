@@ -91,19 +91,19 @@ def test_a_shadow_writes_to_no_table_of_its_own_and_the_live_version_runs_on(
 
 
 def test_equal_parts_are_one(engine: Engine) -> None:
-    """A shadow with the text of the live version adds two ends to the graph and no operator."""
+    """A shadow with the text of the live version adds two projections with their ends to the graph, and no operator."""
     engine.submit("r", WINDOW.format(least=0))
     nodes, operators = len(engine.graph.runner.graph.nodes), set(engine.graph.executor.running)
     outcome = engine.submit("r", head() + WINDOW.format(least=0))
     assert [s.outcome for s in outcome.state] == ["kept"]
-    assert len(engine.graph.runner.graph.nodes) == nodes + 2
+    assert len(engine.graph.runner.graph.nodes) == nodes + 4
     assert set(engine.graph.executor.running) == operators
     told = engine.explain("r@shadow")
     assert (
         "WindowAggregate by window_start, window_end: COUNT(*) AS aggregate$0  [shared with r]"
         in told
     )
-    assert "outs (shadow of r) (_shadow)" in told
+    assert "outs (shadows) (_shadow)" in told
 
 
 def test_a_shadow_begins_with_the_state_of_the_live_version(engine: Engine) -> None:
