@@ -33,7 +33,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 def test_the_tutorial_does_what_it_says(reader: Reader) -> None:
     with reader.ended():
         kinds = [follow(reader, piece) for piece in PIECE.finditer(PAGE)]
-    assert kinds.count("sh") >= 4
+    assert kinds.count("sh") >= 6
     assert {"sql", "yaml", "shown", "printed"} <= set(kinds)
 
 
