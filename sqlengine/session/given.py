@@ -14,8 +14,8 @@ from sqlengine.connectors.memory.tables import Memory
 
 @dataclass(frozen=True)
 class Given:
-    """The services of a runner: a `broker` that others close (None: that of its folder), the `clock`
-    (ms), and tables in memory."""
+    """The services of a runner: a `broker` that others close (None: that of its folder), the
+    `clock` (ms), and tables in memory."""
 
     broker: Broker | None = None
     clock: Callable[[], int] = system_clock
