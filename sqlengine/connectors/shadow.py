@@ -37,7 +37,7 @@ _RETENTION: Final = 1 << 30  # bytes
 
 
 class About(msgspec.Struct, frozen=True, array_like=True):
-    """What a row is of: a `version` of a rule, the shadow or the live one beside the `shadow`.
+    """The origin of a row: a `version` of a rule, the shadow or the live one beside the `shadow`.
     `varying`: the columns that are not compared."""
 
     rule: str

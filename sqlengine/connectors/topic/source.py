@@ -240,7 +240,7 @@ def _end_at(
 ) -> Callable[[int], int] | None:
     """Returns a function from a shard to the offset at which a bounded table ends; None for one
     that is not bounded. PlanError where the mode lacks an option."""
-    topic, millis = table.options["topic"], options["scan.bounded.timestamp-millis"]
+    topic, millis = table.options["topic"], options.get("scan.bounded.timestamp-millis")
     match options["scan.bounded.mode"]:
         case "latest-offset":
             return lambda shard: broker.end_offset(topic, shard)
