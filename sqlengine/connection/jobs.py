@@ -81,6 +81,7 @@ class Rule:
     id: str
     severity: str
     status: str
+    canary: str
     owner: str
     description: str
     tags: tuple[str, ...]
@@ -88,6 +89,10 @@ class Rule:
     false_positives: tuple[str, ...]
     tests: tuple[str, ...]
     attributes: dict[str, str]
+    suppress: str
+    threshold: str
+    limit: str
+    maintenance: tuple[str, ...]
 
 
 class Plan(str):
