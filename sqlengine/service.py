@@ -46,6 +46,7 @@ from sqlengine.system.threads import THREADS
 log = logging.getLogger("sqlengine")
 # Seconds that the process has to stop.
 STOP_S: Final = 10.0
+_LOOK_S: Final = 1.0  # between two looks for signals
 
 
 class Service:
@@ -250,7 +251,7 @@ def serve(config: Config) -> None:
     with ThreadPoolExecutor(1, thread_name_prefix="service") as owner:
         opening = owner.submit(_open, config, steps, openings, stopping)
         opening.add_done_callback(lambda _: awake.set())
-        awake.wait()
+        _await(awake)
         if stopping.is_set() and not opening.done():
             _exit_later()
             steps.stop()
@@ -263,10 +264,17 @@ def serve(config: Config) -> None:
         except OSError as error:
             raise cannot_start(error) from error
         log.info("ready on %s, data in %s", service.url, config.data)
-        stopping.wait()
+        _await(stopping)
         _exit_later()
         owner.submit(service.stop).result()
         log.info("stopped")
+
+
+def _await(event: threading.Event) -> None:
+    """Waits for an event that a signal sets. The system may give a signal to any thread, and only
+    the one that waits here answers it: it has to look now and then."""
+    while not event.wait(_LOOK_S):
+        pass
 
 
 def _open(config: Config, steps: Steps, openings: Openings, stopping: threading.Event) -> Service:

@@ -3,6 +3,9 @@ history outlive both."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
 import signal
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,9 @@ import pytest
 
 from tests.service.harness import WINDOW, Process, User, rule, running
 from tests.support import PATIENCE_S, eventually
+
+# tgkill(2), for which the C library has no function everywhere.
+_TGKILL = 234 if platform.machine() == "x86_64" else 131
 
 
 def history(user: User, name: str) -> list[tuple[int, str]]:
@@ -89,6 +95,18 @@ def overridden(user: User) -> dict[str, str]:
 
 
 @pytest.mark.slow
+def test_a_signal_that_another_thread_takes_ends_it(tmp_path: Path) -> None:
+    """The system may give a signal to any thread, and that one does not wake the first, which alone
+    ends the server."""
+    with Process(tmp_path / "data") as server:
+        server.user()  # it is ready
+        pid = server.process.pid
+        other = max(map(int, os.listdir(f"/proc/{pid}/task")))
+        assert other != pid
+        ctypes.CDLL(None).syscall(_TGKILL, pid, other, int(signal.SIGTERM))
+        assert server.process.wait(30) == 0, server.said()
+
+
 def test_overridden_files_outlive_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     names = ("changed", "ended", "gone", "refused")
