@@ -248,8 +248,10 @@ def die(server: Engine) -> None:
     [
         ("spark", "spark", False, ""),
         ("spark", "spark", True, "has changed while it was read"),
-        ("embedded", "spark", False, ""),
-        ("embedded", "spark", True, "has changed while it was read"),
+        pytest.param("embedded", "spark", False, "", marks=pytest.mark.slow),
+        pytest.param(
+            "embedded", "spark", True, "has changed while it was read", marks=pytest.mark.slow
+        ),
         ("spark", "embedded", False, "cannot be read again here"),
     ],
 )

@@ -293,6 +293,7 @@ def test_a_share_of_memory_is_that_of_the_machine() -> None:
 # ---- what executors get --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_zip_is_the_engine(tmp_path: Path) -> None:
     """Also where nothing else of it is installed, with its connectors."""
     file = write_engine(tmp_path)
