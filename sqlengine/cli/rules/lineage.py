@@ -16,6 +16,7 @@ from sqlengine.cli.rules.records import (
     check_record,
     job_texts_at,
     jobs_named_in,
+    jobs_over,
     place_of,
     texts_of_file,
 )
@@ -58,7 +59,7 @@ def explain_alert(
 
         origin = origin_of(broker, place)
         asked = Limits(*limits, tell)
-        for group in _rules(client, rule, value, origin, define):
+        for group in _rules(client, rule, value, place.topic, origin, define):
             if (found := _found_in(broker, group, place, origin, asked)) is not None:
                 return found
     raise JobError(
@@ -88,16 +89,23 @@ def _found_in(
 
 
 def _rules(
-    client: Client, rule: str | None, value: str, origin: Origin, define: Sequence[str]
+    client: Client,
+    rule: str | None,
+    value: str,
+    topic: str,
+    origin: Origin,
+    define: Sequence[str],
 ) -> Iterator[Iterator[_Texts]]:
     """Yields the rules that may have written a record, each with the texts of what it needs, and
     since when it has been there (ms): those that it names first."""
     if rule is not None and is_file(rule):
         yield iter([(*texts_of_file(rule, define), None)])
         return
-    named, others = jobs_named_in(client, _texts_in(value)) if rule is None else ([rule], [])
-    for names in (named, others[:_MOST_JOBS]):
-        yield (job_texts_at(client, name, origin.time) for name in names)
+    named = jobs_named_in(client, _texts_in(value)) if rule is None else [rule]
+    yield (job_texts_at(client, name, origin.time) for name in named)
+    if rule is None:
+        others = [name for name in jobs_over(client, topic) if name not in named]
+        yield (job_texts_at(client, name, origin.time) for name in others[:_MOST_JOBS])
 
 
 def _texts_in(value: str) -> set[str]:

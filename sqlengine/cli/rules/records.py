@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from parser.errors import JobError
 from sqlengine.cli.outcomes import items_of
-from sqlengine.cli.rules.server_texts import needed_by
+from sqlengine.cli.rules.server_texts import jobs_of, needed_by, objects_of
 from sqlengine.cli.texts import Texts, job_texts, tables_above
-from sqlengine.client import Client, job_url
+from sqlengine.client import Client, Json, job_url
 
 if TYPE_CHECKING:
     from sqlengine.broker.remote.client import RemoteBroker
@@ -79,12 +79,29 @@ def _time(version: dict[str, object]) -> int:
     return int(str(version["created_ms"]))
 
 
-def jobs_named_in(client: Client, values: set[str]) -> tuple[list[str], list[str]]:
-    """Returns the jobs of a server that run or ran: those whose name, title or id is among these
-    values, which those of a rule's alerts usually have, and the others."""
-    jobs = items_of(client.get("/api/v1/jobs"), "jobs")
-    names = {str(j["name"]): _said(j) & values for j in jobs if j["state"] != "defined"}
-    return [n for n, told in names.items() if told], [n for n, told in names.items() if not told]
+def jobs_named_in(client: Client, values: set[str]) -> list[str]:
+    """Returns the jobs of a server that run or ran whose name, title or id is among these values,
+    as those of a rule's alerts usually have them."""
+    return [name for name, job in _rules_of(client).items() if _said(job) & values]
+
+
+def jobs_over(client: Client, topic: str) -> list[str]:
+    """Returns the jobs of a server that run or ran; those with tables over the topic come first."""
+    jobs, tables = _rules_of(client), _tables_over(client, topic)
+    return sorted(jobs, key=lambda name: not tables & objects_of(jobs[name]))
+
+
+def _rules_of(client: Client) -> dict[str, Json]:
+    return {name: job for name, job in jobs_of(client).items() if job["state"] != "defined"}
+
+
+def _tables_over(client: Client, topic: str) -> set[str]:
+    """The names of what texts define that speak of a topic."""
+    found: set[str] = set()
+    for name, job in jobs_of(client).items():
+        if job["defines"] and f"'{topic}'" in str(client.get(job_url(name))["sql"]):
+            found |= objects_of(job)
+    return found
 
 
 def _said(job: dict[str, object]) -> set[str]:

@@ -14,6 +14,11 @@ def jobs_of(client: Client) -> dict[str, Json]:
     return {str(j["name"]): j for j in items_of(client.get("/api/v1/jobs"), "jobs")}
 
 
+def objects_of(job: Json) -> set[str]:
+    """Returns the names of what a job defines, and of what it uses of others."""
+    return _names(job.get("uses")) | _names(job.get("defines"))
+
+
 def texts_of(client: Client, names: Collection[str]) -> tuple[Texts, Texts]:
     """Returns the texts of jobs, and those of the jobs that define what they need."""
     return {name: (None, _text(client, name)) for name in names}, needed_by(client, names)
