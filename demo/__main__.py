@@ -321,7 +321,7 @@ def summary(
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="demo", description=__doc__)
-    options.add_argument("--events", type=int, default=60_000, help="made-up events to send")
+    options.add_argument("--events", type=int, default=120_000, help="made-up events to send")
     options.add_argument(
         "--no-machine", action="store_true", help="leave this machine's own processes out"
     )

@@ -30,8 +30,8 @@ def refuse_broken(client: Client, say: Say) -> None:
 
 
 def submit_noisy(client: Client) -> None:
-    """Submits a version of a rule that finds every file, beside the live one for five minutes."""
-    head = "-- @rule\n-- canary: 5m, max-rate 2x\n"
+    """Submits a version of a rule that finds every file, beside the live one for a minute."""
+    head = "-- @rule\n-- canary: 1m, max-rate 2x\n"
     noisy = BY_NAME[RULE].sql.replace("LIKE '%.locked'", "LIKE '%.%'")
     client.put(f"/api/v1/jobs/{RULE}", (head + noisy).encode())
 
