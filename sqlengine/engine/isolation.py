@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import suppress
 from typing import Final
 
 from parser.errors import SqlError
@@ -14,6 +12,7 @@ from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.engine.migration import Migrations
+from sqlengine.engine.watch.watch import Watch
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
 from sqlengine.graphs.loop import CatchUpScheduler
@@ -22,7 +21,6 @@ from sqlengine.jobs.isolation_settings import ISOLATION, IsolationLimits, group_
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState
 from sqlengine.jobs.targets import TARGET, is_main
 from sqlengine.registry import Registry
-from sqlengine.system.threads import Repeated, Threads
 
 EVERY_S: Final = 1.0
 # Causes that pass: a job isolated by one is merged again once it has stayed below its limits for
@@ -40,12 +38,16 @@ _MAX_CALM_S: Final = 86_400.0
 log = logging.getLogger("sqlengine")
 
 
-class Isolation:
+class Isolation(Watch):
     """Isolates and merges the jobs of one engine.
 
     After `start` it checks every EVERY_S, in the thread that makes changes. `clock`: monotonic
     seconds, by which commits are measured too.
     """
+
+    name = "isolation"
+    every_s = EVERY_S
+    fault = "isolation of jobs could not be checked"
 
     def __init__(
         self,
@@ -68,31 +70,6 @@ class Isolation:
         self._retries: dict[str, tuple[float, float]] = {}
         self._batch_size = _MAX_BATCH
         self._scheduler = CatchUpScheduler(clock)
-        self._repeated: Repeated | None = None
-        self._running: Future[None] | None = None
-
-    def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
-        """Starts to check. `later` hands work to the thread that makes changes; a check begins only
-        when the one before has ended."""
-
-        def check() -> None:
-            if self._running is None or self._running.done():
-                with suppress(RuntimeError):  # closed in this moment
-                    self._running = later(self._check_safely)
-
-        self._repeated = threads.every("isolation", EVERY_S, check)
-
-    def stop(self) -> None:
-        if self._repeated is not None:
-            self._repeated.stop()
-
-    def _check_safely(self) -> None:
-        try:
-            self.check()
-        except OSError as error:  # no descriptor is left, as where connections have taken all
-            log.error("isolation of jobs could not be checked, it is tried again: %s", error)
-        except Exception:
-            log.exception("isolation of jobs could not be checked, it is tried again")
 
     def check(self) -> None:
         """Isolates and merges what is due. What cannot be done now is tried with the next check."""

@@ -104,7 +104,7 @@ BUDGET = "SET 'job.budget.cpu-us-per-event' = '0.001'; SET 'job.budget.exceeded'
 
 def test_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over it a job is told of, isolated, or stopped; others are left alone."""
-    monkeypatch.setattr(budgets, "EVERY_S", 0.1)
+    monkeypatch.setattr(budgets.Budgets, "every_s", 0.1)
     with running(tmp_path / "data") as (_, user):
         user.prepare()
         user.submit("told", BUDGET.format("warn") + rule("told", "amount > 0"))

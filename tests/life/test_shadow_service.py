@@ -76,7 +76,7 @@ def test_a_file_brings_a_shadow_and_takes_it_away(tmp_path: Path) -> None:
 def test_a_noisy_canary_is_rolled_back_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(canaries, "EVERY_S", 0.1)
+    monkeypatch.setattr(canaries.Canaries, "every_s", 0.1)
     with running(tmp_path / "data") as (_, user):
         user.prepare()
         user.submit("loud", rule("loud", "amount > 5"))

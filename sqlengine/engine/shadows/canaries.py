@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -19,9 +17,9 @@ from sqlengine.access.principals import TRUSTED
 from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.shadows.rows import RowCounts
+from sqlengine.engine.watch.watch import Watch
 from sqlengine.jobs.job import AT_REST, Job, JobState
 from sqlengine.registry import Registry, text_of
-from sqlengine.system.threads import Repeated, Threads
 from sqlengine.system.words import count, span
 
 EVERY_S: Final = 1.0
@@ -66,9 +64,13 @@ def _bound(canary: Canary, live: int, ran_ms: float) -> str:
     return times if ran_ms >= canary.duration_ms else f"{times}, at that rate until {whole}"
 
 
-class Canaries:
+class Canaries(Watch):
     """Looks after the canaries of one engine. After `start` it does so every EVERY_S, in the thread
     that makes changes. `tell` hears what has become of one: rule, version, verdict."""
+
+    name = "canaries"
+    every_s = EVERY_S
+    fault = "canaries could not be looked at"
 
     def __init__(self, registry: Registry, change: Change, now: Callable[[], float]) -> None:
         self._registry = registry
@@ -78,34 +80,15 @@ class Canaries:
         # By job and version: how long it has run (ms), and when that was looked at (s).
         self._ran: dict[tuple[str, int], tuple[float, float]] = {}
         self._obstacles: dict[str, str] = {}
-        self._repeated: Repeated | None = None
-        self._running: Future[None] | None = None
         self.tell: Callable[[str, int, Verdict], None] = lambda rule, version, verdict: None
-
-    def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
-        """Begins to look. `later` hands work to the thread that makes changes."""
-
-        def look() -> None:
-            if self._canaries() and (self._running is None or self._running.done()):
-                with suppress(RuntimeError):  # closed in this moment
-                    self._running = later(self._check_safely)
-
-        self._repeated = threads.every("canaries", EVERY_S, look)
-
-    def stop(self) -> None:
-        if self._repeated is not None:
-            self._repeated.stop()
-
-    def _check_safely(self) -> None:
-        try:
-            self.check()
-        except Exception:
-            log.exception("canaries could not be looked at, it is tried again")
 
     def _canaries(self) -> dict[str, tuple[Job, Canary]]:
         jobs = [j for j in list(self._registry.log.jobs.values()) if is_shadow(j.name)]
         rules = ((job, rule_in(job.settings)) for job in jobs)
         return {j.name: (j, canary_of(rule.canary)) for j, rule in rules if rule and rule.canary}
+
+    def is_due(self) -> bool:
+        return bool(self._canaries())
 
     def check(self) -> None:
         """Lets canaries become live, or withdraws them, that are due."""

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
 from typing import Final
 
 from parser.errors import SqlError
 from sqlengine.access.principals import Budget, Exceeded
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
+from sqlengine.engine.watch.watch import Watch
 from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.executors.memory_limits import megabytes
 from sqlengine.jobs.budget_settings import CPU, STATE, budget_in
 from sqlengine.jobs.job import Cause, Job, JobState
 from sqlengine.jobs.targets import is_main
 from sqlengine.registry import Registry
-from sqlengine.system.threads import Repeated, Threads
 
 EVERY_S: Final = 10.0
 # The cost of an event is that of so many, at least.
@@ -27,10 +25,14 @@ _ANY: Final = Budget()
 log = logging.getLogger("sqlengine")
 
 
-class Budgets:
+class Budgets(Watch):
     """Looks at what jobs cost that have a budget, by their settings or by their principals.
 
     `costs` returns what each job has cost. `over`: why jobs are over their budgets."""
+
+    name = "budgets"
+    every_s = EVERY_S
+    fault = "budgets of jobs could not be checked"
 
     def __init__(
         self,
@@ -46,28 +48,6 @@ class Budgets:
         self.over: Mapping[str, str] = {}
         self._before: dict[str, JobCost] = {}
         self._us: dict[str, float] = {}  # by job, of the last events
-        self._repeated: Repeated | None = None
-        self._running: Future[None] | None = None
-
-    def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
-        """Begins to look. `later` hands work to the thread that makes changes."""
-
-        def look() -> None:
-            if self._running is None or self._running.done():
-                with suppress(RuntimeError):  # closed in this moment
-                    self._running = later(self._check_safely)
-
-        self._repeated = threads.every("budgets", EVERY_S, look)
-
-    def stop(self) -> None:
-        if self._repeated is not None:
-            self._repeated.stop()
-
-    def _check_safely(self) -> None:
-        try:
-            self.check()
-        except Exception:
-            log.exception("budgets of jobs could not be checked, it is tried again")
 
     def check(self) -> None:
         """Looks at all jobs that have a budget, in the thread that makes changes."""

@@ -5,25 +5,27 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import suppress
 from typing import Final
 
 from sqlengine.engine.job_lifecycle import JobLifecycle
+from sqlengine.engine.watch.watch import Watch
 from sqlengine.jobs.job import Job, JobState
 from sqlengine.registry import Registry
-from sqlengine.system.threads import Repeated, Threads
 from sqlengine.system.words import counted, grouped
 
 EVERY_S: Final = 0.25
 log = logging.getLogger("sqlengine")
 
 
-class Restarts:
+class Restarts(Watch):
     """Starts the failed jobs of one engine again, all that are due in one turn.
 
     `before`: called with the names of jobs that are about to start; `made`: restarts by job.
     """
+
+    name = "restarts"
+    every_s = EVERY_S
+    fault = "failed jobs could not be started again"
 
     def __init__(
         self, registry: Registry, jobs: JobLifecycle, before: Callable[[frozenset[str]], None]
@@ -32,35 +34,16 @@ class Restarts:
         self._jobs = jobs
         self._before = before
         self.made: Counter[str] = Counter()
-        self._repeated: Repeated | None = None
-        self._running: Future[None] | None = None
-
-    def start(self, threads: Threads, later: Callable[[Callable[[], None]], Future[None]]) -> None:
-        """Begins to look. `later` hands work to the thread that makes changes."""
-
-        def look() -> None:
-            if self._due() and (self._running is None or self._running.done()):
-                with suppress(RuntimeError):  # closed in this moment
-                    self._running = later(self._restart_safely)
-
-        self._repeated = threads.every("restarts", EVERY_S, look)
-
-    def stop(self) -> None:
-        if self._repeated is not None:
-            self._repeated.stop()
 
     def _due(self) -> list[Job]:
         now = self._registry.clock()
         jobs = list(self._registry.log.jobs.values())
         return [j for j in jobs if j.state is JobState.RESTARTING and j.next_ms <= now]
 
-    def _restart_safely(self) -> None:
-        try:
-            self.restart()
-        except Exception:
-            log.exception("failed jobs could not be started again, it is tried again")
+    def is_due(self) -> bool:
+        return bool(self._due())
 
-    def restart(self) -> None:
+    def check(self) -> None:
         """Starts all jobs that are due; those that left their graph together together."""
         together: dict[str, list[Job]] = {}
         for job in self._due():
