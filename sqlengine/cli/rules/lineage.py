@@ -58,9 +58,9 @@ def explain_alert(
             line.what = f"{place}: {text}"
 
         origin = origin_of(broker, place)
-        asked = Limits(*limits, tell)
+        search = Limits(*limits, tell)
         for group in _rules(client, rule, value, place.topic, origin, define):
-            if (found := _found_in(broker, group, place, origin, asked)) is not None:
+            if (found := _found_in(broker, group, place, origin, search)) is not None:
                 return found
     raise JobError(
         f"record {place} is no alert of {'a job' if rule is None else f'rule {rule!r}'}",
