@@ -33,7 +33,7 @@ from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.jobs.job import Job, JobState, JobVersion
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.targets import target_of, target_of_graph
-from sqlengine.system.hidden import hidden
+from sqlengine.system.hidden import hidden, hidden_in_sql
 
 
 class WatchedFolder(Protocol):
@@ -184,9 +184,9 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
     @blueprint.get("/<name>/explain")
     def explain(name: str) -> Response:
         if request.args.get("format") == "json":
-            plan = hidden(json.dumps(engine.explain_json(name)))
+            plan = hidden_in_sql(json.dumps(engine.explain_json(name)))
             return Response(plan, mimetype="application/json")
-        return Response(hidden(engine.explain(name)), mimetype="text/plain")
+        return Response(hidden_in_sql(engine.explain(name)), mimetype="text/plain")
 
 
 def _add_actions(blueprint: Blueprint, engine: Engine) -> None:

@@ -18,7 +18,7 @@ from sqlengine.connection.server_jobs import moment, rule_of
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome
-from sqlengine.system.hidden import hidden
+from sqlengine.system.hidden import hidden_in_sql
 
 
 class LocalJobs(JobAccess):
@@ -80,7 +80,7 @@ class LocalJobs(JobAccess):
 
     def explain(self, name: str) -> Plan:
         """See `JobAccess`."""
-        return Plan(hidden(self._engine.explain(name)))
+        return Plan(hidden_in_sql(self._engine.explain(name)))
 
     def positions(self, name: str) -> list[ShardPosition]:
         """See `JobAccess`."""

@@ -15,7 +15,7 @@ from sqlengine.connectors.option_texts import Value, pairs_in, values_in
 from sqlengine.connectors.registry import connector_names, get_connector
 from sqlengine.connectors.secret_names import is_secret, remedy
 from sqlengine.formats.base import Option
-from sqlengine.system.hidden import MASK, hidden
+from sqlengine.system.hidden import MASK, hidden_in_sql
 from sqlengine.system.secrets import REFERENCE
 
 # Without one of these a text has no options.
@@ -80,7 +80,7 @@ def plain_values(text: str) -> list[str]:
 
 def masked(text: str) -> str:
     """Returns a text of SQL as it is shown: with a mask for each secret."""
-    return hidden(rewritten(text, lambda found: found.written(lambda _: MASK)).text)
+    return hidden_in_sql(rewritten(text, lambda found: found.written(lambda _: MASK)).text)
 
 
 def rewritten(text: str, change: Callable[[OptionValue], str]) -> Rewritten:
@@ -118,7 +118,7 @@ class Rewritten:
 def masked_option(option: str, text: str, options: Mapping[str, str]) -> str:
     """Returns the value of an option of a table as it is shown."""
     spans = _spans(option, text, declared_by(options))
-    return hidden(_replaced(text, spans, lambda _: MASK))
+    return hidden_in_sql(_replaced(text, spans, lambda _: MASK))
 
 
 def _spans(option: str, text: str, declared: Mapping[str, Option]) -> Spans:

@@ -12,6 +12,9 @@ MASK: Final = "******"
 SEALED: Final = re.compile(r"\$\{sealed:([0-9a-f]{32})\}", re.ASCII)
 # A shorter value would hide words by accident.
 _SHORTEST: Final = 4
+# In a user's text, a shorter value is hidden where it stands alone: it is no secret that
+# 'first_logins' begins with one.
+_ALONE: Final = 12
 _MOST: Final = 10_000
 # Values by when they were last handed out, newest last.
 _handed_out: dict[str, None] = {}
@@ -38,6 +41,17 @@ def hidden(text: str) -> str:
     if "${sealed:" in text:
         text = SEALED.sub(MASK, text)
     return without(text, [v for v in list(_handed_out) if v in text])
+
+
+def hidden_in_sql(text: str) -> str:
+    """Returns a text of SQL, or a plan, like `hidden`, but with short values only where they are
+    words of their own: others would be names that begin alike, and the text would not run."""
+    if "${sealed:" in text:
+        text = SEALED.sub(MASK, text)
+    found = [v for v in list(_handed_out) if v in text]
+    for value in (v for v in found if len(v) < _ALONE):
+        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", MASK, text)
+    return without(text, [v for v in found if len(v) >= _ALONE])
 
 
 def hide_handed_out(error: SqlError) -> SqlError:

@@ -14,6 +14,7 @@ from parser.errors import PlanError, ServiceError, SqlError
 from parser.types import BIGINT, Schema
 from sqlengine.batch import from_pydict
 from sqlengine.connectors.registry import open_sink
+from sqlengine.system.hidden import hand_out, hidden, hidden_in_sql
 from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 from tests.connectors.tables import environment, table
@@ -178,3 +179,11 @@ def everything(user: User) -> str:
     told = [json.dumps(get(f"/api/v1/jobs/shows{p}")) for p in ("", "/history")]
     told.append(user.client.get_text("/api/v1/jobs/shows/explain"))
     return "\n".join([*told, json.dumps(get("/api/v1/jobs")), user.client.get_text("/metrics")])
+
+
+def test_a_secret_that_is_a_word_hides_no_names() -> None:
+    """A text of SQL that is shown can be run again; what a server says is hidden anywhere."""
+    hand_out("first")
+    text = "INSERT INTO first_logins SELECT 'https://u:first@host' FROM t"
+    assert hidden_in_sql(text) == text.replace(":first@", ":******@")
+    assert hidden("the server says 00first") == "the server says 00******"

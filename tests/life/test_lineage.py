@@ -190,7 +190,7 @@ def alert_of(user: User, name: str, case: Case) -> int:
 def test_the_events_behind_an_alert(
     served: Sql, user: User, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The jobs of other tests do not keep it from being asked.
+    # However many other jobs there are, that over its topic is asked.
     monkeypatch.setattr("sqlengine.cli.rules.lineage._MOST_JOBS", 1)
     case = CASES[name]
     at = started(user, name, case)

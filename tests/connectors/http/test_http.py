@@ -297,8 +297,8 @@ def test_tables_for_which_a_host_is_asked_differently_share_no_rows(
     host: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the difference is a secret, plain or by its name."""
-    monkeypatch.setenv("SQLENGINE_SECRET_ONE", "first")
-    monkeypatch.setenv("SQLENGINE_SECRET_TWO", "second")
+    monkeypatch.setenv("SQLENGINE_SECRET_ONE", "the-first-secret")
+    monkeypatch.setenv("SQLENGINE_SECRET_TWO", "the-second-secret")
 
     def reply(got: Got) -> Told:
         who = got.headers.get("authorization", "") + got.headers.get("x-of", "")
@@ -328,8 +328,8 @@ def test_tables_for_which_a_host_is_asked_differently_share_no_rows(
         "header": {"h /rows"},
         "token": {"Bearer plainly /rows"},
         "another": {"Bearer otherwise /rows"},
-        "named": {"Bearer first /rows"},
-        "renamed": {"Bearer second /rows"},
+        "named": {"Bearer the-first-secret /rows"},
+        "renamed": {"Bearer the-second-secret /rows"},
         "suffix": {" /rows?k=1"},
         "account": {"Basic dTpw /rows"},
         "followed": {" /rows?after=7"},
