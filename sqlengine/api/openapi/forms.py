@@ -15,6 +15,9 @@ NUMBER: Final[Schema] = {"type": "number"}
 FLAG: Final[Schema] = {"type": "boolean"}
 ANY: Final[Schema] = {}
 BINARY: Final[Schema] = {**TEXT, "contentEncoding": "binary"}
+MS: Final[Schema] = {"type": "integer", "description": "milliseconds since 1970"}
+# Where in a text something is.
+PLACE: Final = {"line": WHOLE, "column": WHOLE, "length": WHOLE}
 
 
 def or_null(schema: Schema) -> Schema:
