@@ -85,3 +85,12 @@ class Endpoint:
     refusals: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
     errors: Schema | None = None
+
+
+# Content types, and what more than one group of routes takes.
+PLAIN: Final = "text/plain"
+ARROW: Final = "application/vnd.apache.arrow.stream"
+JSON: Final = "application/json"
+SQL: Final[Mapping[str, Schema]] = {PLAIN: TEXT}
+SAVEPOINT: Final = Query("savepoint", "the path of the savepoint to start from", TEXT)
+FOLDER: Final = Query("folder", "where savepoints are, else DATA/savepoints", TEXT)

@@ -1,0 +1,27 @@
+"""The server's routes: what each takes and answers. `tests/service/test_openapi.py` holds this list
+against the routes that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlengine.api.openapi.forms import Endpoint
+from sqlengine.api.openapi.paths.gateway import GATEWAY
+from sqlengine.api.openapi.paths.jobs import JOBS
+from sqlengine.api.openapi.paths.past import PAST
+from sqlengine.api.openapi.paths.queries import QUERIES
+from sqlengine.api.openapi.paths.server import PUSHES, SERVER
+from sqlengine.api.openapi.paths.state import STATE
+from sqlengine.api.openapi.paths.topics import TOPICS
+
+GROUPS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
+    "Jobs": JOBS,
+    "What has become of jobs": PAST,
+    "State and savepoints": STATE,
+    "Queries": QUERIES,
+    "Topics": TOPICS,
+    "Rows that are pushed": PUSHES,
+    "Server": SERVER,
+    "Flink's SQL Gateway": GATEWAY,
+}
