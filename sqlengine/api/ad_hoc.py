@@ -19,6 +19,7 @@ from flask import Blueprint, Response, jsonify, request
 from parser.types import Schema
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
+from sqlengine.api.pages import page_behind
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.broker.topic_access import BadRequest
@@ -47,7 +48,8 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.get("/queries")
     def list_queries() -> Response:
         """Lists the queries that run."""
-        return jsonify({"queries": [about_query(q) for q in service.running(present_principal())]})
+        found, following = page_behind(service.running(present_principal()), lambda q: q.identity)
+        return jsonify({"queries": [about_query(q) for q in found], "next": following})
 
     @blueprint.post("/queries")
     def submit() -> Response:

@@ -18,6 +18,7 @@ from sqlengine.api.broker import ClientRates, broker_blueprint
 from sqlengine.api.content_encoding import unpack
 from sqlengine.api.costs import costs_blueprint
 from sqlengine.api.dead_letters import dead_letters_blueprint
+from sqlengine.api.definitions import definitions_blueprint
 from sqlengine.api.gateway.routes import gateway_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.instances import instances_blueprint
@@ -66,6 +67,7 @@ def create_app(
         )
     )
     app.register_blueprint(dead_letters_blueprint(engine))
+    app.register_blueprint(definitions_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
     queries = queries or QueryService(engine)
     app.register_blueprint(ad_hoc_blueprint(queries))

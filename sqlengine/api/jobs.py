@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,9 +18,10 @@ from sqlengine.access.plans import may_see_savepoint
 from sqlengine.access.policy import Action
 from sqlengine.access.shadow_names import is_shadow
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
+from sqlengine.api.pages import page_behind, page_of
 from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe_refusal, refusal_of_job
-from sqlengine.api.queries import flag, whole_number
+from sqlengine.api.queries import flag
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.config import Target
@@ -88,14 +88,15 @@ def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder)
         """Lists jobs by name without their texts, all or ?limit= of those behind job ?after=, and
         the files of the watched folder that were not taken, or whose jobs another way has changed
         since."""
-        jobs, left = _page_of([j for j in engine.jobs() if may(Action.SEE_JOB, j.name)])
+        seen = [j for j in engine.jobs() if may(Action.SEE_JOB, j.name)]
+        jobs, following = page_of(seen, lambda job: job.name)
         overridden = [file.as_json() for file in folder.overridden()]
         return jsonify(
             {
                 "jobs": _jobs_json(engine, jobs),
                 "refused_files": _refused_files(folder) if may(Action.ADMINISTER) else [],
                 "overridden_files": [f for f in overridden if may(Action.SEE_JOB, str(f["job"]))],
-                "next": jobs[-1].name if left else None,
+                "next": following,
             }
         )
 
@@ -136,15 +137,6 @@ def _jobs_json(engine: Engine, jobs: Sequence[Job]) -> list[dict[str, object]]:
     ]
 
 
-def _page_of(jobs: Sequence[Job]) -> tuple[Sequence[Job], bool]:
-    """Returns the jobs that a request asks for, and whether others follow."""
-    after, limit = request.args.get("after", ""), whole_number("limit", len(jobs))
-    if limit < 1 and jobs:
-        raise BadRequest("'limit' must be 1 at least", detail=f"it is {limit}")
-    start = bisect_right(jobs, after, key=lambda job: job.name) if after else 0
-    return jobs[start : start + limit], start + limit < len(jobs)
-
-
 def _add_job(blueprint: Blueprint, engine: Engine) -> None:
     """Adds the routes of a job as a resource: put, delete, show, history, plan."""
 
@@ -179,7 +171,10 @@ def _add_job(blueprint: Blueprint, engine: Engine) -> None:
 
     @blueprint.get("/<name>/history")
     def history(name: str) -> Response:
-        return jsonify({"name": name, "versions": [version_json(v) for v in engine.history(name)]})
+        """Lists the versions of a job, oldest first, all or ?limit= of those behind ?after=."""
+        found, following = page_behind(engine.history(name), lambda v: str(v.version))
+        versions = [version_json(v) for v in found]
+        return jsonify({"name": name, "versions": versions, "next": following})
 
     @blueprint.get("/<name>/explain")
     def explain(name: str) -> Response:

@@ -38,6 +38,18 @@ PROBLEM: Final = "application/problem+json"
 _GATEWAY: Final = re.compile(r"/v[123]/(?:info|api_versions|sessions)(?:/|\Z)")
 
 
+class NotFound(ServiceError):
+    """What a path names is not there."""
+
+    title = "not found"
+
+
+class Conflict(ServiceError):
+    """The object is not as a header of the request says that it should be."""
+
+    title = "precondition failed"
+
+
 def refusal_of(error: SqlError, status: int, path: str) -> tuple[str, str]:
     """Returns the content type and the body of an error for who asked for a path, before any route
     of it is known: a problem, or for Flink's gateway a list of errors."""
@@ -94,7 +106,7 @@ _STATUS: Final = (
     (Unauthorised, 401),
     (Forbidden, 403),
     ((ParseError, PlanError), 400),
-    (TopicNotFound, 404),
+    ((TopicNotFound, NotFound), 404),
     ((TopicExists, TopicInUse, Fenced), 409),
     ((TooFast, TooManyQueries), 429),
     (QueryEnded, 408),

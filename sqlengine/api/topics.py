@@ -12,10 +12,12 @@ from sqlengine.access.groups import check_group
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import ClientRates
+from sqlengine.api.pages import page_of
 from sqlengine.api.principal import need, present_principal
 from sqlengine.api.queries import seconds, whole_number
 from sqlengine.api.topic_permissions import may_see, sees_group
 from sqlengine.broker import topic_access, topic_details
+from sqlengine.broker.base import TopicInfo
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.control.sealed_commands import command_texts, seal_commands
 from sqlengine.engine import Engine
@@ -29,7 +31,10 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
     @blueprint.get("")
     def list_topics() -> Response:
         by = present_principal()
-        return jsonify(topic_access.list_topics(broker, lambda name: may_see(by, name)))
+        seen = [t for t in broker.topics() if may_see(by, t.name)]
+        topics, following = page_of(sorted(seen, key=_name), _name)
+        listed = [topic_access.topic_json(t) for t in topics]
+        return jsonify({"topics": listed, "next": following})
 
     @blueprint.post("")
     def create() -> Response:
@@ -110,7 +115,10 @@ def groups_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("")
     def list_groups() -> Response:
         by = present_principal()
-        return jsonify(topic_details.list_groups(broker, lambda group: sees_group(by, group)))
+        seen = sorted(group.name for group in broker.groups() if sees_group(by, group))
+        names, following = page_of(seen, str)
+        found = topic_details.list_groups(broker, lambda group: group.name in names)
+        return jsonify(found | {"next": following})
 
     @blueprint.post("/<group>/reset")
     def reset(group: str) -> Response:
@@ -127,6 +135,10 @@ def groups_blueprint(engine: Engine) -> Blueprint:
         return jsonify(topic_details.delete_group(broker, group))
 
     return blueprint
+
+
+def _name(topic: TopicInfo) -> str:
+    return topic.name
 
 
 def users_of_topic(engine: Engine, topic: str) -> set[str]:

@@ -117,6 +117,7 @@ def test_real_answers_of_all_requests(user: User, tmp_path: Path) -> None:
     _state(ask)
     _queries(ask)
     _pushes(ask)
+    _definitions(ask)
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/instances", "/api/v1/openapi.json"):
         ask("GET", path)
     ask("GET", "/api/v1/spark")
@@ -211,6 +212,20 @@ def _pushes(ask: Checker) -> None:
     ask("POST", rows, {"body": "x"}, name="pushed")
     ask("POST", "/v1/logs", {"resourceLogs": []})
     ask("POST", "/v1/logs", {"resourceLogs": 1}, status=400)
+
+
+def _definitions(ask: Checker) -> None:
+    ask("GET", "/api/v1/tables?limit=1&after=alerts")
+    ask("GET", "/api/v1/tables/{name}", name="events")
+    ask("GET", "/api/v1/tables/{name}", status=404, name="nothing")
+    ask("GET", "/api/v1/functions?limit=3")
+    ask("GET", "/api/v1/functions/{name}", name="upper")
+    ask("GET", "/api/v1/functions/{name}", status=404, name="nothing")
+    head = b"-- @rule\n-- title: All\n-- severity: low\n-- tags: [t]\n"
+    ask("PUT", "/api/v1/jobs/{name}", head + rule("headed").encode(), status=201, name="headed")
+    (found,) = ask("GET", "/api/v1/rules?status=live&severity=low&tag=t")["rules"]
+    assert ask("GET", "/api/v1/rules/{name}", name=found["name"])["rule"]["title"] == "All"
+    ask("GET", "/api/v1/rules/{name}", status=404, name="tables")
 
 
 def _state(ask: Checker) -> None:

@@ -94,3 +94,7 @@ JSON: Final = "application/json"
 SQL: Final[Mapping[str, Schema]] = {PLAIN: TEXT}
 SAVEPOINT: Final = Query("savepoint", "the path of the savepoint to start from", TEXT)
 FOLDER: Final = Query("folder", "where savepoints are, else DATA/savepoints", TEXT)
+LIMIT: Final = Query("limit", "at most so many", {"type": "integer", "minimum": 1})
+AFTER: Final = Query("after", "only those behind this one: the `next` of the page before", TEXT)
+PAGES: Final = (AFTER, LIMIT)
+DRY_RUN: Final = Query("dry-run", "say what would happen, and do nothing", FLAG)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sqlengine.api.openapi.forms import Endpoint
+from sqlengine.api.openapi.paths.definitions import DEFINITIONS
 from sqlengine.api.openapi.paths.gateway import GATEWAY
 from sqlengine.api.openapi.paths.jobs import JOBS
 from sqlengine.api.openapi.paths.past import PAST
@@ -18,6 +19,7 @@ from sqlengine.api.openapi.paths.topics import TOPICS
 GROUPS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Jobs": JOBS,
     "What has become of jobs": PAST,
+    "Tables, functions and rules": DEFINITIONS,
     "State and savepoints": STATE,
     "Queries": QUERIES,
     "Topics": TOPICS,

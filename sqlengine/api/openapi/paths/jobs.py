@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from sqlengine.api.openapi.forms import (
+    DRY_RUN,
     FLAG,
     FOLDER,
     JSON,
+    PAGES,
     PLAIN,
     SAVEPOINT,
     SQL,
@@ -24,7 +26,6 @@ from sqlengine.api.openapi.forms import (
 from sqlengine.jobs.targets import TARGETS
 
 _FILE: Final = Query("file", "the file that the text is from, for messages", TEXT)
-_DRY_RUN: Final = Query("dry-run", "say what would happen, and do nothing", FLAG)
 _TARGET: Final = Query("target", "where the jobs run, whatever their texts say", one_of(*TARGETS))
 
 JOBS: Final = (
@@ -33,10 +34,7 @@ JOBS: Final = (
         "/api/v1/jobs",
         "all jobs, and files that were not taken; `next` is the `after` of the next page",
         ref("Jobs"),
-        (
-            Query("after", "only jobs behind this one, by name", TEXT),
-            Query("limit", "at most so many", WHOLE),
-        ),
+        PAGES,
         refusals=(400,),
     ),
     Endpoint(
@@ -47,7 +45,7 @@ JOBS: Final = (
         (
             Query("name", "the job's name, for SQL as text", TEXT),
             _FILE,
-            _DRY_RUN,
+            DRY_RUN,
             SAVEPOINT,
             _TARGET,
         ),
@@ -73,7 +71,7 @@ JOBS: Final = (
         "/api/v1/jobs/{name}",
         "add or replace a job: the body is its SQL",
         ref("Outcome"),
-        (_FILE, _DRY_RUN, SAVEPOINT, _TARGET),
+        (_FILE, DRY_RUN, SAVEPOINT, _TARGET),
         SQL,
         (200, 201),
         (400, 409, 422),
@@ -92,7 +90,8 @@ JOBS: Final = (
         "/api/v1/jobs/{name}/history",
         "all versions, also of a removed job",
         ref("History"),
-        refusals=(404,),
+        PAGES,
+        refusals=(400, 404),
     ),
     Endpoint(
         "GET",

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlengine.api.openapi.forms import JSON, TEXT, WHOLE, Endpoint, Query, listed, record, ref
+from sqlengine.api.openapi.forms import (
+    JSON,
+    LIMIT,
+    PAGES,
+    TEXT,
+    WHOLE,
+    Endpoint,
+    Query,
+    listed,
+    record,
+    ref,
+)
 
 _LETTERS: Final = (
     Query("after", "letters behind this number, oldest first; else the last ones", WHOLE),
-    Query("limit", "at most so many", WHOLE),
+    LIMIT,
     Query("table", "only of this table", TEXT),
     Query("since", "only since then, in ms since 1970", WHOLE),
 )
@@ -19,7 +30,7 @@ PAST: Final = (
         "/api/v1/live",
         "the jobs that ran at a moment of the past, with the versions and texts that they had",
         ref("Live"),
-        (Query("at", "the moment: ms since 1970, or ISO 8601 (UTC); else now", TEXT),),
+        (Query("at", "the moment: ms since 1970, or ISO 8601 (UTC); else now", TEXT), *PAGES),
         refusals=(400,),
     ),
     Endpoint(
@@ -41,7 +52,7 @@ PAST: Final = (
         "/api/v1/costs",
         "what running jobs cost, the costliest first, with the slowest condition of the first 20",
         ref("Costs"),
-        (Query("limit", "at most so many", WHOLE),),
+        PAGES,
         refusals=(400,),
     ),
     Endpoint(
@@ -67,7 +78,7 @@ PAST: Final = (
         "/api/v1/jobs/{name}/dead-letters/replay",
         "process letters again, once each",
         ref("Replayed"),
-        (Query("limit", "at most so many", WHOLE),),
+        (LIMIT,),
         {JSON: record({}, {"ids": listed(WHOLE)}, "none: all")},
         refusals=(400, 404, 409),
     ),

@@ -9,6 +9,7 @@ from sqlengine.api.openapi.forms import (
     FLAG,
     JSON,
     NUMBER,
+    PAGES,
     PLAIN,
     TEXT,
     WHOLE,
@@ -37,7 +38,9 @@ QUERIES: Final = (
         refusals=(400, 404, 408, 422, 429),
         also=(ARROW,),
     ),
-    Endpoint("GET", "/api/v1/queries", "the queries that run", ref("Queries")),
+    Endpoint(
+        "GET", "/api/v1/queries", "the queries that run", ref("Queries"), PAGES, refusals=(400,)
+    ),
     Endpoint(
         "GET",
         "/api/v1/queries/{query}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlengine.api.openapi.forms import FOLDER, TEXT, WHOLE, Endpoint, Query, ref
+from sqlengine.api.openapi.forms import FOLDER, PAGES, TEXT, WHOLE, Endpoint, Query, ref
 
 _AT: Final = Query("at", "the path of a savepoint elsewhere", TEXT)
 
@@ -32,7 +32,14 @@ STATE: Final = (
         (FOLDER,),
         refusals=(404, 409),
     ),
-    Endpoint("GET", "/api/v1/savepoints", "all savepoints", ref("Savepoints"), (FOLDER,)),
+    Endpoint(
+        "GET",
+        "/api/v1/savepoints",
+        "all savepoints",
+        ref("Savepoints"),
+        (FOLDER, *PAGES),
+        refusals=(400,),
+    ),
     Endpoint(
         "GET",
         "/api/v1/savepoints/{name}",

@@ -9,6 +9,7 @@ from sqlengine.api.openapi.forms import (
     FLAG,
     JSON,
     NUMBER,
+    PAGES,
     PLAIN,
     TEXT,
     WHOLE,
@@ -30,7 +31,7 @@ _TOPIC_LIMITS: Final[dict[str, Schema]] = {
 }
 
 TOPICS: Final = (
-    Endpoint("GET", "/api/v1/topics", "all topics", ref("Topics")),
+    Endpoint("GET", "/api/v1/topics", "all topics", ref("Topics"), PAGES, refusals=(400,)),
     Endpoint(
         "POST",
         "/api/v1/topics",
@@ -104,7 +105,14 @@ TOPICS: Final = (
         body={JSON: record({"folder": TEXT}, {"shard": WHOLE, "with_data": FLAG})},
         refusals=(400, 404),
     ),
-    Endpoint("GET", "/api/v1/groups", "groups of consumers, with their lag", ref("Groups")),
+    Endpoint(
+        "GET",
+        "/api/v1/groups",
+        "groups of consumers, with their lag",
+        ref("Groups"),
+        PAGES,
+        refusals=(400,),
+    ),
     Endpoint(
         "POST",
         "/api/v1/groups/{group}/reset",

@@ -66,7 +66,7 @@ _JOB: Final = {
     "families": listed(record({"family": TEXT, "operation": TEXT, "members": WHOLE})),
     "defines": listed(TEXT),
     "uses": listed(TEXT),
-    "rule": or_null(_RULE),
+    "rule": or_null(ref("Rule")),
     "canary": or_null(record({"text": TEXT, "ran_ms": WHOLE, "duration_ms": WHOLE})),
     "tables": listed(by_name(ANY)),
     "waits": listed(ANY),
@@ -87,6 +87,7 @@ _OVERRIDDEN: Final = {
 _SAMPLE: Final = record({"row": by_name(ANY), "kind": TEXT, "time": MS})
 
 JOBS: Final[dict[str, Schema]] = {
+    "Rule": _RULE,
     "Job": record(_JOB),
     "JobWithText": record({**_JOB, "spark_ui": or_null(TEXT), "sql": TEXT}),
     "Jobs": record(
@@ -136,6 +137,7 @@ JOBS: Final[dict[str, Schema]] = {
     "Outcomes": record({"jobs": listed(ref("Outcome"))}),
     "History": record(
         {
+            "next": or_null(TEXT),
             "name": TEXT,
             "versions": listed(
                 record(

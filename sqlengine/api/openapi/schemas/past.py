@@ -61,9 +61,22 @@ _COST: Final = {
 }
 
 PAST: Final[dict[str, Schema]] = {
-    "Live": record({"at": TEXT, "known": FLAG, "server_ran": FLAG, "jobs": listed(record(_LIVE))}),
+    "Live": record(
+        {
+            "at": TEXT,
+            "known": FLAG,
+            "server_ran": FLAG,
+            "next": or_null(TEXT),
+            "jobs": listed(record(_LIVE)),
+        }
+    ),
     "AuditLines": record({"events": listed(record(_LINE, _MORE)), "next": or_null(WHOLE)}),
-    "Costs": record({"jobs": listed(record({**_COST, "slowest": or_null(record(_CONDITION))}))}),
+    "Costs": record(
+        {
+            "jobs": listed(record({**_COST, "slowest": or_null(record(_CONDITION))})),
+            "next": or_null(TEXT),
+        }
+    ),
     "Cost": record({**_COST, "conditions": listed(record(_CONDITION))}),
     "Letter": record(
         {

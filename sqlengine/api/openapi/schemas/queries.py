@@ -36,7 +36,7 @@ _ROW: Final[Schema] = {
 
 QUERIES: Final[dict[str, Schema]] = {
     "Query": record(_QUERY),
-    "Queries": record({"queries": listed(ref("Query"))}),
+    "Queries": record({"queries": listed(ref("Query")), "next": or_null(TEXT)}),
     "Page": record(
         {
             **_QUERY,

@@ -13,6 +13,7 @@ from sqlengine.api.openapi.forms import (
     Schema,
     by_name,
     listed,
+    or_null,
     record,
     ref,
 )
@@ -46,7 +47,10 @@ STATE: Final[dict[str, Schema]] = {
         {"constants": ANY, "fingerprint": TEXT},
     ),
     "Savepoints": record(
-        {"savepoints": listed({"anyOf": [ref("Savepoint"), record({"error": ref("Problem")})]})}
+        {
+            "next": or_null(TEXT),
+            "savepoints": listed({"anyOf": [ref("Savepoint"), record({"error": ref("Problem")})]}),
+        }
     ),
     "State": record(
         {

@@ -46,7 +46,7 @@ _PROGRESS: Final = {"group": TEXT, "shards": listed(_GROUP_SHARD), "lag": WHOLE}
 
 TOPICS: Final[dict[str, Schema]] = {
     "Topic": record(_TOPIC),
-    "Topics": record({"topics": listed(ref("Topic"))}),
+    "Topics": record({"topics": listed(ref("Topic")), "next": or_null(TEXT)}),
     "TopicWithPlaces": record(
         {
             **_TOPIC,
@@ -90,6 +90,7 @@ TOPICS: Final[dict[str, Schema]] = {
     ),
     "Groups": record(
         {
+            "next": or_null(TEXT),
             "groups": listed(
                 record(
                     {
@@ -109,7 +110,7 @@ TOPICS: Final[dict[str, Schema]] = {
                         "topics": listed(record({"topic": TEXT, **_PROGRESS})),
                     }
                 )
-            )
+            ),
         }
     ),
     "Reset": record({"group": TEXT, "topic": TEXT, "offsets": by_name(WHOLE)}),
