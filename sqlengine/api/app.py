@@ -19,10 +19,12 @@ from sqlengine.api.content_encoding import unpack
 from sqlengine.api.costs import costs_blueprint
 from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.definitions import definitions_blueprint
+from sqlengine.api.dry_runs import check_dry_run
 from sqlengine.api.gateway.routes import gateway_blueprint
 from sqlengine.api.health import health_blueprint
+from sqlengine.api.idempotency import Answers, add_idempotency
 from sqlengine.api.instances import instances_blueprint
-from sqlengine.api.jobs import NO_FOLDER, WatchedFolder, jobs_blueprint
+from sqlengine.api.jobs import jobs_blueprint
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.pushes import pushes_blueprint
@@ -33,6 +35,7 @@ from sqlengine.api.short_appends import ShortAppends
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
+from sqlengine.api.watched_folder import NO_FOLDER, WatchedFolder
 from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
 from sqlengine.queries.service import QueryService
@@ -88,9 +91,11 @@ def create_app(
             return refused
         authorise(engine.access)
         note_request()
+        check_dry_run()
         return unpack(present().request_size)
 
     add_audit(app, audit)
+    add_idempotency(app, Answers(engine.broker, engine.now_ms))
     if audit is NO_AUDIT and not engine.access.told_apart and engine.config.client_rate is None:
         # In this place as Flask's documentation puts what is around an application.
         short = ShortAppends(app.wsgi_app, engine.broker, engine.now_ms)

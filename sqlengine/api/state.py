@@ -8,7 +8,8 @@ from msgspec import to_builtins
 from parser.errors import SqlError
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
-from sqlengine.api.jobs import body_text, outcome_json
+from sqlengine.api.job_json import outcome_json
+from sqlengine.api.job_requests import body_text
 from sqlengine.api.pages import page_behind
 from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe

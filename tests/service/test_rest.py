@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,3 +92,81 @@ def test_definitions_have_entity_tags(ask: Caller) -> None:
     assert first.json["defined_by"] == ["tables"]
     assert {"a", "b", "c"} <= set(first.json["used_by"])
     assert [c["type"] for c in first.json["columns"]] == ["BIGINT", "STRING", "INT"]
+
+
+def test_a_change_is_made_for_the_version_that_was_read(ask: Caller) -> None:
+    path = "/api/v1/jobs/tagged"
+    made = ask("PUT", path, rule("tagged").encode(), If_None_Match="*")
+    assert made.status == 201
+    assert ask("PUT", path, rule("tagged").encode(), If_None_Match="*").status == 412
+    tag = ask("GET", path).headers["ETag"]
+    assert tag == made.headers["ETag"]
+    changed = ask("PUT", path, rule("tagged", "id > 1").encode(), If_Match=tag)
+    assert changed.status == 200
+    assert changed.headers["ETag"] != tag
+    late = ask("PUT", path, rule("tagged", "id > 2").encode(), If_Match=tag)
+    assert late.status == 412
+    assert late.json["title"] == "version mismatch"
+    for method, action in (
+        ("DELETE", ""),
+        ("POST", "/stop"),
+        ("POST", "/start"),
+        ("POST", "/rollback?version=1"),
+    ):
+        assert ask(method, path + action, If_Match=tag).status == 412, action
+    assert ask("POST", "/api/v1/jobs?name=tagged", rule("x").encode(), If_Match=tag).status == 412
+    assert ask("DELETE", path, If_Match=f'"7", {changed.headers["ETag"]}').status == 200
+    assert ask("DELETE", path, If_Match="*").status == 412
+
+
+def test_dry_runs_change_nothing(ask: Caller) -> None:
+    path = "/api/v1/jobs/tried"
+    ask("PUT", path, rule("tried").encode())
+    ask("PUT", path, rule("tried", "id > 1").encode())
+    before = ask("GET", path).json["version"]
+    assert ask("POST", path + "/rollback?version=1&dry-run=true").json["status"] == "valid"
+    assert ask("POST", path + "/stop?dry-run=true").json["status"] == "valid"
+    assert ask("POST", path + "/start?dry-run=true").json["status"] == "unchanged"
+    assert ask("DELETE", path + "?dry-run=true").json["status"] == "removed"
+    assert ask("DELETE", "/api/v1/jobs/tables?dry-run=true").status == 409
+    assert ask("GET", path).json["version"] == before
+    assert ask("GET", path).json["state"] == "running"
+    ask("POST", path + "/stop")
+    assert ask("POST", path + "/start?dry-run=true").json["status"] == "valid"
+    assert ask("GET", path).json["state"] == "stopped"
+    ask("DELETE", path)
+
+
+def test_what_has_no_dry_run_is_not_done_for_one(ask: Caller) -> None:
+    refused = ask("POST", "/api/v1/topics?dry-run=true", {"name": "never"})
+    assert refused.status == 400
+    assert "dry run" in refused.json["message"]
+    assert ask("GET", "/api/v1/topics/never").status == 404
+
+
+def test_a_request_that_is_sent_again_is_carried_out_once(ask: Caller) -> None:
+    path = "/api/v1/topics/events/records"
+    first = ask("POST", path, {"id": 1}, Idempotency_Key="k1")
+    again = ask("POST", path, {"id": 1}, Idempotency_Key="k1")
+    assert again.json == first.json
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert ask("POST", path, {"id": 2}, Idempotency_Key="k1").status == 422
+    assert ask("POST", path, {"id": 2}, Idempotency_Key="k" * 257).status == 400
+    assert ask("POST", path, {"id": 2}).json["first_offset"] == first.json["next_offset"]
+    # What was refused is asked again.
+    missing = "/api/v1/jobs/later/start"
+    assert ask("POST", missing, Idempotency_Key="k2").status == 404
+    ask("PUT", "/api/v1/jobs/later", rule("later").encode())
+    assert ask("POST", missing, Idempotency_Key="k2").status == 200
+    ask("DELETE", "/api/v1/jobs/later")
+
+
+def test_keys_of_requests_outlive_the_server(tmp_path: Path) -> None:
+    body = {"name": "kept"}
+    with running(tmp_path / "data") as (_, user):
+        first = Caller(user)("POST", "/api/v1/topics", body, Idempotency_Key="k")
+    with running(tmp_path / "data") as (_, user):
+        again = Caller(user)("POST", "/api/v1/topics", body, Idempotency_Key="k")
+        assert Caller(user)("POST", "/api/v1/topics", body).status == 409
+    assert first.status == again.status == 200
+    assert again.json == first.json

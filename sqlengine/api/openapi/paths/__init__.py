@@ -3,7 +3,8 @@ against the routes that there are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlengine.api.openapi.forms import Endpoint
@@ -16,13 +17,19 @@ from sqlengine.api.openapi.paths.server import PUSHES, SERVER
 from sqlengine.api.openapi.paths.state import STATE
 from sqlengine.api.openapi.paths.topics import TOPICS
 
+
+def _keyed(endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+    """Returns endpoints whose changes may be sent again with an Idempotency-Key."""
+    return tuple(replace(e, keyed=True) if e.method == "POST" else e for e in endpoints)
+
+
 GROUPS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
-    "Jobs": JOBS,
-    "What has become of jobs": PAST,
+    "Jobs": _keyed(JOBS),
+    "What has become of jobs": _keyed(PAST),
     "Tables, functions and rules": DEFINITIONS,
-    "State and savepoints": STATE,
+    "State and savepoints": _keyed(STATE),
     "Queries": QUERIES,
-    "Topics": TOPICS,
+    "Topics": _keyed(TOPICS),
     "Rows that are pushed": PUSHES,
     "Server": SERVER,
     "Flink's SQL Gateway": GATEWAY,

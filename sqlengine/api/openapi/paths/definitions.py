@@ -19,9 +19,10 @@ DEFINITIONS: Final = (
     Endpoint(
         "GET",
         "/api/v1/tables/{name}",
-        "a table or view with its columns, and the statement that makes it; it has an ETag",
+        "a table or view with its columns, and the statement that makes it",
         ref("TableWithColumns"),
         refusals=(404,),
+        cached=True,
     ),
     Endpoint(
         "GET",
@@ -34,9 +35,10 @@ DEFINITIONS: Final = (
     Endpoint(
         "GET",
         "/api/v1/functions/{name}",
-        "how a function is called, and what it gives; it has an ETag",
+        "how a function is called, and what it gives",
         ref("FunctionWithText"),
         refusals=(404,),
+        cached=True,
     ),
     Endpoint(
         "GET",
@@ -54,8 +56,9 @@ DEFINITIONS: Final = (
     Endpoint(
         "GET",
         "/api/v1/rules/{name}",
-        "a rule with the text of its job; it has an ETag",
+        "a rule with the text of its job",
         ref("RuleWithText"),
         refusals=(404,),
+        cached=True,
     ),
 )
