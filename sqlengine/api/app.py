@@ -54,7 +54,8 @@ def create_app(
     app = Flask("sqlengine", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = present().request_size
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
-    app.register_blueprint(jobs_blueprint(engine, folder))
+    queries = queries or QueryService(engine)
+    app.register_blueprint(jobs_blueprint(engine, folder, lambda: queries.closed))
     app.register_blueprint(shadows_blueprint(engine))
     rates = ClientRates(engine.config.client_rate, engine.now_ms)
     app.register_blueprint(topics_blueprint(engine, rates))
@@ -72,7 +73,6 @@ def create_app(
     app.register_blueprint(dead_letters_blueprint(engine))
     app.register_blueprint(definitions_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
-    queries = queries or QueryService(engine)
     app.register_blueprint(ad_hoc_blueprint(queries))
     app.register_blueprint(gateway_blueprint(queries))
     app.register_blueprint(openapi_blueprint())

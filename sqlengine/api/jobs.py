@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from flask import Blueprint, Response, jsonify, request
 
 from sqlengine.access.policy import Action
+from sqlengine.api.events import events_of_jobs, stream, wants_events
 from sqlengine.api.job_actions import add_actions
 from sqlengine.api.job_json import job_json, outcome_json, version_json
 from sqlengine.api.job_progress import NO_PROGRESS, progress_json
@@ -28,23 +29,29 @@ from sqlengine.jobs.targets import target_of_graph
 from sqlengine.system.hidden import hidden
 
 
-def jobs_blueprint(engine: Engine, folder: WatchedFolder) -> Blueprint:
-    """Returns the routes of jobs."""
+def jobs_blueprint(
+    engine: Engine, folder: WatchedFolder, stopping: Callable[[], bool] = lambda: False
+) -> Blueprint:
+    """Returns the routes of jobs; `stopping`: the server ends."""
     blueprint = Blueprint("jobs", __name__, url_prefix="/api/v1/jobs")
-    _add_collection(blueprint, engine, folder)
+    _add_collection(blueprint, engine, folder, stopping)
     _add_job(blueprint, engine)
     add_actions(blueprint, engine)
     return blueprint
 
 
-def _add_collection(blueprint: Blueprint, engine: Engine, folder: WatchedFolder) -> None:
+def _add_collection(
+    blueprint: Blueprint, engine: Engine, folder: WatchedFolder, stopping: Callable[[], bool]
+) -> None:
     """Adds the routes of all jobs together: list them, submit one or many."""
 
     @blueprint.get("")
     def list_jobs() -> Response:
         """Lists jobs by name without their texts, all or ?limit= of those behind job ?after=, and
         the files of the watched folder that were not taken, or whose jobs another way has changed
-        since."""
+        since. Who accepts events gets those of jobs as they change."""
+        if wants_events():
+            return stream(events_of_jobs(engine, present_principal(), stopping))
         seen = [j for j in engine.jobs() if may(Action.SEE_JOB, j.name)]
         jobs, following = page_of(seen, lambda job: job.name)
         overridden = [file.as_json() for file in folder.overridden()]

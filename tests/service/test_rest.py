@@ -5,11 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlengine.client import Client
 from tests.service.harness import TABLES, User, rule, running
 
 
@@ -170,3 +172,68 @@ def test_keys_of_requests_outlive_the_server(tmp_path: Path) -> None:
         assert Caller(user)("POST", "/api/v1/topics", body).status == 409
     assert first.status == again.status == 200
     assert again.json == first.json
+
+
+@contextmanager
+def events(ask: Caller, method: str, path: str, body: bytes = b"", **headers: str) -> Iterator[Any]:
+    """The events of a stream, each as its name and its data, as they come."""
+    connection = http.client.HTTPConnection(ask.server, timeout=30)
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, {"Accept": "text/event-stream", **given})
+    answer = connection.getresponse()
+    assert answer.headers.get_content_type() == "text/event-stream"
+
+    def read() -> Iterator[tuple[str, Any]]:
+        found: dict[str, str] = {}
+        for line in answer:
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name:
+                found[name] = value
+            elif "data" in found:
+                yield found["event"], json.loads(found["data"])
+                found.clear()
+
+    yield read()
+    connection.close()
+
+
+def test_rows_of_a_query_come_as_events(ask: Caller) -> None:
+    user = User(Client(f"http://{ask.server}", origin="rest"))
+    user.topic("streamed")
+    user.submit(
+        "streamed", TABLES.replace("events", "streamed").partition("CREATE TABLE alerts")[0]
+    )
+    sql = b"SELECT id FROM streamed"
+    with events(ask, "POST", "/api/v1/queries?follow=true", sql) as found:
+        user.write("streamed", {"id": 1})
+        kind, page = next(found)
+        assert (kind, page["rows"]) == ("rows", [["+I", [1]]])
+        user.write("streamed", {"id": 2})
+        assert next(found)[1]["rows"] == [["+I", [2]]]
+    # A stream that broke goes on behind the event that the client has.
+    one = f"/api/v1/queries/{page['query']}"
+    with events(ask, "GET", one, Last_Event_ID=str(page["page"])) as found:
+        assert next(found)[1]["rows"] == [["+I", [2]]]
+        ask("DELETE", one)
+        assert next(found)[0] == "end"
+    bounded = b"SELECT * FROM (VALUES (1), (2)) AS v(a)"
+    with events(ask, "POST", "/api/v1/queries", bounded) as found:
+        kinds = [(kind, len(page["rows"])) for kind, page in found]
+    assert sum(rows for _, rows in kinds) == 2
+    assert kinds[-1][0] == "end"
+    with events(ask, "POST", "/api/v1/queries", b"SELECT nothing FROM streamed") as found:
+        kind, problem = next(found)
+    assert (kind, problem["status"], problem["line"]) == ("error", 400, 1)
+
+
+def test_changes_of_jobs_come_as_events(ask: Caller) -> None:
+    with events(ask, "GET", "/api/v1/jobs") as found:
+        first = {next(found)[1]["name"] for _ in ask("GET", "/api/v1/jobs").json["jobs"]}
+        assert {"a", "tables"} <= first
+        ask("PUT", "/api/v1/jobs/seen", rule("seen").encode())
+        kind, job = next(found)
+        assert (kind, job["name"], job["state"]) == ("job", "seen", "running")
+        ask("POST", "/api/v1/jobs/seen/stop")
+        assert next(found)[1]["state"] == "stopped"
+        ask("DELETE", "/api/v1/jobs/seen")
+        assert next(found) == ("removed", {"name": "seen"})

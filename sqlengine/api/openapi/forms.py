@@ -97,6 +97,7 @@ class Endpoint:
 PLAIN: Final = "text/plain"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
 SQL: Final[Mapping[str, Schema]] = {PLAIN: TEXT}
 SAVEPOINT: Final = Query("savepoint", "the path of the savepoint to start from", TEXT)
 FOLDER: Final = Query("folder", "where savepoints are, else DATA/savepoints", TEXT)

@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlengine.api.openapi.forms import (
     DRY_RUN,
+    EVENTS,
     FLAG,
     FOLDER,
     IF_MATCH,
@@ -34,10 +35,11 @@ JOBS: Final = (
     Endpoint(
         "GET",
         "/api/v1/jobs",
-        "all jobs, and files that were not taken; `next` is the `after` of the next page",
+        "all jobs, and files that were not taken; as events: jobs as they change",
         ref("Jobs"),
         PAGES,
         refusals=(400,),
+        also=(EVENTS,),
     ),
     Endpoint(
         "POST",

@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlengine.api.openapi.forms import (
     ARROW,
+    EVENTS,
     FLAG,
     JSON,
     NUMBER,
@@ -36,7 +37,7 @@ QUERIES: Final = (
         ),
         {PLAIN: TEXT, JSON: record({"sql": TEXT})},
         refusals=(400, 404, 408, 422, 429),
-        also=(ARROW,),
+        also=(ARROW, EVENTS),
     ),
     Endpoint(
         "GET", "/api/v1/queries", "the queries that run", ref("Queries"), PAGES, refusals=(400,)
@@ -48,7 +49,7 @@ QUERIES: Final = (
         ref("Page"),
         (Query("page", "its number: 'next' of the page before", WHOLE), _WAIT),
         refusals=(400, 404, 408),
-        also=(ARROW,),
+        also=(ARROW, EVENTS),
     ),
     Endpoint("DELETE", "/api/v1/queries/{query}", "end a query", ref("Ended"), refusals=(404,)),
     Endpoint("POST", "/api/v1/sessions", "open a session", ref("Session")),
