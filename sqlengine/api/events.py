@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from flask import Response, request
@@ -39,9 +40,10 @@ def wants_events() -> bool:
 
 
 def stream(events: Iterator[bytes]) -> Response:
-    """Returns a response of events."""
+    """Returns a response of events, whose head is sent at once: a server sends none before the
+    first part of a body."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return Response(events, mimetype=EVENTS, headers=headers)
+    return Response(chain((_ALIVE,), events), mimetype=EVENTS, headers=headers)
 
 
 def events_of_query(query: Query, wait_s: float) -> Iterator[bytes]:
