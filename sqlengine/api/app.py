@@ -28,6 +28,7 @@ from sqlengine.api.jobs import jobs_blueprint
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.pushes import pushes_blueprint
+from sqlengine.api.rsqldb import rsqldb_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
 from sqlengine.api.shadows import shadows_blueprint
@@ -75,6 +76,7 @@ def create_app(
     app.register_blueprint(state_blueprint(engine))
     app.register_blueprint(ad_hoc_blueprint(queries))
     app.register_blueprint(gateway_blueprint(queries))
+    app.register_blueprint(rsqldb_blueprint(engine))
     app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(spark_blueprint(engine))

@@ -13,6 +13,7 @@ from sqlengine.api.openapi.paths.gateway import GATEWAY
 from sqlengine.api.openapi.paths.jobs import JOBS
 from sqlengine.api.openapi.paths.past import PAST
 from sqlengine.api.openapi.paths.queries import QUERIES
+from sqlengine.api.openapi.paths.rsqldb import RSQLDB
 from sqlengine.api.openapi.paths.server import PUSHES, SERVER
 from sqlengine.api.openapi.paths.state import STATE
 from sqlengine.api.openapi.paths.topics import TOPICS
@@ -33,4 +34,5 @@ GROUPS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Rows that are pushed": PUSHES,
     "Server": SERVER,
     "Flink's SQL Gateway": GATEWAY,
+    "RSQLDB's paths": _keyed(RSQLDB),
 }

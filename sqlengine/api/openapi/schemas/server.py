@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlengine.api.openapi.forms import (
     ANY,
+    FLAG,
     NUMBER,
     PLACE,
     TEXT,
@@ -13,6 +14,7 @@ from sqlengine.api.openapi.forms import (
     Schema,
     by_name,
     listed,
+    one_of,
     or_null,
     record,
 )
@@ -33,6 +35,8 @@ _SPARK_GRAPH: Final = {
     "step": or_null(TEXT),
     "problem": or_null(TEXT),
 }
+
+_QUERIED: Final = record({"jobId": TEXT, "sql": TEXT, "status": one_of("RUNNING", "STOPPED")})
 
 SERVER: Final[dict[str, Schema]] = {
     "Problem": record(
@@ -57,6 +61,16 @@ SERVER: Final[dict[str, Schema]] = {
             "graphs": listed(record(_SPARK_GRAPH)),
         },
         doc="session: null before Spark has started; graphs: since each was opened",
+    ),
+    "RsqldbAnswer": record(
+        {
+            "code": {"type": "integer", "enum": [200, 400, 500]},
+            "status": one_of("SUCCESS", "CLIENT_EXCEPTION", "RSQLDB_SERVER_EXCEPTION"),
+            "message": TEXT,
+            "data": {"anyOf": [TEXT, listed(TEXT), _QUERIED, listed(_QUERIED)]},
+            "success": FLAG,
+        },
+        doc="the HTTP status is 200, whatever the code",
     ),
     "Health": record({"status": TEXT, "problem": or_null(TEXT)}),
 }
