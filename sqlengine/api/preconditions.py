@@ -18,7 +18,7 @@ def expected() -> Expected | None:
         return Expected()
     if "If-Match" not in request.headers:
         return None
-    tags = request.if_match.as_set()
+    tags = map(str, request.if_match.as_set())  # a header that is none has a None in it
     return Expected(frozenset(int(tag) for tag in tags if tag.isascii() and tag.isdigit()))
 
 

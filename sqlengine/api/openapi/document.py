@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from flask import Blueprint, Response, jsonify
 
-from sqlengine.api.openapi.forms import TEXT, Endpoint, Query, Schema, ref
+from sqlengine.api.openapi.forms import TEXT, Endpoint, Query, Schema, one_of, ref
 from sqlengine.api.openapi.paths import GROUPS
 from sqlengine.api.openapi.schemas import SCHEMAS
 from sqlengine.system.data_folder import VERSION
@@ -21,8 +21,12 @@ from sqlengine.system.data_folder import VERSION
 PATH: Final = "/api/v1/openapi.json"
 BEGIN: Final = "<!-- written by: python -m sqlengine.api.openapi.document docs/rest.md -->"
 _JSON: Final = "application/json"
-# Parts of paths that are numbers.
-_NUMBERS: Final = ("operation", "token")
+# Parts of paths that are no names.
+_PARTS: Final[Mapping[str, Schema]] = {
+    "operation": {"type": "integer", "minimum": 0},
+    "token": {"type": "integer", "minimum": 0},
+    "version": one_of("v1", "v2", "v3"),
+}
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _CONVERTER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
 _KEY_REFUSED: Final = (409, 422)
@@ -88,8 +92,7 @@ def _operation(endpoint: Endpoint, group: str) -> Schema:
 
 def _in_path(path: str) -> Iterator[Schema]:
     for name in _PARAMETER.findall(path):
-        kind = "integer" if name in _NUMBERS else "string"
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": kind}}
+        yield {"name": name, "in": "path", "required": True, "schema": _PARTS.get(name, TEXT)}
 
 
 def _given(query: Query, where: str) -> Schema:
@@ -119,7 +122,7 @@ def _responses(endpoint: Endpoint) -> Schema:
         done["304"] = {"description": "as it is known"}
     problem: Schema = {"application/problem+json": {"schema": ref("Problem")}, **also}
     if endpoint.errors is not None:
-        problem = {_JSON: {"schema": endpoint.errors}}
+        problem |= {_JSON: {"schema": endpoint.errors}}
     statuses = {*endpoint.refusals, *(_KEY_REFUSED if endpoint.keyed else ())}
     refused = {str(s): {"description": "refused", "content": problem} for s in sorted(statuses)}
     return {**done, **refused, "default": {"description": "refused", "content": problem}}

@@ -114,9 +114,10 @@ JOBS: Final = (
         "GET",
         "/api/v1/jobs/{name}/explain",
         "the plan, as text or for programs",
-        {"anyOf": [ref("Plan"), {**TEXT, "contentMediaType": PLAIN}]},
-        (Query("format", "'json' for programs", one_of("json", "text")),),
+        ref("Plan"),
+        (Query("format", "'json' for programs, else text", one_of("json", "text")),),
         refusals=(404,),
+        also=(PLAIN,),
     ),
     Endpoint(
         "POST",
