@@ -1,4 +1,4 @@
-"""What requests for jobs ask for: texts, and how they are to be taken."""
+"""Requests for jobs: their texts, and how they are to be taken."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _GATEWAY: Final = re.compile(r"/v[123]/(?:info|api_versions|sessions)(?:/|\Z)")
 
 
 class NotFound(ServiceError):
-    """What a path names is not there."""
+    """The object that a path names is not there."""
 
     title = "not found"
 

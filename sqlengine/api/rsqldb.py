@@ -40,7 +40,7 @@ _RULE: Final = "-" * 92
 
 
 class Jobs:
-    """What both forms do with jobs."""
+    """The jobs of an engine, with what both forms do with them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

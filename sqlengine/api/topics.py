@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
@@ -102,7 +103,8 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
             wait_s=seconds("wait"),
             key=request.args.get("key"),
         )
-        return jsonify(records)
+        # Clients poll this: to write JSON is most of what an answer with records costs.
+        return Response(msgspec.json.encode(records), mimetype="application/json")
 
     return blueprint
 
