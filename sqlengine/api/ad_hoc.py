@@ -20,8 +20,8 @@ from flask import Blueprint, Response, jsonify, request
 from parser.types import Schema
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
+from sqlengine.api.conventions.pages import page_behind
 from sqlengine.api.events import events_of_query, stream, wants_events
-from sqlengine.api.pages import page_behind
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.broker.topic_access import BadRequest

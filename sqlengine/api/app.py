@@ -16,27 +16,27 @@ from sqlengine.api.audit import audit_blueprint
 from sqlengine.api.auditing import add_audit, note_request, told
 from sqlengine.api.broker import ClientRates, broker_blueprint
 from sqlengine.api.content_encoding import unpack
-from sqlengine.api.costs import costs_blueprint
+from sqlengine.api.conventions.dry_runs import check_dry_run
+from sqlengine.api.conventions.idempotency import Answers, add_idempotency
 from sqlengine.api.dead_letters import dead_letters_blueprint
 from sqlengine.api.definitions import definitions_blueprint
-from sqlengine.api.dry_runs import check_dry_run
 from sqlengine.api.gateway.routes import gateway_blueprint
 from sqlengine.api.health import health_blueprint
-from sqlengine.api.idempotency import Answers, add_idempotency
 from sqlengine.api.instances import instances_blueprint
-from sqlengine.api.jobs import jobs_blueprint
+from sqlengine.api.jobs.costs import costs_blueprint
+from sqlengine.api.jobs.routes import jobs_blueprint
+from sqlengine.api.jobs.shadows import shadows_blueprint
+from sqlengine.api.jobs.watched_folder import NO_FOLDER, WatchedFolder
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.pushes import pushes_blueprint
 from sqlengine.api.rsqldb import rsqldb_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
-from sqlengine.api.shadows import shadows_blueprint
 from sqlengine.api.short_appends import ShortAppends
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
-from sqlengine.api.watched_folder import NO_FOLDER, WatchedFolder
 from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
 from sqlengine.queries.service import QueryService

@@ -12,7 +12,7 @@ from sqlengine.access.audit.live import KnownJob, jobs_at
 from sqlengine.access.audit.log import FOLDER, files_in, time_text
 from sqlengine.access.audit.reading import Wanted, events_in
 from sqlengine.access.policy import Action
-from sqlengine.api.pages import page_of
+from sqlengine.api.conventions.pages import page_of
 from sqlengine.api.principal import may
 from sqlengine.api.queries import whole_number
 from sqlengine.connectors.plain_secrets import masked

@@ -18,7 +18,7 @@ from planner.catalog import (
 )
 from planner.rule_settings import rule_in
 from sqlengine.access.policy import Action
-from sqlengine.api.pages import page_of
+from sqlengine.api.conventions.pages import page_of
 from sqlengine.api.principal import may
 from sqlengine.api.problems import NotFound
 from sqlengine.catalog.changes import full_name

@@ -22,7 +22,7 @@ from parser.parsing import parse
 from parser.statements import Insert, StatementSet
 from sqlengine.access.policy import Action, Forbidden, Unauthorised
 from sqlengine.api.auditing import note
-from sqlengine.api.job_requests import body_text
+from sqlengine.api.jobs.job_requests import body_text
 from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import status_of
 from sqlengine.broker.topic_access import BadRequest

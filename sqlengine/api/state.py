@@ -8,9 +8,9 @@ from msgspec import to_builtins
 from parser.errors import SqlError
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
-from sqlengine.api.job_json import outcome_json
-from sqlengine.api.job_requests import body_text
-from sqlengine.api.pages import page_behind
+from sqlengine.api.conventions.pages import page_behind
+from sqlengine.api.jobs.job_json import outcome_json
+from sqlengine.api.jobs.job_requests import body_text
 from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number

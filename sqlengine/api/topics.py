@@ -13,7 +13,7 @@ from sqlengine.access.groups import check_group
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import ClientRates
-from sqlengine.api.pages import page_of
+from sqlengine.api.conventions.pages import page_of
 from sqlengine.api.principal import need, present_principal
 from sqlengine.api.queries import seconds, whole_number
 from sqlengine.api.topic_permissions import may_see, sees_group

@@ -8,7 +8,7 @@ from typing import Final
 from flask import Blueprint, Response, jsonify
 
 from sqlengine.access.policy import Action
-from sqlengine.api.pages import page_behind
+from sqlengine.api.conventions.pages import page_behind
 from sqlengine.api.principal import may
 from sqlengine.engine import Engine
 from sqlengine.engine.views.cost_views import CostView

@@ -5,8 +5,8 @@ from __future__ import annotations
 from flask import Blueprint, Response, jsonify
 from msgspec import to_builtins
 
-from sqlengine.api.job_json import outcome_json
-from sqlengine.api.preconditions import expected
+from sqlengine.api.conventions.preconditions import expected
+from sqlengine.api.jobs.job_json import outcome_json
 from sqlengine.api.principal import present_principal, request_origin
 from sqlengine.api.queries import flag
 from sqlengine.engine import Engine

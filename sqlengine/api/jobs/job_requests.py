@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from flask import request
 
 from sqlengine.access.policy import Action
-from sqlengine.api.preconditions import expected
+from sqlengine.api.conventions.preconditions import expected
 from sqlengine.api.principal import need, present_principal, request_origin
 from sqlengine.api.queries import flag
 from sqlengine.broker.topic_access import BadRequest

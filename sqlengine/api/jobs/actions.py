@@ -6,8 +6,8 @@ from flask import Blueprint, Response, jsonify, request
 
 from sqlengine.access.plans import may_see_savepoint
 from sqlengine.access.policy import Action
-from sqlengine.api.job_json import outcome_json
-from sqlengine.api.preconditions import check_job, expected
+from sqlengine.api.conventions.preconditions import check_job, expected
+from sqlengine.api.jobs.job_json import outcome_json
 from sqlengine.api.principal import may, present_principal, request_origin
 from sqlengine.api.queries import flag
 from sqlengine.broker.topic_access import BadRequest

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from flask import Blueprint, Response, jsonify, request
 
 from sqlengine.access.policy import Action
+from sqlengine.api.conventions.pages import page_behind, page_of
+from sqlengine.api.conventions.preconditions import expected, tag_of
 from sqlengine.api.events import events_of_jobs, stream, wants_events
-from sqlengine.api.job_actions import add_actions
-from sqlengine.api.job_json import job_json, outcome_json, version_json
-from sqlengine.api.job_progress import NO_PROGRESS, progress_json
-from sqlengine.api.job_requests import body_text, change_request, texts_in
-from sqlengine.api.pages import page_behind, page_of
-from sqlengine.api.preconditions import expected, tag_of
+from sqlengine.api.jobs.actions import add_actions
+from sqlengine.api.jobs.job_json import job_json, outcome_json, version_json
+from sqlengine.api.jobs.job_progress import NO_PROGRESS, progress_json
+from sqlengine.api.jobs.job_requests import body_text, change_request, texts_in
+from sqlengine.api.jobs.watched_folder import WatchedFolder
 from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe_refusal, refusal_of_job
 from sqlengine.api.queries import flag
-from sqlengine.api.watched_folder import WatchedFolder
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, Request
