@@ -14,6 +14,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from benchmarks.client_protocols import (
+    FLINK_ROWS,
+    pyflink_rate,
+    rows_as_events,
+    rows_of_gateway,
+)
 from benchmarks.measure import cpu_of
 from benchmarks.page import Section, Table
 from sqlengine.config import Config, QueryLimits
@@ -40,7 +46,7 @@ def run() -> Section:
         try:
             url = f"http://127.0.0.1:{service.port}"
             with connect(url) as server, connect() as process:
-                tables = [_out(server, process), _in(server, process, url)]
+                tables = [_out(server, process, url), _in(server, process, url)]
         finally:
             service.stop()
     return Section(
@@ -49,7 +55,8 @@ def run() -> Section:
         f"Queries over {ROWS:,} rows of three columns, and as many rows into a table: rows per CPU second of both"
         f" ends together, the best of {ROUNDS} rounds. The server runs in the same process, and is reached over HTTP."
         " The table on the server is a topic of JSON, which the query decodes; that of the engine in this process, and"
-        " DuckDB's, is an Arrow table.",
+        " DuckDB's, is an Arrow table. PyFlink 2.3 reads"
+        f" {FLINK_ROWS:,} rows of CSV in batch mode, parallelism 1; its JVM is counted.",
         [*tables, _begin()],
     )
 
@@ -80,7 +87,7 @@ def _rate(work: Callable[[], int]) -> str:
     return f"{best:,.0f}"
 
 
-def _out(server: Connection, process: Connection) -> Table:
+def _out(server: Connection, process: Connection, url: str) -> Table:
     events = _events()
     for connection in (server, process):
         connection.register_table("events", events).wait()
@@ -93,13 +100,21 @@ def _out(server: Connection, process: Connection) -> Table:
         [name, *(_rate(lambda c=c, w=way: w(c)) for c in (process, server))]  # type: ignore[misc]
         for name, way in ways.items()
     ]
-    return Table(
-        "Rows out per CPU second",
-        ["", "in this process", "a server", "DuckDB"],
-        [[*row, duckdb if row[0].startswith("Arrow") else ""] for row in rows]
-        if (duckdb := _duckdb(events))
-        else rows,
-    )
+    others = {"Arrow (`to_arrow`)": (_duckdb(events), ""), "named tuples": ("", _pyflink())}
+    rows = [[*row, *others.get(row[0], ("", ""))] for row in rows]
+    protocols = {
+        "events (`text/event-stream`)": rows_as_events,
+        "Flink's SQL Gateway, JSON": rows_of_gateway,
+    }
+    for name, protocol in protocols.items():
+        rows.append([name, "", _rate(lambda p=protocol: p(url, ASKED)), "", ""])  # type: ignore[misc]
+    columns = ["", "in this process", "a server", "DuckDB", "PyFlink's `collect`"]
+    return Table("Rows out per CPU second", columns, rows)
+
+
+def _pyflink() -> str:
+    lines = (f"{n},word-{n % 1000},{n / 7}\n" for n in range(FLINK_ROWS))
+    return pyflink_rate(lines, ASKED, 3)
 
 
 def _duckdb(events: pa.Table) -> str:

@@ -51,8 +51,8 @@ class Limits:
     head_time: int = 10
     body_time: int = 30
     connections: int = 600
-    connections_by_address: int = 200
-    waiting_requests: int = 128
+    connections_by_address: int = 300
+    waiting_requests: int = 256
 
 
 def names() -> list[str]:

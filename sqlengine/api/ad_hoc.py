@@ -6,7 +6,8 @@
 
 A page is waited for at most a second, by a thread of the server's lane for requests that wait. Who
 accepts `application/vnd.apache.arrow.stream` gets it as an Arrow stream, with the exact types: its
-rows, and under `page` in the schema's metadata what else JSON has."""
+rows, and under `page` in the schema's metadata what else JSON has. Who accepts `text/event-stream`
+gets all pages as events, as they come."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from flask import Blueprint, Response, jsonify, request
 from parser.types import Schema
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
+from sqlengine.api.conventions.pages import page_behind
+from sqlengine.api.events import events_of_query, stream, wants_events
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.broker.topic_access import BadRequest
@@ -47,7 +50,8 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.get("/queries")
     def list_queries() -> Response:
         """Lists the queries that run."""
-        return jsonify({"queries": [about_query(q) for q in service.running(present_principal())]})
+        found, following = page_behind(service.running(present_principal()), lambda q: q.identity)
+        return jsonify({"queries": [about_query(q) for q in found], "next": following})
 
     @blueprint.post("/queries")
     def submit() -> Response:
@@ -120,7 +124,10 @@ def _sql() -> str:
 
 
 def _page(query: Query, number: int) -> Response:
-    """Returns a page, after at most MAX_WAIT_S seconds for its first row."""
+    """Returns a page, after at most MAX_WAIT_S seconds for its first row; for who accepts events
+    all pages, as they come."""
+    if wants_events():
+        return stream(events_of_query(query, MAX_WAIT_S))
     arrow = ARROW_STREAM in request.headers.get("Accept", "")
     wait_s = min(MAX_WAIT_S, seconds("wait", MAX_WAIT_S))
     page = query.buffer.page(number, wait_s, ARROW_ROWS if arrow else PAGE_ROWS)

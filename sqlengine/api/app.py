@@ -16,18 +16,23 @@ from sqlengine.api.audit import audit_blueprint
 from sqlengine.api.auditing import add_audit, note_request, told
 from sqlengine.api.broker import ClientRates, broker_blueprint
 from sqlengine.api.content_encoding import unpack
-from sqlengine.api.costs import costs_blueprint
+from sqlengine.api.conventions.dry_runs import check_dry_run
+from sqlengine.api.conventions.idempotency import Answers, add_idempotency
 from sqlengine.api.dead_letters import dead_letters_blueprint
+from sqlengine.api.definitions import definitions_blueprint
 from sqlengine.api.gateway.routes import gateway_blueprint
 from sqlengine.api.health import health_blueprint
 from sqlengine.api.instances import instances_blueprint
-from sqlengine.api.jobs import NO_FOLDER, WatchedFolder, jobs_blueprint
+from sqlengine.api.jobs.costs import costs_blueprint
+from sqlengine.api.jobs.routes import jobs_blueprint
+from sqlengine.api.jobs.shadows import shadows_blueprint
+from sqlengine.api.jobs.watched_folder import NO_FOLDER, WatchedFolder
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.pushes import pushes_blueprint
+from sqlengine.api.rsqldb import rsqldb_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
-from sqlengine.api.shadows import shadows_blueprint
 from sqlengine.api.short_appends import ShortAppends
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
@@ -50,7 +55,8 @@ def create_app(
     app = Flask("sqlengine", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = present().request_size
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
-    app.register_blueprint(jobs_blueprint(engine, folder))
+    queries = queries or QueryService(engine)
+    app.register_blueprint(jobs_blueprint(engine, folder, lambda: queries.closed))
     app.register_blueprint(shadows_blueprint(engine))
     rates = ClientRates(engine.config.client_rate, engine.now_ms)
     app.register_blueprint(topics_blueprint(engine, rates))
@@ -66,10 +72,11 @@ def create_app(
         )
     )
     app.register_blueprint(dead_letters_blueprint(engine))
+    app.register_blueprint(definitions_blueprint(engine))
     app.register_blueprint(state_blueprint(engine))
-    queries = queries or QueryService(engine)
     app.register_blueprint(ad_hoc_blueprint(queries))
     app.register_blueprint(gateway_blueprint(queries))
+    app.register_blueprint(rsqldb_blueprint(engine))
     app.register_blueprint(openapi_blueprint())
     app.register_blueprint(instances_blueprint(engine))
     app.register_blueprint(spark_blueprint(engine))
@@ -86,9 +93,11 @@ def create_app(
             return refused
         authorise(engine.access)
         note_request()
+        check_dry_run()
         return unpack(present().request_size)
 
     add_audit(app, audit)
+    add_idempotency(app, Answers(engine.broker, engine.now_ms))
     if audit is NO_AUDIT and not engine.access.told_apart and engine.config.client_rate is None:
         # In this place as Flask's documentation puts what is around an application.
         short = ShortAppends(app.wsgi_app, engine.broker, engine.now_ms)

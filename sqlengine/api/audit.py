@@ -12,6 +12,7 @@ from sqlengine.access.audit.live import KnownJob, jobs_at
 from sqlengine.access.audit.log import FOLDER, files_in, time_text
 from sqlengine.access.audit.reading import Wanted, events_in
 from sqlengine.access.policy import Action
+from sqlengine.api.conventions.pages import page_of
 from sqlengine.api.principal import may
 from sqlengine.api.queries import whole_number
 from sqlengine.connectors.plain_secrets import masked
@@ -34,14 +35,12 @@ def audit_blueprint(engine: Engine) -> Blueprint:
         asked = request.args.get("at")
         at = engine.now_ms() if asked is None else moment_ms(asked)
         found = jobs_at(folder, at)
-        jobs = [
-            _live_json(engine, name, job)
-            for name, job in found.live().items()
-            if may(Action.SEE_JOB, name)
-        ]
-        return jsonify(
-            {"at": time_text(at), "known": found.known, "server_ran": found.up, "jobs": jobs}
-        )
+        known = found.live()
+        seen = sorted(name for name in known if may(Action.SEE_JOB, name))
+        names, following = page_of(seen, str)
+        jobs = [_live_json(engine, name, known[name]) for name in names]
+        body = {"at": time_text(at), "known": found.known, "server_ran": found.up, "jobs": jobs}
+        return jsonify(body | {"next": following})
 
     @blueprint.get("/audit")
     def audit() -> Response:

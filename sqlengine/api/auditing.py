@@ -40,6 +40,7 @@ from sqlengine.broker.topic_access import COMMANDS
 _RECORDS: Final = "/api/v1/topics/<name>/records"
 _QUERIES: Final = "/api/v1/queries"
 _BROKER: Final = "/api/v1/broker"
+_RSQLDB: Final = ("/rsqldb", "/command/task")
 _JOB: Final = "/api/v1/jobs/<name>"
 _SESSION: Final = "/<gateway:version>/sessions/<session>"
 _OPERATION: Final = f"{_SESSION}/operations/<handle>"
@@ -81,6 +82,9 @@ _OWN: Final = frozenset(
         ("POST", f"{_OPERATION}/cancel"),
         ("DELETE", f"{_OPERATION}/close"),
         ("POST", _BROKER),
+        ("POST", "/command/task/list"),
+        *(("POST", f"{p}/queryAll") for p in _RSQLDB),
+        *(("POST", f"{p}/queryById") for p in _RSQLDB),
     }
 )
 _KINDS: Final = {

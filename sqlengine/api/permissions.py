@@ -43,6 +43,8 @@ _TOPIC: Final = "/api/v1/topics/<name>"
 _GATEWAY: Final = "/<gateway:version>"
 _SESSION: Final = f"{_GATEWAY}/sessions/<session>"
 _OPERATION: Final = f"{_SESSION}/operations/<handle>"
+_CHANGE_EACH: Final = Need(Action.CHANGE_JOB, each="job of the request")
+_SEEN_JOBS: Final = Need(Action.BE_KNOWN, own="jobs that may be seen")
 _OWN: Final = Need(Action.ASK, own="the client's own")
 
 NEEDS: Final[Mapping[tuple[str, str], Need]] = {
@@ -91,6 +93,12 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("POST", "/api/v1/sessions"): Need(Action.ASK),
     ("DELETE", "/api/v1/sessions/<session>"): Need(Action.ASK, own="the client's own"),
     ("GET", "/api/v1/catalog"): Need(Action.ASK),
+    ("GET", "/api/v1/tables"): Need(Action.ASK),
+    ("GET", "/api/v1/tables/<name>"): Need(Action.ASK),
+    ("GET", "/api/v1/functions"): Need(Action.ASK),
+    ("GET", "/api/v1/functions/<name>"): Need(Action.ASK),
+    ("GET", "/api/v1/rules"): Need(Action.BE_KNOWN, own="rules that may be seen"),
+    ("GET", "/api/v1/rules/<name>"): _SEE_JOB,
     ("GET", f"{_GATEWAY}/info"): _KNOWN,
     ("GET", f"{_GATEWAY}/api_versions"): _KNOWN,
     ("POST", f"{_GATEWAY}/sessions"): Need(Action.ASK),
@@ -122,6 +130,22 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("GET", "/api/v1/groups"): Need(Action.BE_KNOWN, own="groups of topics that may be seen"),
     ("POST", "/api/v1/groups/<group>/reset"): Need(Action.READ_TOPIC, each="topic of the body"),
     ("DELETE", "/api/v1/groups/<group>"): Need(Action.READ_TOPIC, each="topic that it reads"),
+    **{
+        ("POST", f"{prefix}/{path}"): need
+        for path, need in (
+            ("submit", _CHANGE_EACH),
+            ("queryAll", _SEEN_JOBS),
+            ("queryById", Need(Action.SEE_JOB, each="job of the request")),
+            ("terminate", _CHANGE_EACH),
+            ("restart", _CHANGE_EACH),
+            ("remove", _CHANGE_EACH),
+        )
+        for prefix in ("/rsqldb", "/command/task")
+    },
+    ("POST", "/command/task/submit/file"): _CHANGE_EACH,
+    ("POST", "/command/task/list"): _SEEN_JOBS,
+    ("POST", "/command/task/start"): _CHANGE_EACH,
+    ("POST", "/command/task/stop"): _CHANGE_EACH,
     ("POST", "/api/v1/broker"): Need(
         Action.BE_KNOWN, each="topic of the message: see, read or write topic"
     ),

@@ -29,6 +29,7 @@ from sqlengine.broker.errors import (
     TopicNotFound,
 )
 from sqlengine.broker.topic_access import BadRequest, TopicInUse
+from sqlengine.engine.expected_versions import VersionMismatch
 from sqlengine.queries.query import QueryEnded, TooManyQueries
 from sqlengine.queries.results import TokenMissed
 from sqlengine.system.hidden import hidden
@@ -36,6 +37,24 @@ from sqlengine.system.hidden import hidden
 PROBLEM: Final = "application/problem+json"
 # Clients of Flink take anything with other members for the answer that they asked for.
 _GATEWAY: Final = re.compile(r"/v[123]/(?:info|api_versions|sessions)(?:/|\Z)")
+
+
+class NotFound(ServiceError):
+    """The object that a path names is not there."""
+
+    title = "not found"
+
+
+class KeyInUse(ServiceError):
+    """The request with this key is being carried out."""
+
+    title = "conflict"
+
+
+class KeyReused(ServiceError):
+    """The key stands for another request."""
+
+    title = "key reused"
 
 
 def refusal_of(error: SqlError, status: int, path: str) -> tuple[str, str]:
@@ -83,6 +102,8 @@ def describe_refusal(error: SqlError) -> dict[str, object]:
 def status_of(error: SqlError) -> int:
     """Returns the HTTP status: 400 for a bad statement, 404 for a missing object, 409 for a refused
     change, 503 for a fault of the server."""
+    if isinstance(error, VersionMismatch):
+        return 412
     if isinstance(error, JobError):
         return 404 if "does not exist" in error.message else 409
     return next((status for kinds, status in _STATUS if isinstance(error, kinds)), 400)
@@ -94,8 +115,9 @@ _STATUS: Final = (
     (Unauthorised, 401),
     (Forbidden, 403),
     ((ParseError, PlanError), 400),
-    (TopicNotFound, 404),
-    ((TopicExists, TopicInUse, Fenced), 409),
+    ((TopicNotFound, NotFound), 404),
+    ((TopicExists, TopicInUse, Fenced, KeyInUse), 409),
+    (KeyReused, 422),
     ((TooFast, TooManyQueries), 429),
     (QueryEnded, 408),
     (BrokerFull, 507),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Not those of the system, whose names begin with '_'.
 _PATH: Final = re.compile(r"/api/v1/topics/([A-Za-z0-9][A-Za-z0-9._-]*)/records")
+# Headers that ask for more than an append.
+_LONG_WAY: Final = ("HTTP_CONTENT_ENCODING", "HTTP_IDEMPOTENCY_KEY")
 # Larger bodies are worth the long way.
 _MOST_BYTES: Final = 64 << 10
 
@@ -54,7 +56,7 @@ def _topic_of(environ: WSGIEnvironment) -> str | None:
     """Returns the topic of an append that may go the short way."""
     if environ["REQUEST_METHOD"] != "POST" or environ.get(ADMITTED) is not True:
         return None
-    if environ.get("QUERY_STRING") or environ.get("HTTP_CONTENT_ENCODING"):
+    if environ.get("QUERY_STRING") or any(map(environ.get, _LONG_WAY)):
         return None
     if not 0 < int(environ.get("CONTENT_LENGTH") or 0) <= _MOST_BYTES:
         return None

@@ -15,8 +15,8 @@ from parser.errors import ServiceError, SqlError
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.policy import Action
 from sqlengine.api.access import authorise, refusal
-from sqlengine.api.job_progress import NO_PROGRESS, progress_json
-from sqlengine.api.jobs import job_json
+from sqlengine.api.jobs.job_json import job_json
+from sqlengine.api.jobs.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.principal import may
 from sqlengine.api.problems import problem, refusal_of
 from sqlengine.api.serving.admission import Admit

@@ -8,7 +8,9 @@ from msgspec import to_builtins
 from parser.errors import SqlError
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
-from sqlengine.api.jobs import body_text, outcome_json
+from sqlengine.api.conventions.pages import page_behind
+from sqlengine.api.jobs.job_json import outcome_json
+from sqlengine.api.jobs.job_requests import body_text
 from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe
 from sqlengine.api.queries import whole_number
@@ -33,15 +35,12 @@ def state_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/savepoints")
     def all_savepoints() -> Response:
         """Lists the savepoints in ?folder=, or in the default one."""
-        savepoints = [s for s in engine.savepoints.all(request.args.get("folder")) if _is_seen(s)]
-        return jsonify(
-            {
-                "savepoints": [
-                    _short(s) if isinstance(s, Savepoint) else {"error": describe(s)}
-                    for s in savepoints
-                ]
-            }
-        )
+        seen = [s for s in engine.savepoints.all(request.args.get("folder")) if _is_seen(s)]
+        found, following = page_behind(seen, _path)
+        savepoints = [
+            _short(s) if isinstance(s, Savepoint) else {"error": describe(s)} for s in found
+        ]
+        return jsonify({"savepoints": savepoints, "next": following})
 
     @blueprint.get("/savepoints/<name>")
     def show(name: str) -> Response:
@@ -92,6 +91,11 @@ def _is_seen(savepoint: Savepoint | SqlError) -> bool:
     if isinstance(savepoint, Savepoint):
         return may(Action.SEE_JOB, savepoint.job)
     return may(Action.ADMINISTER)
+
+
+def _path(savepoint: Savepoint | SqlError) -> str:
+    """Returns the path of a savepoint; of one that cannot be read, what says so."""
+    return savepoint.path if isinstance(savepoint, Savepoint) else savepoint.message
 
 
 def _operation(view: OperationView) -> dict[str, object]:

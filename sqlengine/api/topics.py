@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 from flask import Blueprint, Response, jsonify, request
 
 from planner.logical import Scan, Sink
@@ -12,10 +13,12 @@ from sqlengine.access.groups import check_group
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import ClientRates
+from sqlengine.api.conventions.pages import page_of
 from sqlengine.api.principal import need, present_principal
 from sqlengine.api.queries import seconds, whole_number
 from sqlengine.api.topic_permissions import may_see, sees_group
 from sqlengine.broker import topic_access, topic_details
+from sqlengine.broker.base import TopicInfo
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.control.sealed_commands import command_texts, seal_commands
 from sqlengine.engine import Engine
@@ -29,7 +32,10 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
     @blueprint.get("")
     def list_topics() -> Response:
         by = present_principal()
-        return jsonify(topic_access.list_topics(broker, lambda name: may_see(by, name)))
+        seen = [t for t in broker.topics() if may_see(by, t.name)]
+        topics, following = page_of(sorted(seen, key=_name), _name)
+        listed = [topic_access.topic_json(t) for t in topics]
+        return jsonify({"topics": listed, "next": following})
 
     @blueprint.post("")
     def create() -> Response:
@@ -97,7 +103,8 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
             wait_s=seconds("wait"),
             key=request.args.get("key"),
         )
-        return jsonify(records)
+        # Clients poll this: to write JSON is most of what an answer with records costs.
+        return Response(msgspec.json.encode(records), mimetype="application/json")
 
     return blueprint
 
@@ -110,7 +117,10 @@ def groups_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("")
     def list_groups() -> Response:
         by = present_principal()
-        return jsonify(topic_details.list_groups(broker, lambda group: sees_group(by, group)))
+        seen = sorted(group.name for group in broker.groups() if sees_group(by, group))
+        names, following = page_of(seen, str)
+        found = topic_details.list_groups(broker, lambda group: group.name in names)
+        return jsonify(found | {"next": following})
 
     @blueprint.post("/<group>/reset")
     def reset(group: str) -> Response:
@@ -127,6 +137,10 @@ def groups_blueprint(engine: Engine) -> Blueprint:
         return jsonify(topic_details.delete_group(broker, group))
 
     return blueprint
+
+
+def _name(topic: TopicInfo) -> str:
+    return topic.name
 
 
 def users_of_topic(engine: Engine, topic: str) -> set[str]:

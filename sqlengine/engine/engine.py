@@ -37,6 +37,7 @@ from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
+from sqlengine.engine.expected_versions import Expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.job_changes import JobChanges
@@ -347,12 +348,20 @@ class Engine:
         return self._registry.sealing.form(text)
 
     def rollback(
-        self, name: str, version: int, origin: Origin = Origin.SDK, by: Principal = TRUSTED
+        self,
+        name: str,
+        version: int,
+        origin: Origin = Origin.SDK,
+        by: Principal = TRUSTED,
+        *,
+        dry_run: bool = False,
+        expected: Expected | None = None,
     ) -> Outcome:
         """Submits an old version again, as a new one that is live, with the users' modules that it
-        had."""
+        had. `expected`: the version that the job must have now."""
         texts = {name: text_of(self.log.version(name, version))}
-        request = Request(origin, texts, by=by, live=True)
+        wanted = {} if expected is None else {name: expected}
+        request = Request(origin, texts, by=by, live=True, dry_run=dry_run, expected=wanted)
         return _raised(self.change(request)[name])
 
     def promote(
@@ -361,9 +370,13 @@ class Engine:
         origin: Origin = Origin.SDK,
         by: Principal = TRUSTED,
         reason: str = "",
+        *,
+        dry_run: bool = False,
+        expected: Expected | None = None,
     ) -> Outcome:
         """Lets the shadow of a rule take the place of its live version, with its state. `reason`:
-        what the history says of it, if not who asked."""
+        what the history says of it, if not who asked; `expected`: the version that the rule must
+        have now."""
         rule = rule_of(name)
         live = self.log.jobs.get(rule)
         if live and shadow_of(rule) not in self.log.jobs and self._registry.version(live).fate:
@@ -371,7 +384,9 @@ class Engine:
         shadow = shadow_job(rule, self.log.jobs)
         text = text_of(self.log.version(rule, shadow.version))
         texts = {rule: replace(text, promotes=shadow.version)}
-        return _raised(self.change(Request(origin, texts, by=by, reason=reason))[rule])
+        wanted = {} if expected is None else {rule: expected}
+        request = Request(origin, texts, by=by, reason=reason, dry_run=dry_run, expected=wanted)
+        return _raised(self.change(request)[rule])
 
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""

@@ -16,6 +16,7 @@ from sqlengine.access.shadow_names import rule_of
 from sqlengine.engine.change_planning import ChangePlanner
 from sqlengine.engine.deploying import Deployment
 from sqlengine.engine.draining import Draining
+from sqlengine.engine.expected_versions import check_expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.engine.keeping import SAVEPOINT, Keeping
@@ -70,8 +71,10 @@ class JobChanges:
     def change(self, request: Request) -> dict[str, Outcome]:
         """Makes the change that is asked for, and returns the outcome for each job that it names.
 
-        Jobs with an error are refused; the others take effect together.
+        Jobs with an error are refused; the others take effect together. Raises VersionMismatch,
+        with nothing changed, where a job is not at the version that the request expects.
         """
+        check_expected(request.expected, self._registry.log.jobs)
         routed = self._routing.routed(request)
         return self._routing.told(request, self._change(routed))
 

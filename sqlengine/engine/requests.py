@@ -12,6 +12,7 @@ from sqlengine.broker.auto_create import NewTopic
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.catalog.changes import full_name
 from sqlengine.config import Target
+from sqlengine.engine.expected_versions import Expected
 from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.deliveries import Delivery
 from sqlengine.jobs.job import BEGINS, Job, Origin
@@ -28,7 +29,8 @@ class Request:
     name. `dry_run`: the change is prepared and reported, and not made. `savepoints`: the paths that
     jobs start from; `targets`: where jobs are told to run, whatever their texts say. `by`: who
     asks; `owners`: who asks for some of the texts, where it is not for all the same. `live`: its
-    texts become live, whatever they say; `reason`: why shadows are removed.
+    texts become live, whatever they say; `reason`: why shadows are removed. `expected`: the
+    versions that jobs must have before the change.
     """
 
     origin: Origin
@@ -42,6 +44,7 @@ class Request:
     owners: Mapping[str, Principal] = field(default_factory=dict)
     live: bool = False
     reason: str = ""
+    expected: Mapping[str, Expected] = field(default_factory=dict)
 
     def principal(self, name: str) -> Principal:
         """Returns who asks for a text."""

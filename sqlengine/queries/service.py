@@ -58,6 +58,11 @@ class QueryService:
         self._running = 0
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """True once no more statements are taken, as the server stops."""
+        return self._closed
+
     # ---- sessions --------------------------------------------------------------------------------
 
     def open_session(

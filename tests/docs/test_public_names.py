@@ -95,6 +95,27 @@ def loaded_by(code: str, folder: Path) -> set[str]:
     return set(run.stdout.rsplit("loaded ", 1)[1].split())
 
 
+_JOBS = (
+    "from sqlengine.cli import cli; cli.main(['jobs', '--server', 'http://127.0.0.1:9'],"
+    " standalone_mode=False)"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "most"),
+    [("import sqlengine", 36), ("from sqlengine import connect", 170), (_JOBS, 215)],
+)
+def test_beginning_loads_few_modules(code: str, most: int, tmp_path: Path) -> None:
+    """Each is half a millisecond, and more where the disk is busy. Their number tells what time
+    would, on any machine: who raises one of these looks at `python -X importtime` first."""
+    counted = f"import sys; before = len(sys.modules); {code}; print(len(sys.modules) - before)"
+    run = subprocess.run(
+        [sys.executable, "-c", counted], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout.splitlines()[-1]) <= most
+
+
 @pytest.mark.parametrize(
     "code", ["import sqlengine", "from sqlengine import sink, udaf, udf, udtf"]
 )

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -31,7 +32,7 @@ from tests.support import ROOT, eventually
 
 PAGE = Path(ROOT) / "docs" / "rest.md"
 _READ = re.compile(
-    r'(?:args\.get|whole_number|seconds|flag)\(\s*"([\w-]+)"|"([\w-]+)" in request\.args'
+    r'(?:(?:args|values)\.get|whole_number|seconds|flag)\(\s*"([\w-]+)"|"([\w-]+)" in request\.args'
 )
 
 
@@ -117,10 +118,12 @@ def test_real_answers_of_all_requests(user: User, tmp_path: Path) -> None:
     _state(ask)
     _queries(ask)
     _pushes(ask)
+    _definitions(ask)
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/instances", "/api/v1/openapi.json"):
         ask("GET", path)
     ask("GET", "/api/v1/spark")
     _gateway(ask)
+    _rsqldb(ask)
     described = {(e.method, e.path) for endpoints in GROUPS.values() for e in endpoints}
     assert described - ask.asked == {("POST", "/api/v1/broker")}
 
@@ -213,6 +216,20 @@ def _pushes(ask: Checker) -> None:
     ask("POST", "/v1/logs", {"resourceLogs": 1}, status=400)
 
 
+def _definitions(ask: Checker) -> None:
+    ask("GET", "/api/v1/tables?limit=1&after=alerts")
+    ask("GET", "/api/v1/tables/{name}", name="events")
+    ask("GET", "/api/v1/tables/{name}", status=404, name="nothing")
+    ask("GET", "/api/v1/functions?limit=3")
+    ask("GET", "/api/v1/functions/{name}", name="upper")
+    ask("GET", "/api/v1/functions/{name}", status=404, name="nothing")
+    head = b"-- @rule\n-- title: All\n-- severity: low\n-- tags: [t]\n"
+    ask("PUT", "/api/v1/jobs/{name}", head + rule("headed").encode(), status=201, name="headed")
+    (found,) = ask("GET", "/api/v1/rules?status=live&severity=low&tag=t")["rules"]
+    assert ask("GET", "/api/v1/rules/{name}", name=found["name"])["rule"]["title"] == "All"
+    ask("GET", "/api/v1/rules/{name}", status=404, name="tables")
+
+
 def _state(ask: Checker) -> None:
     count = b"CREATE TEMPORARY TABLE n (w STRING, n BIGINT) WITH ('connector' = 'blackhole');"
     count += b" INSERT INTO n SELECT word, COUNT(*) FROM events GROUP BY word"
@@ -287,6 +304,19 @@ def _gateway(ask: Checker) -> None:
     refresh = session + "/materialized-tables/{name}/refresh"
     in_v2("POST", refresh, {}, status=500, name="m", **one)
     in_v2("DELETE", session, **one)
+
+
+def _rsqldb(ask: Checker) -> None:
+    ask("POST", "/rsqldb/submit?jobId=q&startJob=true", rule("q").encode())
+    for prefix in ("/rsqldb", "/command/task"):
+        for path in ("queryAll", "queryById?jobId=q", "terminate?jobId=q", "restart?jobId=q"):
+            ask("POST", f"{prefix}/{path}")
+        ask("POST", f"{prefix}/remove?jobId=q")
+    ask("POST", "/command/task/submit?taskName=q&sql=" + quote(rule("q")))
+    ask("POST", "/command/task/submit/file", status=422)
+    ask("POST", "/command/task/list?namespace=default")
+    ask("POST", "/command/task/start?taskName=q")
+    ask("POST", "/command/task/stop?taskName=q")
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from flask import Blueprint, Response, jsonify
 
-from sqlengine.api.openapi.forms import Endpoint, Query, Schema, ref
+from sqlengine.api.openapi.forms import TEXT, Endpoint, Query, Schema, one_of, ref
 from sqlengine.api.openapi.paths import GROUPS
 from sqlengine.api.openapi.schemas import SCHEMAS
 from sqlengine.system.data_folder import VERSION
@@ -21,9 +21,15 @@ from sqlengine.system.data_folder import VERSION
 PATH: Final = "/api/v1/openapi.json"
 BEGIN: Final = "<!-- written by: python -m sqlengine.api.openapi.document docs/rest.md -->"
 _JSON: Final = "application/json"
-# Parts of paths that are numbers.
-_NUMBERS: Final = ("operation", "token")
+# Parts of paths that are no names.
+_PARTS: Final[Mapping[str, Schema]] = {
+    "operation": {"type": "integer", "minimum": 0},
+    "token": {"type": "integer", "minimum": 0},
+    "version": one_of("v1", "v2", "v3"),
+}
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
+_CONVERTER: Final = re.compile(r"<(?:\w+:)?(\w+)>")
+_KEY_REFUSED: Final = (409, 422)
 
 
 def openapi_blueprint() -> Blueprint:
@@ -58,11 +64,24 @@ def document() -> Schema:
     }
 
 
+def route_of(rule: str) -> str:
+    """Returns the path of a route as the document has it.
+
+    >>> route_of("/api/v1/jobs/<name>/state/<int:operation>")
+    '/api/v1/jobs/{name}/state/{operation}'
+    """
+    return _CONVERTER.sub(r"{\1}", rule)
+
+
 def _operation(endpoint: Endpoint, group: str) -> Schema:
     operation: Schema = {
         "summary": endpoint.doc,
         "tags": [group],
-        "parameters": [*_in_path(endpoint.path), *map(_in_query, endpoint.query)],
+        "parameters": [
+            *_in_path(endpoint.path),
+            *(_given(query, "query") for query in endpoint.query),
+            *(_given(header, "header") for header in _headers(endpoint)),
+        ],
         "responses": _responses(endpoint),
     }
     if endpoint.body is not None:
@@ -73,12 +92,19 @@ def _operation(endpoint: Endpoint, group: str) -> Schema:
 
 def _in_path(path: str) -> Iterator[Schema]:
     for name in _PARAMETER.findall(path):
-        kind = "integer" if name in _NUMBERS else "string"
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": kind}}
+        yield {"name": name, "in": "path", "required": True, "schema": _PARTS.get(name, TEXT)}
 
 
-def _in_query(query: Query) -> Schema:
-    return {"name": query.name, "in": "query", "description": query.doc, "schema": query.schema}
+def _given(query: Query, where: str) -> Schema:
+    return {"name": query.name, "in": where, "description": query.doc, "schema": query.schema}
+
+
+def _headers(endpoint: Endpoint) -> Iterator[Query]:
+    yield from endpoint.headers
+    if endpoint.cached:
+        yield Query("If-None-Match", "the ETag of the answer that is known: then 304", TEXT)
+    if endpoint.keyed:
+        yield Query("Idempotency-Key", "sent again with it, a request has its first answer", TEXT)
 
 
 def _responses(endpoint: Endpoint) -> Schema:
@@ -88,11 +114,17 @@ def _responses(endpoint: Endpoint) -> Schema:
         content = {_JSON: {"schema": endpoint.answer}}
     also: Schema = {kind: {} for kind in endpoint.also}
     content |= also
-    done = {str(s): {"description": "done", "content": content} for s in endpoint.statuses}
+    about: Schema = {"description": "done", "content": content}
+    if endpoint.tagged or endpoint.cached:
+        about["headers"] = {"ETag": {"schema": TEXT}}
+    done: dict[str, Schema] = {str(status): about for status in endpoint.statuses}
+    if endpoint.cached:
+        done["304"] = {"description": "as it is known"}
     problem: Schema = {"application/problem+json": {"schema": ref("Problem")}, **also}
     if endpoint.errors is not None:
-        problem = {_JSON: {"schema": endpoint.errors}}
-    refused = {str(s): {"description": "refused", "content": problem} for s in endpoint.refusals}
+        problem |= {_JSON: {"schema": endpoint.errors}}
+    statuses = {*endpoint.refusals, *(_KEY_REFUSED if endpoint.keyed else ())}
+    refused = {str(s): {"description": "refused", "content": problem} for s in sorted(statuses)}
     return {**done, **refused, "default": {"description": "refused", "content": problem}}
 
 

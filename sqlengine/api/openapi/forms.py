@@ -15,6 +15,9 @@ NUMBER: Final[Schema] = {"type": "number"}
 FLAG: Final[Schema] = {"type": "boolean"}
 ANY: Final[Schema] = {}
 BINARY: Final[Schema] = {**TEXT, "contentEncoding": "binary"}
+MS: Final[Schema] = {"type": "integer", "description": "milliseconds since 1970"}
+# Where in a text something is.
+PLACE: Final = {"line": WHOLE, "column": WHOLE, "length": WHOLE}
 
 
 def or_null(schema: Schema) -> Schema:
@@ -70,7 +73,9 @@ class Endpoint:
     """A route with its answers. `body`: content type -> schema of the request; `answer`: the schema
     of the answers with a status in `statuses`, or a content type that is no JSON; `refusals`: other
     statuses, with a problem; `also`: content types of answers and refusals, for who asks in
-    them; `errors`: what refusals are that are no problems."""
+    them; `errors`: what refusals are that are no problems. `headers`: of the request; `tagged`: the
+    answer has an ETag; `cached`: who has it already gets 304; `keyed`: it takes an
+    Idempotency-Key."""
 
     method: str
     path: str
@@ -82,3 +87,23 @@ class Endpoint:
     refusals: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
     errors: Schema | None = None
+    headers: tuple[Query, ...] = ()
+    tagged: bool = False
+    cached: bool = False
+    keyed: bool = False
+
+
+# Content types, and what more than one group of routes takes.
+PLAIN: Final = "text/plain"
+ARROW: Final = "application/vnd.apache.arrow.stream"
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+SQL: Final[Mapping[str, Schema]] = {PLAIN: TEXT}
+SAVEPOINT: Final = Query("savepoint", "the path of the savepoint to start from", TEXT)
+FOLDER: Final = Query("folder", "where savepoints are, else DATA/savepoints", TEXT)
+LIMIT: Final = Query("limit", "at most so many", {"type": "integer", "minimum": 1})
+AFTER: Final = Query("after", "only those behind this one: the `next` of the page before", TEXT)
+PAGES: Final = (AFTER, LIMIT)
+DRY_RUN: Final = Query("dry-run", "say what would happen, and do nothing", FLAG)
+IF_MATCH: Final = Query("If-Match", "only if the job has this ETag, '*' for any; else 412", TEXT)
+IF_NONE_MATCH: Final = Query("If-None-Match", "'*': only if there is no such job; else 412", TEXT)

@@ -24,6 +24,8 @@ from sqlengine.api.serving.admission import Head
 log = logging.getLogger("sqlengine")
 
 LaneName: TypeAlias = Literal["health", "metrics", "waiting", "changes", "refused", "ordinary"]
+# The content type of server-sent events.
+EVENTS: Final = "text/event-stream"
 BROKER: Final = "/api/v1/broker"
 _QUERIES: Final = "/api/v1/queries"
 _READS: Final = ("GET", "HEAD", "OPTIONS")
@@ -54,7 +56,10 @@ def lane_of(head: Head) -> LaneName:
 
 
 def _waits(head: Head) -> bool:
-    """Returns whether a request waits for records, for rows of a query, or for its columns."""
+    """Returns whether a request waits for records, for rows of a query, for its columns, or for
+    events."""
+    if EVENTS in head.headers.get("accept", ""):
+        return True
     if head.method == "POST":
         return head.path == _QUERIES
     if head.method == "GET" and _RESULT_OF_GATEWAY.fullmatch(head.path):

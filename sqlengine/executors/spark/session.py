@@ -187,6 +187,7 @@ class OwnSpark:
         require_spark()
 
     def session(self) -> SparkSession:
+        require_spark()
         from pyspark.sql import SparkSession
 
         with self._starting:

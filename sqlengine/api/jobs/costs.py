@@ -8,8 +8,8 @@ from typing import Final
 from flask import Blueprint, Response, jsonify
 
 from sqlengine.access.policy import Action
+from sqlengine.api.conventions.pages import page_behind
 from sqlengine.api.principal import may
-from sqlengine.api.queries import whole_number
 from sqlengine.engine import Engine
 from sqlengine.engine.views.cost_views import CostView
 
@@ -26,13 +26,13 @@ def costs_blueprint(engine: Engine) -> Blueprint:
         """Lists running jobs by what they cost, the costliest first, all or ?limit= of them; with
         the slowest condition of the first ones."""
         jobs = [job for job in engine.jobs() if may(Action.SEE_JOB, job.name)]
-        views = engine.costs.all(jobs)[: whole_number("limit", len(jobs))]
+        views, following = page_behind(engine.costs.all(jobs), lambda view: view.job)
         over = engine.budgets.over
         listed = [_cost_json(v, over.get(v.job)) | {"slowest": None} for v in views]
         for entry in listed[:_MEASURED]:
             found = engine.costs.conditions(engine.job(str(entry["name"])))
             entry["slowest"] = asdict(found[0]) if found else None
-        return jsonify({"jobs": listed})
+        return jsonify({"jobs": listed, "next": following})
 
     @blueprint.get("/jobs/<name>/cost")
     def show(name: str) -> Response:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from flask import Blueprint, Response, jsonify
 from msgspec import to_builtins
 
-from sqlengine.api.jobs import outcome_json
+from sqlengine.api.conventions.preconditions import expected
+from sqlengine.api.jobs.job_json import outcome_json
 from sqlengine.api.principal import present_principal, request_origin
+from sqlengine.api.queries import flag
 from sqlengine.engine import Engine
 
 
@@ -22,7 +24,13 @@ def shadows_blueprint(engine: Engine) -> Blueprint:
     @blueprint.post("/<name>/promote")
     def promote(name: str) -> Response:
         """Lets the shadow of a rule take the place of its live version, with its state."""
-        done = engine.promote(name, request_origin(), present_principal())
+        done = engine.promote(
+            name,
+            request_origin(),
+            present_principal(),
+            dry_run=flag("dry-run"),
+            expected=expected(),
+        )
         return jsonify(outcome_json(done))
 
     return blueprint
