@@ -53,7 +53,8 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
     def submit() -> Response:
         """Runs a statement: SQL as text, or JSON {"sql"}. ?session= is the session whose tables and
         settings it sees, ?follow=true goes on with rows that come later, ?timeout= ends it after so
-        many seconds."""
+        many seconds. With ?write=true it may write: an INSERT runs or becomes a job, CREATE and
+        DROP count for all."""
         sql = _sql()
         note(detail=masked(sql))
         query = service.submit(
@@ -63,6 +64,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
             follow=flag("follow"),
             timeout_s=seconds("timeout") or None,
             by=present_principal(),
+            write=flag("write"),
         )
         query.buffer.wait_ready(START_S)
         return _page(query, 0)

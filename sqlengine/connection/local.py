@@ -66,10 +66,13 @@ class LocalConnection(Connection):
     def broker(self) -> Broker:
         return self._engine.broker
 
-    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
+    def _ask(
+        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+    ) -> Pages:
+        session = self._session
         return LocalPages(
             self._queries.submit(
-                statement, session=self._session, follow=follow, timeout_s=timeout_s
+                statement, session=session, follow=follow, timeout_s=timeout_s, write=write
             )
         )
 

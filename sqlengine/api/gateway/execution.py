@@ -14,7 +14,7 @@ from parser.errors import ParseError, PlanError, Position, UnsupportedError
 from parser.statements import Insert, Statement, StatementSet, StopJob
 from parser.statements import Query as Select
 from planner.catalog import Catalog
-from sqlengine.api.gateway.insert_jobs import job_id, submit
+from sqlengine.queries.insert_jobs import job_id, submit
 from sqlengine.api.gateway.session import GatewaySession
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import Answer

@@ -10,7 +10,7 @@ from typing import Final
 from parser.errors import ServiceError
 from parser.types import STRING, Column, Schema
 from planner.settings import TIME_ZONE
-from sqlengine.api.gateway.insert_jobs import job_id
+from sqlengine.queries.insert_jobs import job_id
 from sqlengine.api.gateway.logical_types import type_json
 from sqlengine.api.gateway.rows import rows_json
 from sqlengine.batch import from_pydict

@@ -1,0 +1,103 @@
+"""Statements of drivers, which also write: an INSERT runs, or becomes a job, and what CREATE and
+DROP change is changed for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar
+
+from parser.alterations import Alter
+from parser.definitions import CreateFunction, CreateTable, CreateView
+from parser.statements import Drop, Insert, Statement, StatementSet
+from parser.statements import Query as Select
+from parser.writer.statements import write
+from planner.binder.unsupported import refuse
+from planner.catalog import Catalog
+from planner.logical import Sink
+from planner.settings import RUNTIME_MODE
+from sqlengine.access.policy import Action, require
+from sqlengine.engine import Engine
+from sqlengine.engine.alterations import alter
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.jobs.job import Origin
+from sqlengine.queries.ad_hoc import AdHocSession
+from sqlengine.queries.client_session import LOOKING, ClientSession
+from sqlengine.queries.definitions import define, drop
+from sqlengine.queries.execution import Execution
+from sqlengine.queries.insert_jobs import submit
+from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
+from sqlengine.queries.query import Query
+from sqlengine.session.session import EmbeddedRunner
+
+_DEFINES = (CreateTable, CreateView, CreateFunction)
+
+
+@dataclass
+class WritingSession(InsertingSession):
+    """Executes the statements of a driver: what it asks gives final rows, as an ad-hoc query does.
+
+    `engine`: makes what is defined for all; None: nobody does. `graphs`: those that ran."""
+
+    engine: Engine | None = None
+    graphs: list[GraphRunner] = field(default_factory=list)
+
+    def execute(self, number: int, statement: Statement) -> None:
+        """See `AdHocSession`."""
+        assert self.engine is not None
+        match statement:
+            case CreateTable() | CreateView() | CreateFunction() if not statement.temporary:
+                refuse(statement)
+                if isinstance(statement, CreateFunction):
+                    require(self.by, Action.USE_FUNCTION, statement.class_name)
+                define(self.engine, statement, self.catalog, self.told, self.by)
+            case Drop(temporary=False):
+                drop(self.engine, statement, self.catalog, self.by)
+            case Alter() if self.catalog.resolve(statement.name) not in self.catalog.temporary:
+                alter(self.engine, statement, write(statement), Origin.REST, self.by)
+            case Insert():
+                super().execute(number, with_typed_nulls(statement, self.catalog))
+            case _:
+                super().execute(number, statement)
+
+    def _check(self, statement: Statement) -> None:
+        if not isinstance(statement, Insert | StatementSet):
+            super()._check(statement)
+
+    def _run_whole(self, sinks: tuple[Sink, ...]) -> None:
+        """Runs an INSERT: a row in error ends it, since nobody would miss it later."""
+        told = {k: v for k, v in self.settings.items() if LOOKING.get(k) != v}
+        self.runner.run(sinks, {**told, RUNTIME_MODE: "batch"}, lambda rows: None)
+
+    def _inserted(self, name: str, *, submitted: bool) -> None:
+        if submitted:
+            self.buffer.job = name
+            self.buffer.complete(message=f"job '{name}' writes the rows")
+            return
+        written = sum(graph.progress.rows_out.total() for graph in self.graphs)
+        self.buffer.written = written
+        self.buffer.complete(message=f"{written} row{'s' * (written != 1)} written")
+
+
+class WritingExecution(Execution):
+    """Runs the statements of one request of a driver."""
+
+    session_class: ClassVar[type[AdHocSession]] = WritingSession
+    in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
+
+    def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
+        session = super()._ad_hoc(query, state, shared)
+        assert isinstance(session, WritingSession)
+        assert isinstance(session.runner, EmbeddedRunner)
+        session.engine, session.shared = self._engine, shared
+        session.told = _told(state.settings, self._engine.config.settings)
+        session.submit = partial(submit, self._engine, by=query.by)
+        session.runner = replace(session.runner, begun=session.graphs.append)
+        return session
+
+
+def _told(settings: Mapping[str, str], standard: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the settings that the client has made, and no job has anyway."""
+    known = {**LOOKING, **standard}
+    return {key: value for key, value in settings.items() if known.get(key) != value}
