@@ -3,7 +3,7 @@ DROP change is changed for all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -65,7 +65,7 @@ class WritingSession(InsertingSession):
         if not isinstance(statement, Insert | StatementSet):
             super()._check(statement)
 
-    def _run_whole(self, sinks: tuple[Sink, ...]) -> None:
+    def _run_whole(self, sinks: Sequence[Sink]) -> None:
         """Runs an INSERT: a row in error ends it, since nobody would miss it later."""
         told = {k: v for k, v in self.settings.items() if LOOKING.get(k) != v}
         self.runner.run(sinks, {**told, RUNTIME_MODE: "batch"}, lambda rows: None)
