@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from parser.alterations import Alter
 from parser.definitions import CreateFunction, CreateTable, CreateView
@@ -15,9 +15,9 @@ from parser.statements import Query as Select
 from parser.writer.statements import write
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog
-from planner.logical import Sink
+from planner.logical import LogicalPlan, Scan, Sink
 from planner.settings import RUNTIME_MODE
-from sqlengine.access.policy import Action, require
+from sqlengine.access.policy import Action, allows, require
 from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
 from sqlengine.executors.runner import GraphRunner
@@ -31,7 +31,7 @@ from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
 from sqlengine.session.session import EmbeddedRunner
 
-_DEFINES = (CreateTable, CreateView, CreateFunction)
+_AUTO: Final = "topic.auto-create"
 
 
 @dataclass
@@ -64,6 +64,22 @@ class WritingSession(InsertingSession):
     def _check(self, statement: Statement) -> None:
         if not isinstance(statement, Insert | StatementSet):
             super()._check(statement)
+
+    def _looked_at(self, node: LogicalPlan) -> LogicalPlan:
+        """See `AdHocSession`. A topic that the client may write is made where it is missing: a new
+        table has no rows, which is no error."""
+        found = super()._looked_at(node)
+        assert self.engine is not None
+        if (
+            not isinstance(found, Scan)
+            or found.table.connector != "topic"
+            or not self.engine.config.auto_create.sinks
+            or not allows(self.by, Action.WRITE_TOPIC, found.table.options.get("topic"))
+        ):
+            return found
+        own = node.table.options.get(_AUTO, "true") if isinstance(node, Scan) else "true"
+        options = {**found.table.options, _AUTO: own}
+        return replace(found, table=replace(found.table, options=options))
 
     def _run_whole(self, sinks: Sequence[Sink]) -> None:
         """Runs an INSERT: a row in error ends it, since nobody would miss it later."""

@@ -143,7 +143,7 @@ def test_what_others_have_defined_stays(cursor: dbapi.Cursor) -> None:
         "CREATE OR REPLACE VIEW cheap AS SELECT 1 AS a",
         "DROP VIEW cheap",
     ):
-        with pytest.raises(dbapi.ProgrammingError, match="is defined by '(keyed|items)'"):
+        with pytest.raises(dbapi.ProgrammingError, match=r"is defined by '(keyed|items)'"):
             cursor.execute(statement)
 
 
