@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from parser.writer.parameters import Parameters, template
+from parser.writer.row_inserts import inserts
 from sqlengine.dbapi.errors import InterfaceError, translating
-from sqlengine.dbapi.inserts import inserts
 from sqlengine.dbapi.types import Description, describe
 
 if TYPE_CHECKING:

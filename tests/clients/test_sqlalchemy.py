@@ -169,7 +169,7 @@ def test_what_bi_tools_ask(engine: Any) -> None:
 
 def test_results_stream(engine: Any) -> None:
     ticks = "CREATE TEMPORARY TABLE ticks (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000')"
-    with engine.connect() as connection:
+    with engine.begin() as connection:
         connection.execute(sa.text(ticks))
         options = {"stream_results": True, "follow": True, "max_row_buffer": 10}
         result = connection.execution_options(**options).execute(sa.text("SELECT n FROM ticks"))
