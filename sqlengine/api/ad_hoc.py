@@ -25,10 +25,12 @@ from sqlengine.broker.topic_access import BadRequest
 from sqlengine.client import ARROW_STREAM
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
+from sqlengine.queries.execution import Execution
 from sqlengine.queries.page import about_page, about_query
 from sqlengine.queries.query import Query
 from sqlengine.queries.results import PAGE_ROWS, Page, ResultBuffer
 from sqlengine.queries.service import QueryService
+from sqlengine.queries.writing import WritingExecution
 
 # The longest that a request waits for rows, and for the columns of a new query.
 MAX_WAIT_S = 1.0
@@ -64,7 +66,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
             follow=flag("follow"),
             timeout_s=seconds("timeout") or None,
             by=present_principal(),
-            write=flag("write"),
+            execution=WritingExecution if flag("write") else Execution,
         )
         query.buffer.wait_ready(START_S)
         return _page(query, 0)

@@ -31,7 +31,6 @@ from sqlengine.queries.query import (
     RowBudget,
     TooManyQueries,
 )
-from sqlengine.queries.writing import WritingExecution
 from sqlengine.system.hidden import hide
 
 log = logging.getLogger("sqlengine")
@@ -128,19 +127,18 @@ class QueryService:
         follow: bool = False,
         timeout_s: float | None = None,
         by: Principal = TRUSTED,
-        write: bool = False,
+        execution: Callable[..., Execution] = Execution,
     ) -> Query:
         """Starts a statement, which others may precede that set or define something for it.
 
-        `follow`: a query goes on with rows that come later; `write`: statements may also write, and
-        define for all. The query's buffer has what comes of it, also its error."""
+        `follow`: a query goes on with rows that come later. `execution` makes what runs it; by
+        default nothing is written. The query's buffer has what comes of it, also its error."""
         state, now = self._session(session, by), self._engine.now_ms()
         query = Query(
             str(uuid.uuid4()), sql, client, now, self._limits, self._budget, timeout_s, by
         )
         slot = partial(self._slot, query)
-        kind = WritingExecution if write else Execution
-        return self._start(query, kind(self._engine, query, state, slot, follow=follow))
+        return self._start(query, execution(self._engine, query, state, slot, follow=follow))
 
     def operate(
         self,

@@ -10,7 +10,17 @@ from typing import ClassVar, Final
 
 from parser.alterations import Alter
 from parser.definitions import CreateFunction, CreateTable, CreateView
-from parser.statements import Drop, Insert, Statement, StatementSet
+from parser.errors import SqlError
+from parser.statements import (
+    Describe,
+    Drop,
+    Explain,
+    Insert,
+    Show,
+    ShowCreate,
+    Statement,
+    StatementSet,
+)
 from parser.statements import Query as Select
 from parser.writer.statements import write
 from planner.binder.unsupported import refuse
@@ -31,6 +41,7 @@ from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
 from sqlengine.session.session import EmbeddedRunner
 
+_TELLS: Final = (Show, ShowCreate, Describe, Explain)
 _AUTO: Final = "topic.auto-create"
 
 
@@ -97,7 +108,8 @@ class WritingSession(InsertingSession):
 
 
 class WritingExecution(Execution):
-    """Runs the statements of one request of a driver."""
+    """Runs the statements of one request of a driver. Queries go on with rows that come later
+    where the session has SET 'execution.runtime-mode' = 'streaming'."""
 
     session_class: ClassVar[type[AdHocSession]] = WritingSession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
@@ -107,6 +119,7 @@ class WritingExecution(Execution):
         assert isinstance(session, WritingSession)
         assert isinstance(session.runner, EmbeddedRunner)
         session.engine, session.shared = self._engine, shared
+        session.follow = session.follow or state.settings.get(RUNTIME_MODE) == "streaming"
         session.told = _told(state.settings, self._engine.config.settings)
         session.submit = partial(submit, self._engine, by=query.by)
         session.runner = replace(session.runner, begun=session.graphs.append)
@@ -117,3 +130,19 @@ def _told(settings: Mapping[str, str], standard: Mapping[str, str]) -> Mapping[s
     """Returns the settings that the client has made, and no job has anyway."""
     known = {**LOOKING, **standard}
     return {key: value for key, value in settings.items() if known.get(key) != value}
+
+
+class PlanningExecution(WritingExecution):
+    """Finds out which columns a statement gives, and reads and writes no rows."""
+
+    def _execute(self, statement: Statement) -> None:
+        query = self._query
+        if isinstance(statement, Select):
+            session = self._ad_hoc(query, self._state, self._engine.catalog)
+            try:
+                schema, changes = session.shape_of(statement)
+                query.buffer.announce(schema, changes=changes)
+            except SqlError as error:
+                raise error.at(statement.position) from None
+        elif isinstance(statement, _TELLS):
+            super()._execute(statement)
