@@ -136,13 +136,15 @@ class PlanningExecution(WritingExecution):
     """Finds out which columns a statement gives, and reads and writes no rows."""
 
     def _execute(self, statement: Statement) -> None:
-        query = self._query
-        if isinstance(statement, Select):
-            session = self._ad_hoc(query, self._state, self._engine.catalog)
-            try:
-                schema, changes = session.shape_of(statement)
-                query.buffer.announce(schema, changes=changes)
-            except SqlError as error:
-                raise error.at(statement.position) from None
-        elif isinstance(statement, _TELLS):
+        if isinstance(statement, _TELLS):
             super()._execute(statement)
+            return
+        session = self._ad_hoc(self._query, self._state, self._engine.catalog)
+        try:
+            if isinstance(statement, Select):
+                schema, changes = session.shape_of(statement)
+                self._query.buffer.announce(schema, changes=changes)
+            elif isinstance(statement, Insert):
+                session.check_plan(with_typed_nulls(statement, session.catalog))
+        except SqlError as error:
+            raise error.at(statement.position) from None

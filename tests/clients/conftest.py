@@ -18,7 +18,7 @@ LIMITS = QueryLimits(at_once=24, rows_per_second=10_000_000)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     data = tmp_path_factory.mktemp("clients") / "data"
-    with running(data, queries=LIMITS) as (service, _):
+    with running(data, queries=LIMITS, flight_port=0) as (service, _):
         with connect(service.url) as connection:
             fill(connection)
         yield service

@@ -10,29 +10,17 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import flight
 
-from parser.errors import (
-    JobError,
-    ParseError,
-    PlanError,
-    ServiceError,
-    SqlError,
-    UnsupportedError,
-)
-from parser.writer.parameters import BadParameters
-from parser.writer.values import BadValue
+from parser.errors import ServiceError, SqlError
 from sqlengine.access.policy import Forbidden, Unauthorised
-from sqlengine.api.flight.wire import BadMessage
 from sqlengine.queries.query import QueryEnded
 from sqlengine.system.hidden import hidden
 
 log = logging.getLogger("sqlengine")
-# The first line that has the error's class counts.
+# The first line that has the error's class counts. Others than those of Flight, which would say
+# that a statement is at fault, would show clients a trace of this server.
 _KINDS: Final = (
     (Unauthorised, flight.FlightUnauthenticatedError),
     (Forbidden, flight.FlightUnauthorizedError),
-    (UnsupportedError, NotImplementedError),
-    ((ParseError, PlanError, BadMessage, BadParameters, BadValue), pa.ArrowInvalid),
-    (JobError, pa.ArrowInvalid),
     (QueryEnded, flight.FlightTimedOutError),
     (ServiceError, flight.FlightUnavailableError),
 )
@@ -52,8 +40,10 @@ def answering(what: str) -> Iterator[None]:
         yield
     except SqlError as error:
         raise failure(error) from None
-    except (flight.FlightError, pa.ArrowException, NotImplementedError, GeneratorExit):
+    except (flight.FlightError, GeneratorExit):
         raise
+    except pa.ArrowException as error:  # of a stream that has come, or was cut
+        raise flight.FlightServerError(str(error).partition(". Detail")[0]) from None
     except Exception:
         log.exception("Flight: %s failed", what)
         raise flight.FlightInternalError(_FAULT) from None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
-from parser.errors import JobError
+from parser.errors import JobError, SqlError
 from parser.writer.parameters import BadParameters, Template, template
 from parser.writer.row_inserts import inserts
 from sqlengine.connection.values import python_values
@@ -20,6 +22,40 @@ from sqlengine.connection.values import python_values
 _MOST: Final = 1_000
 # Rows of parameters that are held for a query.
 _ROWS: Final = 1_000
+
+
+# Values with which a parameter is tried, and the types of those that fit.
+_TRIED: Final[tuple[tuple[object, pa.DataType], ...]] = (
+    (0, pa.int64()),
+    ("", pa.string()),
+    (0.0, pa.float64()),
+    (dt.datetime(1970, 1, 1), pa.timestamp("us")),
+    (dt.date(1970, 1, 1), pa.date32()),
+    (True, pa.bool_()),
+    (b"", pa.binary()),
+)
+# Parameters whose types are looked for; those of a statement with more are texts.
+_GUESSED: Final = 40
+
+
+def shape(statement: Template, columns: Callable[[str], pa.Schema]) -> tuple[pa.Schema, pa.Schema]:
+    """Returns the columns of a statement, and the types of its parameters: for each the first one
+    with which it can be planned. `columns` plans a text.
+
+    JDBC binds values of these types alone."""
+    count = statement.count
+    values: list[object] = [""] * count
+    kinds = [pa.string()] * count
+    for place in range(count if count <= _GUESSED else 0):
+        for value, kind in _TRIED:
+            tried: list[object] = [None] * count
+            tried[place] = value
+            with suppress(SqlError):
+                columns(statement.bound(tried))
+                values[place], kinds[place] = value, kind
+                break
+    fields = [pa.field(f"parameter_{n}", kind) for n, kind in enumerate(kinds, 1)]
+    return columns(statement.bound(values)), pa.schema(fields)
 
 
 @dataclass

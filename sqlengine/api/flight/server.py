@@ -26,7 +26,7 @@ from sqlengine.api.flight.callers import MIDDLEWARE, Callers, NoHandshake, Sessi
 from sqlengine.api.flight.catalog import answer, schema_of
 from sqlengine.api.flight.failures import answering
 from sqlengine.api.flight.ingest import ingest
-from sqlengine.api.flight.prepared import PreparedStatements
+from sqlengine.api.flight.prepared import PreparedStatements, shape
 from sqlengine.api.flight.statements import Statements, principal_of, shape_of
 from sqlengine.api.flight.wire import BadMessage, Message, field
 from sqlengine.config import Config
@@ -189,13 +189,8 @@ class FlightServer(flight.FlightServerBase):
         _check_alone(message, 2)
         sql, by = message.text(1) or "", principal_of(context).name
         handle = self._prepared.add(sql, by)
-        prepared = self._prepared.find(handle.encode(), by)
-        count = prepared.template.count
-        text = prepared.template.bound([""] * count) if count else sql
-        rows = self._statements.columns(context, text)
-        parameters = pa.schema(
-            [pa.field(f"parameter_{n}", pa.string()) for n in range(1, count + 1)]
-        )
+        statement = self._prepared.find(handle.encode(), by).template
+        rows, parameters = shape(statement, lambda text: self._statements.columns(context, text))
         return messages.prepared_result(handle, _ipc(rows), _ipc(parameters))
 
     def _close_prepared(self, context: Any, body: bytes) -> None:

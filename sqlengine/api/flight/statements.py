@@ -50,7 +50,9 @@ class Statements:
         query = self._queries.submit(
             sql, session=session, client=context.peer(), by=by, execution=execution
         )
-        self._audit.count(Event(by.name, context.peer(), "Flight statement", detail=masked(sql)))
+        if execution is not PlanningExecution:
+            event = Event(by.name, context.peer(), "Flight statement", detail=masked(sql))
+            self._audit.count(event)
         query.buffer.wait_ready(START_S)
         if query.buffer.error is not None and query.buffer.schema is None:
             raise query.buffer.error
