@@ -43,19 +43,30 @@ def shape(statement: Template, columns: Callable[[str], pa.Schema]) -> tuple[pa.
     with which it can be planned. `columns` plans a text.
 
     JDBC binds values of these types alone."""
-    count = statement.count
-    values: list[object] = [""] * count
-    kinds = [pa.string()] * count
-    for place in range(count if count <= _GUESSED else 0):
-        for value, kind in _TRIED:
-            tried: list[object] = [None] * count
-            tried[place] = value
-            with suppress(SqlError):
-                columns(statement.bound(tried))
-                values[place], kinds[place] = value, kind
-                break
-    fields = [pa.field(f"parameter_{n}", kind) for n, kind in enumerate(kinds, 1)]
-    return columns(statement.bound(values)), pa.schema(fields)
+    places = range(statement.count)
+    known: dict[int, tuple[object, pa.DataType]] = {}
+    for _ in range(2):  # some places take no NULL, which the others need to be known for
+        for place in places if len(places) <= _GUESSED else ():
+            if place not in known:
+                others: list[object] = [known[n][0] if n in known else None for n in places]
+                known |= {place: fit for fit in _fitting(statement, columns, others, place)}
+    found = [known.get(place, ("", pa.string())) for place in places]
+    fields = [pa.field(f"parameter_{n}", kind) for n, (_, kind) in enumerate(found, 1)]
+    return columns(statement.bound([value for value, _ in found])), pa.schema(fields)
+
+
+def _fitting(
+    statement: Template,
+    columns: Callable[[str], pa.Schema],
+    values: list[object],
+    place: int,
+) -> Iterator[tuple[object, pa.DataType]]:
+    """Yields the first value that can stand at a place, with its type; none where none can."""
+    for value, kind in _TRIED:
+        with suppress(SqlError):
+            columns(statement.bound([*values[:place], value, *values[place + 1 :]]))
+            yield value, kind
+            return
 
 
 @dataclass
