@@ -78,12 +78,12 @@ def test_queries(client: Client) -> None:
 
 
 def test_updates(client: Client) -> None:
-    assert client.update(topic_table("f_updates")) == -1
+    assert client.update(topic_table("f_updates")) == 0
     assert client.update("INSERT INTO f_updates VALUES (1, NULL), (2, 'x')") == 2
     assert client.query("SELECT COUNT(*) AS n FROM f_updates") == [{"n": 2}]
     assert client.query("CREATE VIEW f_view AS SELECT a FROM f_updates") == [{"result": "OK"}]
-    assert client.update("DROP VIEW f_view") == -1
-    assert client.update("INSERT INTO f_updates SELECT id, name FROM items") == -1
+    assert client.update("DROP VIEW f_view") == 0
+    assert client.update("INSERT INTO f_updates SELECT id, name FROM items") == 0
     (job,) = [
         j["job name"]
         for j in client.query("SHOW JOBS")
@@ -109,12 +109,16 @@ def test_prepared_statements(client: Client) -> None:
     for a, b in ((1, "it's"), (2, "\0'; --")):
         client.put("CommandPreparedStatementQuery", command, pa.table({"0": [a]}))
         assert client.asked("CommandPreparedStatementQuery", command) == [{"b": b}]
-    asked = "SELECT a FROM f_prepared WHERE b LIKE ? AND a <> ? AND CURRENT_DATE > ? LIMIT ?"
+    asked = "SELECT a FROM f_prepared WHERE b = ? AND a <> ? AND CURRENT_DATE > ? LIMIT ?"
     parameters = client.prepare(asked).data(3)
-    kinds = [pa.string(), pa.int64(), pa.date32(), pa.int64()]
+    kinds = [pa.string(), pa.int64(), pa.string(), pa.int64()]
     assert pa.ipc.read_schema(pa.py_buffer(parameters or b"")).types == kinds
     with pytest.raises(flight.FlightServerError, match="nope"):
-        client.prepare("SELECT nope FROM f_prepared WHERE a = ?")
+        client.prepare("SELECT nope FROM f_prepared")
+    late = client.prepare("SELECT b FROM f_prepared WHERE b LIKE ? LIMIT ?")
+    command = field(1, late.data(1) or b"")
+    client.put("CommandPreparedStatementQuery", command, pa.table({"0": ["it%"], "1": [1]}))
+    assert client.asked("CommandPreparedStatementQuery", command) == [{"b": "it's"}]
     plain = client.prepare("SELECT 1 AS a")
     assert client.asked("CommandPreparedStatementQuery", field(1, plain.data(1) or b"")) == [
         {"a": 1}

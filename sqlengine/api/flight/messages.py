@@ -42,7 +42,7 @@ def prepared_result(handle: str, rows: bytes, parameters: bytes) -> bytes:
 
 
 def update_result(rows: int) -> bytes:
-    """Returns DoPutUpdateResult; -1 for a number that is not known."""
+    """Returns DoPutUpdateResult."""
     return field(1, rows)
 
 

@@ -36,6 +36,9 @@ _TRIED: Final[tuple[tuple[object, pa.DataType], ...]] = (
 )
 # Parameters whose types are looked for; those of a statement with more are texts.
 _GUESSED: Final = 40
+# The columns of a query that can be planned only with the parameters that come.
+_UNKNOWN: Final = pa.schema([pa.field("unknown", pa.string())])
+_QUERIES: Final = ("SELECT", "WITH", "VALUES")
 
 
 def shape(statement: Template, columns: Callable[[str], pa.Schema]) -> tuple[pa.Schema, pa.Schema]:
@@ -49,10 +52,22 @@ def shape(statement: Template, columns: Callable[[str], pa.Schema]) -> tuple[pa.
         for place in places if len(places) <= _GUESSED else ():
             if place not in known:
                 others: list[object] = [known[n][0] if n in known else None for n in places]
-                known |= {place: fit for fit in _fitting(statement, columns, others, place)}
+                fitting = _fitting(statement, columns, others, place)
+                known |= {} if fitting is None else {place: fitting}
     found = [known.get(place, ("", pa.string())) for place in places]
     fields = [pa.field(f"parameter_{n}", kind) for n, (_, kind) in enumerate(found, 1)]
-    return columns(statement.bound([value for value, _ in found])), pa.schema(fields)
+    try:
+        rows = columns(statement.bound([value for value, _ in found]))
+    except SqlError:
+        if not places:
+            raise
+        rows = _UNKNOWN if _is_query(statement) else pa.schema([])
+    return rows, pa.schema(fields)
+
+
+def _is_query(statement: Template) -> bool:
+    words = statement.texts[0].upper().split()
+    return bool(words) and words[0].startswith(_QUERIES)
 
 
 def _fitting(
@@ -60,13 +75,13 @@ def _fitting(
     columns: Callable[[str], pa.Schema],
     values: list[object],
     place: int,
-) -> Iterator[tuple[object, pa.DataType]]:
-    """Yields the first value that can stand at a place, with its type; none where none can."""
+) -> tuple[object, pa.DataType] | None:
+    """Returns the first value that can stand at a place, with its type; None where none can."""
     for value, kind in _TRIED:
         with suppress(SqlError):
             columns(statement.bound([*values[:place], value, *values[place + 1 :]]))
-            yield value, kind
-            return
+            return value, kind
+    return None
 
 
 @dataclass

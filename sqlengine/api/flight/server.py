@@ -161,8 +161,8 @@ class FlightServer(flight.FlightServerBase):
                 return statements.run(context, message.text(1) or "")
             case "CommandPreparedStatementUpdate":
                 prepared = self._prepared.find(message.data(1), principal_of(context).name)
-                counts = [statements.run(context, s) for s in prepared.updates(_batches(reader))]
-                return -1 if -1 in counts else sum(counts)
+                texts = prepared.updates(_batches(reader))
+                return sum(statements.run(context, text) for text in texts)
             case "CommandStatementIngest":
                 _check_alone(message, 6)
                 wanted = messages.Ingest.of(message)

@@ -67,8 +67,8 @@ class Statements:
             self._queries.stop(query.identity, query.by)
 
     def run(self, context: Any, sql: str) -> int:
-        """Runs a statement to its end; returns the rows that it has written, -1 where that is not
-        known."""
+        """Runs a statement to its end; returns the rows that it has written, 0 for a job: of -1,
+        which says that they are not known, JDBC takes it for a query, and runs it again."""
         return self._finished(context, self.begin(context, sql))
 
     def ingest(self, context: Any, table: tuple[str, ...], rows: Batch) -> int:
@@ -81,7 +81,7 @@ class Statements:
         try:
             for _ in self._batches(context, query):  # of SHOW, say
                 pass
-            return -1 if query.buffer.written is None else query.buffer.written
+            return query.buffer.written or 0
         finally:
             self._forget(query)
 
