@@ -63,7 +63,7 @@ class Connection:
         if paramstyle not in STYLES:
             raise errors.InterfaceError(f"'{paramstyle}' is no paramstyle: {', '.join(STYLES)} are")
         self._engine: Engine | None = engine
-        self.paramstyle = paramstyle
+        self._paramstyle = paramstyle
         try:
             with errors.translating():
                 for key, value in settings.items():
@@ -78,6 +78,11 @@ class Connection:
         if self._engine is None:
             raise errors.InterfaceError("the connection is closed")
         return self._engine
+
+    @property
+    def paramstyle(self) -> ParamStyle:
+        """The style of the marks of parameters."""
+        return self._paramstyle
 
     @property
     def closed(self) -> bool:

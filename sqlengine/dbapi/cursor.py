@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from parser.writer.parameters import Parameters, template
+from parser.writer.parameters import Parameters, ParamStyle, template
 from parser.writer.row_inserts import inserts
 from sqlengine.dbapi.errors import InterfaceError, translating
 from sqlengine.dbapi.types import Description, describe
@@ -14,10 +14,20 @@ from sqlengine.dbapi.types import Description, describe
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from sqlengine.connection.base import Connection
     from sqlengine.connection.results import Result
-    from sqlengine.dbapi.connection import Connection
 
 Row = tuple[Any, ...]
+
+
+class Opened(Protocol):
+    """The connection of a cursor. `engine` raises InterfaceError once it is closed."""
+
+    @property
+    def engine(self) -> Connection: ...
+
+    @property
+    def paramstyle(self) -> ParamStyle: ...
 
 
 class Cursor:
@@ -27,7 +37,7 @@ class Cursor:
     INSERT has written, else -1, as rows are not counted before they come; `job`: the name of the
     job that an INSERT has become, as its input has no end."""
 
-    def __init__(self, connection: Connection, *, follow: bool = False) -> None:
+    def __init__(self, connection: Opened, *, follow: bool = False) -> None:
         self.connection = connection
         self.arraysize = 1
         self.description: list[Description] | None = None

@@ -43,12 +43,12 @@ class Statements(SQLCompiler):
         return f"SELECT {columns} FROM (VALUES (1)) AS none_ (x) WHERE x <> 1"
 
     def visit_empty_set_op_expr(self, *arguments: Any, **options: Any) -> str:
-        """What stands in the parentheses of IN without values."""
+        """Returns the text in the parentheses of IN without values."""
         text: str = super().visit_empty_set_op_expr(*arguments, **options)
         return text.replace("!=", "<>")
 
     def visit_ne_binary(self, binary: Any, operator: Any, **options: Any) -> str:
-        """Not equal, which is <> alone."""
+        """Returns a comparison by <>, the only sign for it."""
         text: str = self._generate_generic_binary(binary, " <> ", **options)
         return text
 

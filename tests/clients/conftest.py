@@ -1,4 +1,4 @@
-"""A server for all tests of a module, and tables to read from it."""
+"""A server for all tests of this folder, and tables to read from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.service.harness import running
 LIMITS = QueryLimits(at_once=24, rows_per_second=10_000_000)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     data = tmp_path_factory.mktemp("clients") / "data"
     with running(data, queries=LIMITS, flight_port=0) as (service, _):

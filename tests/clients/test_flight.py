@@ -22,6 +22,7 @@ from sqlengine.config import QueryLimits
 from sqlengine.service import Service
 from tests.access.conftest import TOKENS, access_text
 from tests.clients.flight_client import Client, count
+from tests.hostile.certificates import MISSING, Authority
 from tests.service.harness import running
 from tests.support import eventually
 
@@ -457,3 +458,32 @@ def test_the_end_of_the_server_waits_for_nobody(tmp_path: Path) -> None:
         service.stop()
         assert time.monotonic() - began < 15
         threading.Thread(target=client.client.close, daemon=True).start()
+
+
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+def test_tls(tmp_path: Path) -> None:
+    """The certificate of the port; with authorities of clients, these show one."""
+    authority = Authority(tmp_path / "ca")
+    own, mine = authority.sign("server"), authority.sign("me")
+    files = {
+        "tls_certificate": own.certificate,
+        "tls_key": own.key,
+        "tls_client_ca": authority.own.certificate,
+    }
+    roots = authority.own.certificate.read_bytes()
+    pair = {"cert_chain": mine.certificate.read_bytes(), "private_key": mine.key.read_bytes()}
+    with running(tmp_path / "data", flight_port=0, **files) as (service, _):
+        with Client(port_of(service), scheme="grpc+tls", tls_root_certs=roots, **pair) as client:
+            assert client.query("SELECT 1 AS a") == [{"a": 1}]
+        for scheme, options in (
+            ("grpc+tls", {"tls_root_certs": roots}),
+            ("grpc+tls", pair),
+            ("grpc", {}),
+        ):
+            with Client(port_of(service), scheme=scheme, **options) as client:
+                client.options = flight.FlightCallOptions(timeout=5)
+                with pytest.raises(flight.FlightError):
+                    client.query("SELECT 1")
+    service_options = {**files, "tls_key": tmp_path / "nothing.key"}
+    with pytest.raises(ServiceError), running(tmp_path / "other", flight_port=0, **service_options):
+        pass

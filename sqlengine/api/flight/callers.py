@@ -1,4 +1,4 @@
-"""Who calls: the principal of a call and its session, by its headers and its connection."""
+"""Callers: the principal of a call and its session, by its headers and its connection."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ _FAULT: Final = "internal error, the server's log has the trace"
 def failure(error: SqlError) -> Exception:
     """Returns an error as one of Arrow, which gRPC has a status for."""
     kind = next((k for ours, k in _KINDS if isinstance(error, ours)), flight.FlightServerError)
-    return kind(hidden(error.with_hint))
+    found: Exception = kind(hidden(error.with_hint))
+    return found
 
 
 @contextmanager
