@@ -41,12 +41,15 @@ def run() -> Section:
     """Measures rows out and in, and how long a client takes to be there."""
     limits = QueryLimits(rows_per_second=1 << 40)
     with tempfile.TemporaryDirectory() as folder:
-        service = Service(Config(data=Path(folder) / "data", port=0, queries=limits))
+        config = Config(data=Path(folder) / "data", port=0, flight_port=0, queries=limits)
+        service = Service(config)
         service.start()
         try:
             url = f"http://127.0.0.1:{service.port}"
             with connect(url) as server, connect() as process:
                 tables = [_out(server, process, url), _in(server, process, url)]
+                assert service.flight is not None
+                tables.append(_flight(f"grpc://127.0.0.1:{service.flight.port}"))
         finally:
             service.stop()
     return Section(
@@ -157,6 +160,36 @@ def _in(server: Connection, process: Connection, url: str) -> Table:
             ["Arrow, pushed over HTTP (`/api/v1/tables/NAME/rows`)", "", _rate(pushed)],
         ],
     )
+
+
+def _flight(url: str) -> Table:
+    """Rows over Arrow Flight SQL: out of the table that `_out` has made, into new ones."""
+    from pyarrow import flight
+
+    from sqlengine.api.flight.messages import write_any
+    from sqlengine.api.flight.wire import field
+
+    client, names, events = flight.FlightClient(url), iter(range(1000)), _events()
+
+    def out() -> int:
+        command = write_any("CommandStatementQuery", field(1, ASKED))
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
+        return int(client.do_get(info.endpoints[0].ticket).read_all().num_rows)
+
+    def put() -> int:
+        options = field(1, field(1, 1) + field(2, 2)) + field(2, f"flight_{next(names)}")
+        command = write_any("CommandStatementIngest", options)
+        descriptor = flight.FlightDescriptor.for_command(command)
+        writer, answers = client.do_put(descriptor, events.schema)
+        with writer:
+            writer.write_table(events, max_chunksize=10_000)
+            writer.done_writing()
+            answers.read()
+        return ROWS
+
+    with client:
+        rows = [["out, a query over a topic of JSON", _rate(out)], ["in, a new table", _rate(put)]]
+    return Table("Arrow Flight SQL, rows per CPU second", ["", "a server"], rows)
 
 
 def _stream(batch: pa.RecordBatch) -> bytes:

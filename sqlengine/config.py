@@ -101,6 +101,7 @@ class Config:
         principals, who may do more or less. `tls_certificate`, `tls_key`: files of the certificate
         with which the port speaks TLS; `tls_client_ca`: file of the authorities whose certificates
         clients must show. `socket`: path of the local socket (None: DATA/server.sock).
+        `flight_port`: of Arrow Flight SQL, at the same host (0: a free one; None: none).
     Planning:
         `plan_cache`: keep plans on disk for the next start. `families`: equal operations of many
         jobs run as one. `rules`: options of rule databases.
@@ -143,6 +144,7 @@ class Config:
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     socket: Path | None = None
+    flight_port: int | None = None
     plan_cache: bool = True
     families: bool = True
     client_rate: int | None = None

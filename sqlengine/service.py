@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from parser.errors import ServiceError
 from sqlengine.access.access_file import AuditSettings
@@ -42,6 +42,9 @@ from sqlengine.system.memory import give_back, keep_for_reuse
 from sqlengine.system.process import begin_log, raise_file_limit
 from sqlengine.system.rights import concerns, keep_private
 from sqlengine.system.threads import THREADS
+
+if TYPE_CHECKING:
+    from sqlengine.api.flight.server import FlightServer
 
 log = logging.getLogger("sqlengine")
 # Seconds that the process has to stop.
@@ -98,11 +101,22 @@ class Service:
             self._folder = FolderIntake(self.engine, config.jobs_folder, self._audit)
             self._queries = QueryService(self.engine)
             self._app = create_app(self.engine, self._folder, self._queries, admit, self._audit)
+            self.flight = self._flight_server()
         except BaseException:
             self._http.stop()
             self.engine.close()
             self._log.close()
             raise
+
+    def _flight_server(self) -> FlightServer | None:
+        """Returns the server of Flight SQL, which listens; None where none is wanted."""
+        if self.config.flight_port is None:
+            return None
+        from sqlengine.api.flight.server import FlightServer
+
+        server = FlightServer(self.engine, self._queries, self.config, self._audit)
+        log.info("Flight SQL on %s", host_and_port(self.config.host, server.port))
+        return server
 
     def _trail(self) -> Trail | None:
         """Returns what tells the audit log of changes of jobs, once the data folder is locked. A
@@ -141,6 +155,8 @@ class Service:
     def stop(self) -> None:
         """Accepts no more requests, ends the running epochs, writes checkpoints."""
         self._queries.close()
+        if self.flight is not None:
+            self.flight.stop()
         self._http.stop()
         self._folder.stop()
         self._commands.stop()

@@ -28,10 +28,12 @@ from sqlengine.broker.topic_access import BadRequest
 from sqlengine.client import ARROW_STREAM
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
+from sqlengine.queries.execution import Execution
 from sqlengine.queries.page import about_page, about_query
 from sqlengine.queries.query import Query
 from sqlengine.queries.results import PAGE_ROWS, Page, ResultBuffer
 from sqlengine.queries.service import QueryService
+from sqlengine.queries.writing import WritingExecution
 
 # The longest that a request waits for rows, and for the columns of a new query.
 MAX_WAIT_S = 1.0
@@ -57,7 +59,8 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
     def submit() -> Response:
         """Runs a statement: SQL as text, or JSON {"sql"}. ?session= is the session whose tables and
         settings it sees, ?follow=true goes on with rows that come later, ?timeout= ends it after so
-        many seconds."""
+        many seconds. With ?write=true it may write: an INSERT runs or becomes a job, CREATE and
+        DROP count for all."""
         sql = _sql()
         note(detail=masked(sql))
         query = service.submit(
@@ -67,6 +70,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
             follow=flag("follow"),
             timeout_s=seconds("timeout") or None,
             by=present_principal(),
+            execution=WritingExecution if flag("write") else Execution,
         )
         query.buffer.wait_ready(START_S)
         return _page(query, 0)

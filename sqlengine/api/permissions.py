@@ -87,7 +87,10 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
         Action.BE_KNOWN, each="job that is stopped or altered: change job"
     ),
     ("GET", "/api/v1/queries"): Need(Action.ASK, own="the client's own"),
-    ("POST", "/api/v1/queries"): Need(Action.ASK, each="table that is read: read topic, connector"),
+    ("POST", "/api/v1/queries"): Need(
+        Action.ASK,
+        each="table that is read: read topic, connector; with `?write`, as of the gateway's",
+    ),
     ("GET", "/api/v1/queries/<query>"): Need(Action.ASK, own="the client's own"),
     ("DELETE", "/api/v1/queries/<query>"): Need(Action.ASK, own="the client's own"),
     ("POST", "/api/v1/sessions"): Need(Action.ASK),

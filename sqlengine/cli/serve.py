@@ -60,6 +60,11 @@ from sqlengine.system.durability import Checkpoints, Delivery, Fsync
     help="0 takes a free one.",
 )
 @click.option(
+    "--flight-port",
+    type=click.IntRange(0, 65535),
+    help="Port of Arrow Flight SQL (default: none; 0 takes a free one).",
+)
+@click.option(
     "--token-file", help="File with the token that requests must carry (or SQLENGINE_TOKEN)."
 )
 @click.option(
@@ -298,6 +303,7 @@ def serve(
     function_memory: int | None,
     host: str,
     port: int,
+    flight_port: int | None,
     token_file: str | None,
     access: Path | None,
     socket: Path | None,
@@ -373,6 +379,7 @@ def serve(
         instances_port=instances_port,
         host=host,
         port=port,
+        flight_port=flight_port,
         token=token,
         access=access,
         socket=socket,

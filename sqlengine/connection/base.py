@@ -65,9 +65,21 @@ class Connection(ABC):
         self._results.add(result)
         return result
 
+    def execute(self, statement: str, *, timeout_s: float | None = None) -> Result:
+        """Runs any statement. What `sql` runs gives the same; INSERT runs to the end of its input
+        (`result.rows_written`), or becomes a job if that has none (`result.job`); CREATE and DROP
+        count for all: a table is the job `table.NAME`."""
+        from sqlengine.connection.results import Result
+
+        result = Result(self._ask(statement, follow=False, timeout_s=timeout_s, write=True))
+        self._results.add(result)
+        return result
+
     @abstractmethod
-    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
-        """Starts a statement in the session of this connection."""
+    def _ask(
+        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+    ) -> Pages:
+        """Starts a statement in the session of this connection; with `write` it may write."""
 
     @property
     @abstractmethod

@@ -23,7 +23,9 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
+from sqlengine.queries.execution import Execution
 from sqlengine.queries.service import QueryService
+from sqlengine.queries.writing import WritingExecution
 from sqlengine.system.memory import usable_bytes
 
 # Queries of this program do not disturb the jobs of others, and wait for it as long as it likes.
@@ -66,12 +68,17 @@ class LocalConnection(Connection):
     def broker(self) -> Broker:
         return self._engine.broker
 
-    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
-        return LocalPages(
-            self._queries.submit(
-                statement, session=self._session, follow=follow, timeout_s=timeout_s
-            )
+    def _ask(
+        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+    ) -> Pages:
+        query = self._queries.submit(
+            statement,
+            session=self._session,
+            follow=follow,
+            timeout_s=timeout_s,
+            execution=WritingExecution if write else Execution,
         )
+        return LocalPages(query)
 
     @property
     def _held(self) -> Held:

@@ -82,6 +82,18 @@ class Result:
         return text if isinstance(text, str) else None
 
     @property
+    def rows_written(self) -> int | None:
+        """The rows that an INSERT has written; None for all others, and for one that is a job."""
+        rows = self._about.get("rows_written")
+        return rows if isinstance(rows, int) else None
+
+    @property
+    def job(self) -> str | None:
+        """The name of the job that an INSERT has become."""
+        name = self._about.get("job")
+        return name if isinstance(name, str) else None
+
+    @property
     def progress(self) -> Progress:
         """The progress of the statement, as of the last rows."""
         seconds = time.monotonic() - self._began

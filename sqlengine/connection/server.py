@@ -43,7 +43,9 @@ class ServerConnection(Connection):
                 self._resources.callback(self._broker.close)
             return self._broker
 
-    def _ask(self, statement: str, *, follow: bool, timeout_s: float | None) -> Pages:
+    def _ask(
+        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+    ) -> Pages:
         from sqlengine.connection.pages import ServerPages
 
         with self._lock:
@@ -56,6 +58,7 @@ class ServerConnection(Connection):
                 statement,
                 session=session,
                 follow="true" if follow else None,
+                write="true" if write else None,
                 timeout=timeout_s,
             )
         except Refused as error:

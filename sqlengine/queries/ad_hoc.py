@@ -127,6 +127,15 @@ class AdHocSession(Session):
                 hint="--follow (?follow=true) shows them as they change",
             ) from None
 
+    def shape_of(self, statement: Query) -> tuple[Schema, bool]:
+        """Returns the columns of a query, and whether its rows may change."""
+        _, sinks = self._plan_query(statement)
+        return sinks[0].schema, bool(sinks[0].input.changes)
+
+    def check_plan(self, statement: Insert) -> None:
+        """Raises the SqlError for which an INSERT cannot be planned."""
+        self._plan(statement)
+
     def _give(self, batch: Batch) -> None:
         self._made += batch.num_rows
         self.buffer.put(batch)

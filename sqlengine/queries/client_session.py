@@ -5,12 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from parser.statements import Insert
 from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
+from planner.settings import MINI_BATCH
 from sqlengine.catalog.modules import CORE
 from sqlengine.queries.ad_hoc import AdHocSession
 from udf.reference import function_names
+
+# Settings for people who look at tables, with which a session begins.
+LOOKING: Final[Mapping[str, str]] = {MINI_BATCH: "true", "job.on-error": "dead-letter"}
 
 
 @dataclass

@@ -28,6 +28,8 @@ def about_page(query: Query, page: Page) -> dict[str, object]:
         "page": page.token,
         "next": page.next,
         "message": buffer.message,
+        "job": buffer.job,
+        "rows_written": buffer.written,
         "columns": None if buffer.schema is None else schema_event(buffer.schema),
         "changes": buffer.changes,
         "watermark_ms": past if MIN_WATERMARK < past < MAX_WATERMARK else None,

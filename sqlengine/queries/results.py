@@ -49,7 +49,8 @@ class ResultBuffer:
     `schema`: the columns, once they are known. `changes`: rows may be updated or deleted.
     `watermark`: the last one that has come (ms). `asked_at`: when a page was last asked for
     (monotonic seconds). `message`: the answer of a statement without rows. `is_query`: the rows are
-    those of a SELECT; `job`: the name of the job that an INSERT has become."""
+    those of a SELECT; `job`: the name of the job that an INSERT has become, `written`: the rows
+    that one has written."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -68,6 +69,7 @@ class ResultBuffer:
         self.message: str | None = None
         self.is_query = False
         self.job: str | None = None
+        self.written: int | None = None
 
     # ---- the thread that makes rows --------------------------------------------------------------
 

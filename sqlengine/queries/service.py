@@ -16,13 +16,12 @@ from dataclasses import replace
 from functools import partial
 
 from parser.errors import JobError, ServiceError, SqlError
-from planner.settings import MINI_BATCH
 from sqlengine.access.policy import Action, allows
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.connectors.plain_secrets import masked, plain_values
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
-from sqlengine.queries.client_session import ClientSession, Names, names_in
+from sqlengine.queries.client_session import LOOKING, ClientSession, Names, names_in
 from sqlengine.queries.execution import Execution, Slot
 from sqlengine.queries.query import (
     TURN_S,
@@ -101,8 +100,7 @@ class QueryService:
         return self._session(name, by)
 
     def _fresh(self) -> ClientSession:
-        settings = {MINI_BATCH: "true", "job.on-error": "dead-letter"}
-        return ClientSession(settings={**settings, **self._engine.config.settings})
+        return ClientSession(settings={**LOOKING, **self._engine.config.settings})
 
     def _session(self, name: str | None, by: Principal) -> ClientSession:
         if name is None:
@@ -134,17 +132,18 @@ class QueryService:
         follow: bool = False,
         timeout_s: float | None = None,
         by: Principal = TRUSTED,
+        execution: Callable[..., Execution] = Execution,
     ) -> Query:
         """Starts a statement, which others may precede that set or define something for it.
 
-        `follow`: a query goes on with rows that come later. The query's buffer has what comes of
-        it, also its error."""
+        `follow`: a query goes on with rows that come later. `execution` makes what runs it; by
+        default nothing is written. The query's buffer has what comes of it, also its error."""
         state, now = self._session(session, by), self._engine.now_ms()
         query = Query(
             str(uuid.uuid4()), sql, client, now, self._limits, self._budget, timeout_s, by
         )
         slot = partial(self._slot, query)
-        return self._start(query, Execution(self._engine, query, state, slot, follow=follow))
+        return self._start(query, execution(self._engine, query, state, slot, follow=follow))
 
     def operate(
         self,

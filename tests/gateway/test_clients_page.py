@@ -16,8 +16,8 @@ PAGE = (Path(ROOT) / "docs" / "clients.md").read_text()
 
 
 def program(language: str, address: str, folder: Path, name: str) -> Path:
-    """The page's program, for a server at another address."""
-    (text,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    """The page's last program, for a server at another address."""
+    *_, text = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     path = folder / name
     path.write_text(text.replace("127.0.0.1:8083", address))
     return path

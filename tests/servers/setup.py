@@ -94,10 +94,12 @@ RSYSLOG: Final = Program("rsyslogd", "rsyslog")
 POSTGRESQL: Final = Program("postgres", "postgresql")
 MARIADB: Final = Program("mariadbd", "mariadb-server-core")
 FLINK_CLIENTS: Final = Jars("flink-clients")
+FLIGHT_JDBC: Final = Jars("flight-jdbc")
 SERVERS: Final = (
     Jars("kafka"),
     Jars("rocketmq"),
     FLINK_CLIENTS,
+    FLIGHT_JDBC,
     MOSQUITTO,
     RSYSLOG,
     POSTGRESQL,

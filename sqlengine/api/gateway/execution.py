@@ -14,13 +14,13 @@ from parser.errors import ParseError, PlanError, Position, UnsupportedError
 from parser.statements import Insert, Statement, StatementSet, StopJob
 from parser.statements import Query as Select
 from planner.catalog import Catalog
-from sqlengine.api.gateway.insert_jobs import job_id, submit
 from sqlengine.api.gateway.session import GatewaySession
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import Answer
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.insert_jobs import job_id, submit
 from sqlengine.queries.query import Query
 
 _BEGIN: Final = re.compile(r"\s*BEGIN\s+STATEMENT\s+SET\s*;?\s*", re.IGNORECASE)

@@ -10,10 +10,10 @@ from typing import Final
 from parser.errors import ServiceError
 from parser.types import STRING, Column, Schema
 from planner.settings import TIME_ZONE
-from sqlengine.api.gateway.insert_jobs import job_id
 from sqlengine.api.gateway.logical_types import type_json
 from sqlengine.api.gateway.rows import rows_json
 from sqlengine.batch import from_pydict
+from sqlengine.queries.insert_jobs import job_id
 from sqlengine.queries.query import Query, QueryState
 from sqlengine.queries.results import Page
 

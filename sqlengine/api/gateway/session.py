@@ -3,8 +3,7 @@ job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from parser.errors import UnsupportedError
@@ -13,45 +12,30 @@ from parser.statements import (
     CreateFunction,
     CreateTable,
     Drop,
-    Insert,
     Kind,
     Query,
     Set,
     Statement,
-    StatementSet,
 )
 from parser.types import STRING, Column, Schema
-from planner.catalog import Catalog, Identifier
-from planner.logical import Sink
-from planner.rewrite import transform_sink
-from planner.settings import RUNTIME_MODE, is_batch
+from planner.catalog import Identifier
+from planner.settings import is_batch
 from sqlengine.access.plans import check_plans
 from sqlengine.access.policy import Action, require
-from sqlengine.api.gateway.insert_jobs import job_id, new_name, text_of
 from sqlengine.batch import from_pydict
 from sqlengine.catalog.changes import database_of
-from sqlengine.executors.sources import Endless
-from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import own_objects
+from sqlengine.queries.insert_jobs import job_id
+from sqlengine.queries.inserting import InsertingSession
 
-SYNCHRONOUS: Final = "table.dml-sync"
 JOB_ID: Final = Schema((Column("job id", STRING),))
 _SETTINGS: Final = Schema((Column("key", STRING), Column("value", STRING)))
 
 
 @dataclass
-class GatewaySession(AdHocSession):
-    """Executes the statements of a client of Flink against the catalog of a server.
-
-    A SELECT gives its changelog, or in batch mode its final rows. An INSERT whose input ends runs
-    to its end here, unless 'table.dml-sync' is 'false'; any other is submitted as a job.
-
-    `shared`: the server's catalog; `told`: the settings as the client knows them; `submit`: takes
-    the name and the text of a job."""
-
-    shared: Catalog = field(default_factory=Catalog)
-    told: Mapping[str, str] = field(default_factory=dict)
-    submit: Callable[[str, str], None] = lambda name, text: None
+class GatewaySession(InsertingSession):
+    """Executes the statements of a client of Flink against the catalog of a server. A SELECT gives
+    its changelog, or in batch mode its final rows."""
 
     def __post_init__(self) -> None:
         self.follow = not is_batch(self.settings)
@@ -105,27 +89,7 @@ class GatewaySession(AdHocSession):
         self.buffer.is_query = True
         super()._query(number, statement)
 
-    def _insert(self, number: int, statement: Insert | StatementSet) -> None:
-        sinks: Sequence[Sink] = self._plan(statement).sinks
-        check_plans(self.by, sinks)
-        name = new_name(statement, self.settings)
-        require(self.by, Action.CHANGE_JOB, name)
-        batch = is_batch(self.settings)
-        if batch:
-            sinks = tuple(transform_sink(s, self._looked_at) for s in sinks)
-        if self.settings.get(SYNCHRONOUS, "").lower() == "false" and not batch:
-            self._submit(name, statement)
-        else:
-            try:
-                self.runner.run(sinks, {**self.settings, RUNTIME_MODE: "batch"}, lambda rows: None)
-            except Endless:
-                if batch:
-                    raise
-                self._submit(name, statement)
+    def _inserted(self, name: str, *, submitted: bool) -> None:
         self.buffer.job = name
         self.buffer.announce(JOB_ID)
         self.buffer.put(from_pydict(JOB_ID, {"job id": [job_id(name)]}))
-
-    def _submit(self, name: str, statement: Insert | StatementSet) -> None:
-        own = {**own_objects(self.catalog, self.shared), **self.catalog.temporary}
-        self.submit(name, text_of(statement, self.catalog, own, self.told))

@@ -33,10 +33,11 @@ QUERIES: Final = (
             _SESSION,
             Query("follow", "go on with rows that come later", FLAG),
             Query("timeout", "end it after so many seconds", NUMBER),
+            Query("write", "INSERT runs or becomes a job, CREATE and DROP count for all", FLAG),
             _WAIT,
         ),
         {PLAIN: TEXT, JSON: record({"sql": TEXT})},
-        refusals=(400, 404, 408, 422, 429),
+        refusals=(400, 404, 408, 409, 422, 429),
         also=(ARROW, EVENTS),
     ),
     Endpoint(

@@ -43,6 +43,8 @@ QUERIES: Final[dict[str, Schema]] = {
             "page": WHOLE,
             "next": or_null({"type": "integer", "description": "null behind the last page"}),
             "message": or_null(TEXT),
+            "job": or_null(TEXT),
+            "rows_written": or_null(WHOLE),
             "columns": or_null(listed(listed(TEXT))),
             "changes": FLAG,
             "watermark_ms": or_null(WHOLE),

@@ -40,7 +40,7 @@ from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.script import called, expressions_of, names_of
 
 NAME = "pipeline.name"
-_HOME = (DEFAULT_CATALOG, DEFAULT_DATABASE)
+HOME = (DEFAULT_CATALOG, DEFAULT_DATABASE)
 
 
 def job_id(name: str) -> str:
@@ -81,19 +81,24 @@ def text_of(
 ) -> str:
     """Returns the text of the job that a statement becomes. `own`: objects of its session, which
     the job has as temporary ones; `settings`: those of the session."""
-    # The one that says what becomes of others, and of options, goes first.
-    keys = sorted(filter(_counts, settings), key=lambda k: (k != UNKNOWN_OPTIONS, k))
-    lines = [f"SET {quoted(k)} = {quoted(settings[k])}" for k in keys]
+    lines = setting_lines(settings)
     containers = [o for o in own.values() if isinstance(o, Container)]
     lines += [_container(o) for o in sorted(containers, key=lambda o: bool(o.name[1]))]
-    here = _HOME
+    here = HOME
     for item in _needed(statement, catalog, own):
         home = item.home if isinstance(item, View) else here
-        lines += _use(here, home)
+        lines += use_lines(here, home)
         here = home
         lines.append(_temporary(item))
-    lines += _use(here, (catalog.catalog, catalog.database))
+    lines += use_lines(here, (catalog.catalog, catalog.database))
     return ";\n".join([*lines, write(statement)]) + ";\n"
+
+
+def setting_lines(settings: Mapping[str, str]) -> list[str]:
+    """Returns SET for the settings that have an effect on jobs."""
+    # The one that says what becomes of others, and of options, goes first.
+    keys = sorted(filter(_counts, settings), key=lambda k: (k != UNKNOWN_OPTIONS, k))
+    return [f"SET {quoted(k)} = {quoted(settings[k])}" for k in keys]
 
 
 def _counts(key: str) -> bool:
@@ -101,7 +106,8 @@ def _counts(key: str) -> bool:
     return key in EFFECTIVE or key.startswith(PREFIX)
 
 
-def _use(here: tuple[str, str], there: tuple[str, str]) -> list[str]:
+def use_lines(here: tuple[str, str], there: tuple[str, str]) -> list[str]:
+    """Returns the USE that leads from one database to another, if they are two."""
     if here == there:
         return []
     return [f"USE {backticked(there[0])}.{backticked(there[1])}"]

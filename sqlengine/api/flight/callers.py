@@ -1,0 +1,132 @@
+"""Callers: the principal of a call and its session, by its headers and its connection."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+
+from pyarrow import flight
+
+from parser.errors import JobError, SqlError
+from sqlengine.access.identity import Access, Caller
+from sqlengine.access.policy import Action, Unauthorised, require
+from sqlengine.access.principals import Principal
+from sqlengine.queries.service import QueryService
+
+MIDDLEWARE: Final = "caller"
+_COOKIE: Final = "arrow_flight_session_id"
+_BASIC, _BEARER = "basic ", "bearer "
+# Connections whose sessions are known; the one that was not used for longest is forgotten.
+_MOST: Final = 1_000
+
+
+class NoHandshake(flight.ServerAuthHandler):
+    """Lets the handshake through: who calls is told by the headers of each call."""
+
+    def authenticate(self, outgoing: Any, incoming: Any) -> None: ...
+
+    def is_valid(self, token: bytes) -> bytes:
+        return b""
+
+
+class CallHeaders(flight.ServerMiddleware):
+    """The caller of one call. `answer`: headers that are sent back."""
+
+    def __init__(self, principal: Principal, session: str | None, answer: dict[str, str]) -> None:
+        self.principal = principal
+        self.session = session
+        self.answer = answer
+
+    def sending_headers(self) -> dict[str, str]:
+        return self.answer
+
+
+class Callers(flight.ServerMiddlewareFactory):
+    """Finds out who calls, before anything is done for him: by a bearer token, or by a name and a
+    password, which is the token."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
+        """See `ServerMiddlewareFactory`. FlightUnauthenticatedError for nobody that is known,
+        FlightUnauthorizedError for who may ask nothing."""
+        given = {name.lower(): values for name, values in headers.items()}
+        (authorization,) = given.get("authorization", ("",))[:1] or ("",)
+        token = _token(authorization)
+        try:
+            principal = self._access.identify(Caller(token and f"Bearer {token}"))
+            require(principal, Action.ASK)
+        except Unauthorised as error:
+            raise flight.FlightUnauthenticatedError(error.with_hint) from None
+        except SqlError as error:
+            raise flight.FlightUnauthorizedError(error.with_hint) from None
+        basic = authorization.lower().startswith(_BASIC)
+        answer = {"authorization": f"Bearer {token or 'none'}"} if basic else {}
+        return CallHeaders(principal, _session(given.get("cookie", ())), answer)
+
+
+class Sessions:
+    """The session of each caller: the one that its cookie names, or that of its connection. Any
+    thread."""
+
+    def __init__(self, queries: QueryService) -> None:
+        self._queries = queries
+        self._lock = threading.Lock()
+        self._by_peer: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def of(self, context: Any) -> str:
+        """Returns the caller's session; a new one where there is none that is open."""
+        caller: CallHeaders = context.get_middleware(MIDDLEWARE)
+        key = (context.peer(), caller.principal.name)
+        with self._lock:
+            for name in (caller.session, self._by_peer.get(key)):
+                with suppress(JobError):
+                    if name is not None:
+                        self._queries.session(name, caller.principal)
+                        return name
+            name = self._queries.open_session(caller.principal)
+            self._by_peer[key] = name
+            while len(self._by_peer) > _MOST:
+                self._by_peer.popitem(last=False)
+        caller.answer["set-cookie"] = f"{_COOKIE}={name}"
+        return name
+
+    def close(self, context: Any) -> None:
+        """Closes the caller's session, if it has one."""
+        caller: CallHeaders = context.get_middleware(MIDDLEWARE)
+        with self._lock:
+            name = self._by_peer.pop((context.peer(), caller.principal.name), None)
+        for session in {caller.session, name} - {None}:
+            with suppress(JobError):
+                self._queries.close_session(str(session), caller.principal)
+
+
+def _token(authorization: str) -> str:
+    """Returns the token in a header; the password is one."""
+    kind = authorization.lower()
+    if kind.startswith(_BEARER):
+        return authorization[len(_BEARER) :].strip()
+    if not kind.startswith(_BASIC):
+        return authorization.strip()
+    try:
+        text = base64.b64decode(authorization[len(_BASIC) :], validate=True).decode()
+    except ValueError:
+        raise flight.FlightUnauthenticatedError(
+            "the name and the password cannot be read"
+        ) from None
+    return text.partition(":")[2]
+
+
+def _session(cookies: Sequence[str]) -> str | None:
+    for text in cookies:
+        with suppress(CookieError):
+            found = SimpleCookie(text).get(_COOKIE)
+            if found is not None:
+                return found.value
+    return None

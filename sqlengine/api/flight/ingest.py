@@ -1,0 +1,87 @@
+"""Rows that are put into a table: CommandStatementIngest, and DoPut under the path of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from parser.errors import PlanError, UnsupportedError
+from parser.limits import present
+from parser.writer.names import backticked, quoted
+from planner.catalog import Catalog, Table
+from sqlengine.api.flight.messages import Ingest
+from sqlengine.api.flight.statements import Statements
+from sqlengine.api.flight.wire import BadMessage
+from sqlengine.batch import Batch
+from sqlengine.connection.columns import columns_of_arrow, schema_of, sql_types
+
+# Rows, and bytes, that are written at once.
+_ROWS: Final = 65_536
+_SIZE: Final = 16 << 20
+
+
+def ingest(
+    statements: Statements, context: Any, wanted: Ingest, reader: Any, catalog: Catalog
+) -> int:
+    """Writes all rows of a stream into a table, part by part while they come; returns their
+    number. Parts before one that is refused stay written."""
+    types = sql_types(reader.schema)
+    _prepare(statements, context, wanted, types, catalog)
+    schema, rows = schema_of(types), 0
+    for part in _parts(reader):
+        batch = Batch(schema, tuple(columns_of_arrow(part, schema)), part.num_rows)
+        statements.ingest(context, wanted.name, batch)
+        rows += part.num_rows
+    return rows
+
+
+def _prepare(
+    statements: Statements,
+    context: Any,
+    wanted: Ingest,
+    types: dict[str, str],
+    catalog: Catalog,
+) -> None:
+    """Makes the table, if it is to be made."""
+    shown = ".".join(wanted.name)
+    if wanted.temporary or wanted.replaces:
+        what = "a temporary table" if wanted.temporary else "a table whose rows are replaced"
+        raise UnsupportedError(
+            f"'{shown}' cannot be {what}",
+            detail="rows go to the topic of the table, behind those that are there",
+            hint="append them, or choose another name",
+        )
+    if isinstance(catalog.get(wanted.name), Table):
+        if not wanted.appends:
+            raise PlanError(f"table '{shown}' exists already", hint="append the rows to it")
+        return
+    if not wanted.creates:
+        raise PlanError(f"table '{shown}' does not exist", hint="create it, or let it be created")
+    columns = ", ".join(f"{backticked(name)} {kind}" for name, kind in types.items())
+    options = f"'connector' = 'topic', 'topic' = {quoted(wanted.name[-1])}, 'format' = 'json'"
+    path = ".".join(map(backticked, wanted.name))
+    statements.run(context, f"CREATE TABLE {path} ({columns}) WITH ({options})")
+
+
+def _parts(reader: Any) -> Iterator[pa.Table]:
+    """Yields the batches of a stream, small ones together."""
+    waiting: list[pa.RecordBatch] = []
+    size = rows = 0
+    for chunk in reader:
+        batch = chunk.data
+        if batch is None:
+            continue
+        if batch.nbytes > present().request_size:
+            raise BadMessage(
+                f"a batch has {batch.nbytes:,} bytes, and {present().request_size:,} are the most",
+                hint="send smaller ones",
+            )
+        waiting.append(batch)
+        size, rows = size + batch.nbytes, rows + batch.num_rows
+        if rows >= _ROWS or size >= _SIZE:
+            yield pa.Table.from_batches(waiting)
+            waiting, size, rows = [], 0, 0
+    if rows:
+        yield pa.Table.from_batches(waiting)

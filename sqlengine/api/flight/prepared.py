@@ -1,0 +1,180 @@
+"""Prepared statements: a text with marks, and the parameters that were bound last."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from parser.errors import JobError, SqlError
+from parser.writer.parameters import BadParameters, Template, template
+from parser.writer.row_inserts import inserts
+from sqlengine.connection.values import python_values
+
+# Statements of one server; the one that was not used for longest makes way for another.
+_MOST: Final = 1_000
+# Rows of parameters that are held for a query.
+_ROWS: Final = 1_000
+
+
+# Values with which a parameter is tried, and the types of those that fit.
+_TRIED: Final[tuple[tuple[object, pa.DataType], ...]] = (
+    (0, pa.int64()),
+    ("", pa.string()),
+    (0.0, pa.float64()),
+    (dt.datetime(1970, 1, 1), pa.timestamp("us")),
+    (dt.date(1970, 1, 1), pa.date32()),
+    (True, pa.bool_()),
+    (b"", pa.binary()),
+)
+# Parameters whose types are looked for; those of a statement with more are texts.
+_GUESSED: Final = 40
+# The columns of a query that can be planned only with the parameters that come.
+_UNKNOWN: Final = pa.schema([pa.field("unknown", pa.string())])
+_QUERIES: Final = ("SELECT", "WITH", "VALUES")
+
+
+def shape(statement: Template, columns: Callable[[str], pa.Schema]) -> tuple[pa.Schema, pa.Schema]:
+    """Returns the columns of a statement, and the types of its parameters: for each the first one
+    with which it can be planned. `columns` plans a text.
+
+    JDBC binds values of these types alone."""
+    places = range(statement.count)
+    known: dict[int, tuple[object, pa.DataType]] = {}
+    for _ in range(2):  # some places take no NULL, which the others need to be known for
+        for place in places if len(places) <= _GUESSED else ():
+            if place not in known:
+                others: list[object] = [known[n][0] if n in known else None for n in places]
+                fitting = _fitting(statement, columns, others, place)
+                known |= {} if fitting is None else {place: fitting}
+    found = [known.get(place, ("", pa.string())) for place in places]
+    fields = [pa.field(f"parameter_{n}", kind) for n, (_, kind) in enumerate(found, 1)]
+    try:
+        rows = columns(statement.bound([value for value, _ in found]))
+    except SqlError:
+        if not places:
+            raise
+        rows = _UNKNOWN if _is_query(statement) else pa.schema([])
+    return rows, pa.schema(fields)
+
+
+def _is_query(statement: Template) -> bool:
+    words = statement.texts[0].upper().split()
+    return bool(words) and words[0].startswith(_QUERIES)
+
+
+def _fitting(
+    statement: Template,
+    columns: Callable[[str], pa.Schema],
+    values: list[object],
+    place: int,
+) -> tuple[object, pa.DataType] | None:
+    """Returns the first value that can stand at a place, with its type; None where none can."""
+    for value, kind in _TRIED:
+        with suppress(SqlError):
+            columns(statement.bound([*values[:place], value, *values[place + 1 :]]))
+            return value, kind
+    return None
+
+
+@dataclass
+class Prepared:
+    """A prepared statement of a principal. `parameters`: rows that were bound to it."""
+
+    sql: str
+    by: str
+    parameters: list[Sequence[object]] = field(default_factory=list)
+
+    @property
+    def template(self) -> Template:
+        """The text with its marks."""
+        return template(self.sql)
+
+    def bind(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Keeps parameters for the query that comes. BadParameters for too many."""
+        rows: list[Sequence[object]] = []
+        for batch in batches:
+            if len(rows) + batch.num_rows > _ROWS:
+                raise BadParameters(f"a query takes {_ROWS} rows of parameters at most")
+            rows += rows_of(batch)
+        self.parameters = rows
+
+    def query(self) -> str:
+        """Returns the statement with its parameters."""
+        if not self.template.count:
+            return self.sql
+        if len(self.parameters) != 1:
+            raise BadParameters(
+                f"the statement has {self.template.count} parameters, and {len(self.parameters)}"
+                " rows of them are bound",
+                hint="bind one row before it is executed",
+            )
+        return self.template.bound(self.parameters[0])
+
+    def updates(self, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
+        """Yields the statements for all rows of parameters."""
+        rows = (row for batch in batches for row in rows_of(batch))
+        if not self.template.count:
+            for _ in rows:  # that of drivers that send one without columns
+                pass
+            yield self.sql
+            return
+        yield from inserts(self.sql, "qmark", rows)
+
+
+class PreparedStatements:
+    """The prepared statements of a server, by handle. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, Prepared] = OrderedDict()
+
+    def add(self, sql: str, by: str) -> str:
+        """Keeps a statement of a principal; returns its handle."""
+        handle = str(uuid.uuid4())
+        with self._lock:
+            self._known[handle] = Prepared(sql, by)
+            while len(self._known) > _MOST:
+                self._known.popitem(last=False)
+        return handle
+
+    def find(self, handle: bytes | None, by: str) -> Prepared:
+        """Returns a statement. JobError if the principal has none of that handle."""
+        name = (handle or b"").decode("utf-8", "replace")
+        with self._lock:
+            found = self._known.get(name)
+            if found is None or found.by != by:
+                raise JobError(
+                    f"prepared statement '{name[:60]}' does not exist", hint="prepare it again"
+                )
+            self._known.move_to_end(name)
+            return found
+
+    def remove(self, handle: bytes | None, by: str) -> None:
+        """Forgets a statement, if the principal has it."""
+        name = (handle or b"").decode("utf-8", "replace")
+        with self._lock:
+            found = self._known.get(name)
+            if found is not None and found.by == by:
+                del self._known[name]
+
+
+def rows_of(batch: pa.RecordBatch) -> list[Sequence[object]]:
+    """Returns rows of parameters as values of Python."""
+    if batch.num_columns == 0:
+        return [()] * batch.num_rows
+    columns = [python_values(c, f) for c, f in zip(_plain(batch), batch.schema, strict=True)]
+    return list(zip(*columns, strict=True))
+
+
+def _plain(batch: pa.RecordBatch) -> list[pa.Array]:
+    """Returns columns without unions, in which some drivers send values of any type, and without
+    dictionaries."""
+    return [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]

@@ -1,0 +1,127 @@
+"""Tables, views and functions that a client's statement defines for all: each is a job of its own,
+`table.NAME`, which DROP removes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import md5
+from typing import Final, TypeAlias
+
+from parser.definitions import CreateFunction, CreateTable, CreateView
+from parser.errors import JobError, PlanError, UnknownObject, UnsupportedError
+from parser.statements import Drop, Kind
+from parser.writer.statements import write
+from planner.catalog import Catalog, Identifier
+from sqlengine.access.policy import Action, require
+from sqlengine.access.principals import Principal
+from sqlengine.engine import Engine
+from sqlengine.engine.requests import Request
+from sqlengine.jobs.job import Origin
+from sqlengine.jobs.planning import JobText
+from sqlengine.jobs.script import dropped_object
+from sqlengine.queries.insert_jobs import HOME, setting_lines, use_lines
+
+Definition: TypeAlias = CreateTable | CreateView | CreateFunction
+_DROPPED: Final = (Kind.TABLE, Kind.VIEW, Kind.FUNCTION)
+# Of what is not plain in the name of an object, the name of its job has a hash.
+_LONGEST: Final = 120
+
+
+def define(
+    engine: Engine,
+    statement: Definition,
+    catalog: Catalog,
+    settings: Mapping[str, str],
+    by: Principal,
+) -> None:
+    """Submits a definition as the job that defines its object. `settings`: those of its session.
+
+    PlanError for an object that exists, JobError for one to replace that another job defines, and
+    the SqlError for which the job is refused."""
+    is_function = isinstance(statement, CreateFunction)
+    name = (catalog.resolve_function if is_function else catalog.resolve)(statement.name)
+    kind = _kind(statement)
+    replaces = not isinstance(statement, CreateFunction) and statement.replace
+    if name in catalog.objects:
+        if statement.if_not_exists:
+            return
+        if not replaces:
+            hint = None if is_function else f"write CREATE OR REPLACE {kind}, or DROP {kind} before"
+            shown = ".".join(statement.name)
+            place = statement.subject or statement.position
+            raise PlanError(f"{kind.lower()} '{shown}' exists already", hint=hint, position=place)
+        _check_own(engine, name, kind)
+    plain = replace(statement, if_not_exists=False)
+    if replaces and not isinstance(plain, CreateFunction):
+        plain = replace(plain, replace=False)
+    lines = [*setting_lines(settings), *use_lines(HOME, (catalog.catalog, catalog.database))]
+    job = job_of(name, kind)
+    require(by, Action.CHANGE_JOB, job)
+    text = ";\n".join([*lines, write(plain)]) + ";\n"
+    request = Request(Origin.REST, {job: JobText(job, text, None)}, by=by)
+    if (error := engine.change(request)[job].error) is not None:
+        error.position = None  # it is one in a text that nobody has written
+        raise error
+
+
+def drop(engine: Engine, statement: Drop, catalog: Catalog, by: Principal) -> None:
+    """Removes the job that defines an object. UnknownObject where there is none, JobError for one
+    that another job defines, or that jobs use."""
+    kind = statement.kind
+    if kind not in _DROPPED:
+        raise UnsupportedError(
+            f"DROP {kind.words} cannot be run here",
+            hint="remove the job that defines it: sql remove",
+            position=statement.position,
+        )
+    item = dropped_object(replace(catalog, temporary={}), statement)
+    if item is None:
+        if statement.if_exists:
+            return
+        shown, place = ".".join(statement.name), statement.subject or statement.position
+        raise UnknownObject(f"{kind.lower()} '{shown}' does not exist", position=place)
+    job = _check_own(engine, item.name, kind)
+    require(by, Action.CHANGE_JOB, job)
+    outcome = engine.change(Request(Origin.REST, removes=frozenset({job}), by=by))[job]
+    if outcome.error is not None:
+        raise outcome.error
+
+
+def job_of(name: Identifier, kind: Kind) -> str:
+    """Returns the name of the job that defines an object.
+
+    >>> job_of(("default_catalog", "default_database", "events"), Kind.TABLE)
+    'table.events'
+    """
+    parts = name[2:] if name[:2] == HOME else name[1:] if name[0] == HOME[0] else name
+    written = ".".join((kind.lower(), *parts))
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "_" for c in written)
+    if plain == written and len(plain) <= _LONGEST:
+        return plain
+    mark = md5("\0".join(name).encode(), usedforsecurity=False).hexdigest()[:8]
+    return f"{plain[:_LONGEST]}-{mark}"
+
+
+def _kind(statement: Definition) -> Kind:
+    match statement:
+        case CreateTable():
+            return Kind.TABLE
+        case CreateView():
+            return Kind.VIEW
+    return Kind.FUNCTION
+
+
+def _check_own(engine: Engine, name: Identifier, kind: Kind) -> str:
+    """Returns the job that defines an object and nothing else. JobError where others do, or where
+    it defines more."""
+    job, full = job_of(name, kind), ".".join(name)
+    definers = [j for j in engine.jobs() if full in j.defines]
+    if [j.name for j in definers] == [job] and set(definers[0].defines) == {full}:
+        return job
+    found = ", ".join(f"'{j.name}'" for j in definers) or "no job"
+    raise JobError(
+        f"{kind.lower()} '{name[2]}' is defined by {found}",
+        detail=f"a statement changes what a statement has made, which is the job '{job}'",
+        hint="change the text of that job: sql submit, sql remove",
+    )

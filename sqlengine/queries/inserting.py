@@ -1,0 +1,100 @@
+"""INSERTs of a client's session: run to their end, or submitted as jobs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sqlglot import exp
+
+from parser.statements import Insert, StatementSet
+from parser.types import DataType
+from planner.binder.inserts import writable
+from planner.catalog import Catalog, Table
+from planner.logical import Sink
+from planner.rewrite import transform_sink
+from planner.settings import RUNTIME_MODE, is_batch
+from sqlengine.access.plans import check_plans
+from sqlengine.access.policy import Action, require
+from sqlengine.executors.sources import Endless
+from sqlengine.queries.ad_hoc import AdHocSession
+from sqlengine.queries.client_session import own_objects
+from sqlengine.queries.insert_jobs import new_name, text_of
+
+SYNCHRONOUS: Final = "table.dml-sync"
+
+
+@dataclass
+class InsertingSession(AdHocSession):
+    """Executes the statements of a client that may write. An INSERT whose input ends runs to its
+    end here, unless 'table.dml-sync' is 'false'; any other is submitted as a job.
+
+    `shared`: the server's catalog; `told`: the settings as the client knows them; `submit`: takes
+    the name and the text of a job."""
+
+    shared: Catalog = field(default_factory=Catalog)
+    told: Mapping[str, str] = field(default_factory=dict)
+    submit: Callable[[str, str], None] = lambda name, text: None
+
+    def _insert(self, number: int, statement: Insert | StatementSet) -> None:
+        sinks: Sequence[Sink] = self._plan(statement).sinks
+        check_plans(self.by, sinks)
+        name = new_name(statement, self.settings)
+        require(self.by, Action.CHANGE_JOB, name)
+        batch = is_batch(self.settings)
+        if batch:
+            sinks = tuple(transform_sink(s, self._looked_at) for s in sinks)
+        submitted = self.settings.get(SYNCHRONOUS, "").lower() == "false" and not batch
+        if not submitted:
+            try:
+                self._run_whole(sinks)
+            except Endless:
+                if batch:
+                    raise
+                submitted = True
+        if submitted:
+            self._submit(name, statement)
+        self._inserted(name, submitted=submitted)
+
+    def _run_whole(self, sinks: Sequence[Sink]) -> None:
+        self.runner.run(sinks, {**self.settings, RUNTIME_MODE: "batch"}, lambda rows: None)
+
+    @abstractmethod
+    def _inserted(self, name: str, *, submitted: bool) -> None:
+        """Tells the client what has become of an INSERT: its rows are written, or it is the job of
+        that name."""
+
+    def _submit(self, name: str, statement: Insert | StatementSet) -> None:
+        own = {**own_objects(self.catalog, self.shared), **self.catalog.temporary}
+        self.submit(name, text_of(statement, self.catalog, own, self.told))
+
+
+def with_typed_nulls(statement: Insert, catalog: Catalog) -> Insert:
+    """Returns INSERT … VALUES with the types of the table's columns at the NULLs in it: Flink asks
+    for them, and drivers do not know them."""
+    query, table = statement.query, catalog.get(statement.target)
+    if not isinstance(query, exp.Values) or not isinstance(table, Table):
+        return statement
+    types = {c.name: c.type for c in writable(table)}
+    given = {part.name for part in statement.partition}
+    columns = [".".join(c) for c in statement.columns] or [n for n in types if n not in given]
+    if not types.keys() >= set(columns):
+        return statement  # the planner says which of them there is not
+    kinds = [types[name].with_nullable(True) for name in columns]
+    rows = [_with_types(row, kinds) for row in query.expressions]
+    return replace(statement, query=exp.Values(expressions=rows))
+
+
+def _with_types(row: exp.Expression, kinds: Sequence[DataType]) -> exp.Expression:
+    values = row.expressions
+    if len(values) != len(kinds) or not any(isinstance(v, exp.Null) for v in values):
+        return row
+    typed = [
+        exp.Cast(this=value, to=exp.DataType(this=exp.DType.USERDEFINED, kind=kind))
+        if isinstance(value, exp.Null)
+        else value
+        for value, kind in zip(values, kinds, strict=True)
+    ]
+    return exp.Tuple(expressions=typed)

@@ -1,0 +1,150 @@
+"""Statements of drivers, which also write: an INSERT runs, or becomes a job, and what CREATE and
+DROP change is changed for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar, Final
+
+from parser.alterations import Alter
+from parser.definitions import CreateFunction, CreateTable, CreateView
+from parser.errors import SqlError
+from parser.statements import (
+    Describe,
+    Drop,
+    Explain,
+    Insert,
+    Show,
+    ShowCreate,
+    Statement,
+    StatementSet,
+)
+from parser.statements import Query as Select
+from parser.writer.statements import write
+from planner.binder.unsupported import refuse
+from planner.catalog import Catalog
+from planner.logical import LogicalPlan, Scan, Sink
+from planner.settings import RUNTIME_MODE
+from sqlengine.access.policy import Action, allows, require
+from sqlengine.engine import Engine
+from sqlengine.engine.alterations import alter
+from sqlengine.executors.runner import GraphRunner
+from sqlengine.jobs.job import Origin
+from sqlengine.queries.ad_hoc import AdHocSession
+from sqlengine.queries.client_session import LOOKING, ClientSession
+from sqlengine.queries.definitions import define, drop
+from sqlengine.queries.execution import Execution
+from sqlengine.queries.insert_jobs import submit
+from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
+from sqlengine.queries.query import Query
+from sqlengine.session.session import EmbeddedRunner
+
+_TELLS: Final = (Show, ShowCreate, Describe, Explain)
+_AUTO: Final = "topic.auto-create"
+
+
+@dataclass
+class WritingSession(InsertingSession):
+    """Executes the statements of a driver: what it asks gives final rows, as an ad-hoc query does.
+
+    `engine`: makes what is defined for all; None: nobody does. `graphs`: those that ran."""
+
+    engine: Engine | None = None
+    graphs: list[GraphRunner] = field(default_factory=list)
+
+    def execute(self, number: int, statement: Statement) -> None:
+        """See `AdHocSession`."""
+        assert self.engine is not None
+        match statement:
+            case CreateTable() | CreateView() | CreateFunction() if not statement.temporary:
+                refuse(statement)
+                if isinstance(statement, CreateFunction):
+                    require(self.by, Action.USE_FUNCTION, statement.class_name)
+                define(self.engine, statement, self.catalog, self.told, self.by)
+            case Drop(temporary=False):
+                drop(self.engine, statement, self.catalog, self.by)
+            case Alter() if self.catalog.resolve(statement.name) not in self.catalog.temporary:
+                alter(self.engine, statement, write(statement), Origin.REST, self.by)
+            case Insert():
+                super().execute(number, with_typed_nulls(statement, self.catalog))
+            case _:
+                super().execute(number, statement)
+
+    def _check(self, statement: Statement) -> None:
+        if not isinstance(statement, Insert | StatementSet):
+            super()._check(statement)
+
+    def _looked_at(self, node: LogicalPlan) -> LogicalPlan:
+        """See `AdHocSession`. A topic that the client may write is made where it is missing: a new
+        table has no rows, which is no error."""
+        found = super()._looked_at(node)
+        assert self.engine is not None
+        if (
+            not isinstance(found, Scan)
+            or found.table.connector != "topic"
+            or not self.engine.config.auto_create.sinks
+            or not allows(self.by, Action.WRITE_TOPIC, found.table.options.get("topic"))
+        ):
+            return found
+        own = node.table.options.get(_AUTO, "true") if isinstance(node, Scan) else "true"
+        options = {**found.table.options, _AUTO: own}
+        return replace(found, table=replace(found.table, options=options))
+
+    def _run_whole(self, sinks: Sequence[Sink]) -> None:
+        """Runs an INSERT: a row in error ends it, since nobody would miss it later."""
+        told = {k: v for k, v in self.settings.items() if LOOKING.get(k) != v}
+        self.runner.run(sinks, {**told, RUNTIME_MODE: "batch"}, lambda rows: None)
+
+    def _inserted(self, name: str, *, submitted: bool) -> None:
+        if submitted:
+            self.buffer.job = name
+            self.buffer.complete(message=f"job '{name}' writes the rows")
+            return
+        written = sum(graph.progress.rows_out.total() for graph in self.graphs)
+        self.buffer.written = written
+        self.buffer.complete(message=f"{written} row{'s' * (written != 1)} written")
+
+
+class WritingExecution(Execution):
+    """Runs the statements of one request of a driver. Queries go on with rows that come later
+    where the session has SET 'execution.runtime-mode' = 'streaming'."""
+
+    session_class: ClassVar[type[AdHocSession]] = WritingSession
+    in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
+
+    def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
+        session = super()._ad_hoc(query, state, shared)
+        assert isinstance(session, WritingSession)
+        assert isinstance(session.runner, EmbeddedRunner)
+        session.engine, session.shared = self._engine, shared
+        session.follow = session.follow or state.settings.get(RUNTIME_MODE) == "streaming"
+        session.told = _told(state.settings, self._engine.config.settings)
+        session.submit = partial(submit, self._engine, by=query.by)
+        session.runner = replace(session.runner, begun=session.graphs.append)
+        return session
+
+
+def _told(settings: Mapping[str, str], standard: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the settings that the client has made, and no job has anyway."""
+    known = {**LOOKING, **standard}
+    return {key: value for key, value in settings.items() if known.get(key) != value}
+
+
+class PlanningExecution(WritingExecution):
+    """Finds out which columns a statement gives, and reads and writes no rows."""
+
+    def _execute(self, statement: Statement) -> None:
+        if isinstance(statement, _TELLS):
+            super()._execute(statement)
+            return
+        session = self._ad_hoc(self._query, self._state, self._engine.catalog)
+        try:
+            if isinstance(statement, Select):
+                schema, changes = session.shape_of(statement)
+                self._query.buffer.announce(schema, changes=changes)
+            elif isinstance(statement, Insert):
+                session.check_plan(with_typed_nulls(statement, session.catalog))
+        except SqlError as error:
+            raise error.at(statement.position) from None

@@ -1,0 +1,105 @@
+"""Statements and definitions of SQLAlchemy as Flink SQL."""
+
+from __future__ import annotations
+
+import re
+from hashlib import md5
+from typing import Any
+
+from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
+
+from parser.grammar.reserved import RESERVED
+from parser.writer.names import options as with_options
+from parser.writer.names import quoted
+
+
+class Preparer(IdentifierPreparer):
+    """Names in backticks, where they need them."""
+
+    reserved_words = {word.lower() for word in RESERVED}  # noqa: RUF012
+
+    def __init__(self, dialect: Any) -> None:
+        super().__init__(dialect, initial_quote="`", escape_quote="`")
+
+
+class Statements(SQLCompiler):
+    """Writes queries and INSERTs."""
+
+    def limit_clause(self, select: Any, **options: Any) -> str:
+        """LIMIT and OFFSET, each alone or both."""
+        text = ""
+        if select._limit_clause is not None:
+            text += "\n LIMIT " + self.process(select._limit_clause, **options)
+        if select._offset_clause is not None:
+            text += "\n OFFSET " + self.process(select._offset_clause, **options)
+        return text
+
+    def visit_empty_set_expr(self, element_types: Any, **options: Any) -> str:
+        """A query without rows, for IN without values."""
+        types = self.dialect.type_compiler
+        columns = ", ".join(
+            f"CAST(NULL AS {'INT' if t._isnull else types.process(t)})" for t in element_types
+        )
+        return f"SELECT {columns} FROM (VALUES (1)) AS none_ (x) WHERE x <> 1"
+
+    def visit_empty_set_op_expr(self, *arguments: Any, **options: Any) -> str:
+        """Returns the text in the parentheses of IN without values."""
+        text: str = super().visit_empty_set_op_expr(*arguments, **options)
+        return text.replace("!=", "<>")
+
+    def visit_ne_binary(self, binary: Any, operator: Any, **options: Any) -> str:
+        """Returns a comparison by <>, the only sign for it."""
+        text: str = self._generate_generic_binary(binary, " <> ", **options)
+        return text
+
+    def visit_now_func(self, function: Any, **options: Any) -> str:
+        return "NOW()"
+
+    def visit_true(self, expression: Any, **options: Any) -> str:
+        return "TRUE"
+
+    def visit_false(self, expression: Any, **options: Any) -> str:
+        return "FALSE"
+
+
+class Definitions(DDLCompiler):
+    """Writes CREATE and DROP. A table says where its rows are by `sqlengine_with={…}`; without it
+    they are in the topic of its name."""
+
+    def get_column_specification(self, column: Any, **options: Any) -> str:
+        """A column with its type; Flink's tables have no defaults."""
+        name = self.preparer.format_column(column)
+        text = f"{name} {self.dialect.type_compiler.process(column.type, type_expression=column)}"
+        if not column.nullable:
+            text += " NOT NULL"
+        return f"{text} COMMENT {quoted(column.comment)}" if column.comment else text
+
+    def visit_primary_key_constraint(self, constraint: Any, **options: Any) -> str:
+        text: str = super().visit_primary_key_constraint(constraint, **options)
+        return f"{text} NOT ENFORCED" if text else text
+
+    def visit_foreign_key_constraint(self, constraint: Any, **options: Any) -> None:
+        """Nothing: tables have no such keys."""
+
+    visit_unique_constraint = visit_check_constraint = visit_foreign_key_constraint
+
+    def post_create_table(self, table: Any) -> str:
+        """WITH, and the comment."""
+        given = table.dialect_options["sqlengine"]["with"]
+        given = given or {"connector": "topic", "topic": _topic(table.name), "format": "json"}
+        comment = f"\nCOMMENT {quoted(table.comment)}" if table.comment else ""
+        return f"{comment}\nWITH {with_options(given)}"
+
+    def visit_create_index(self, create: Any, **options: Any) -> str:
+        """A statement that does nothing: tables have no indexes, and pandas asks for them."""
+        return "SELECT 1"
+
+    visit_drop_index = visit_create_index
+
+
+def _topic(table: str) -> str:
+    """Returns the name of a topic of its own for a table."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", table)
+    if plain == table and table.strip("."):
+        return table
+    return f"{plain}-{md5(table.encode(), usedforsecurity=False).hexdigest()[:8]}"

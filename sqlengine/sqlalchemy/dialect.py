@@ -1,0 +1,240 @@
+"""The dialect: connections by URL, and what the catalog has.
+
+sqlengine://127.0.0.1:8083                        a server
+sqlengine://:TOKEN@host:8083/my_db?tls=true&ca_file=ca.pem
+sqlengine://                                      an engine in this process"""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+from typing import Any, Final
+
+from sqlalchemy import exc, pool, schema
+from sqlalchemy.engine import default
+
+import sqlengine
+from parser.writer.names import backticked
+from sqlengine import dbapi
+from sqlengine.broker.errors import Unreachable
+from sqlengine.sqlalchemy.compiling import Definitions, Preparer, Statements
+from sqlengine.sqlalchemy.types import TypeCompiler, type_of
+
+_KEY: Final = re.compile(r"PRI\((.*)\)")
+_GONE: Final = re.compile(r"session '.*' does not exist")
+_TLS: Final = ("ca_file", "client_cert", "client_key")
+
+
+class Context(default.DefaultExecutionContext):
+    """An execution: all cursors give rows as they come; with the option `follow` they go on with
+    rows that come later."""
+
+    def create_default_cursor(self) -> Any:
+        follow = bool(self.execution_options.get("follow"))
+        return self._dbapi_connection.cursor(follow=follow)
+
+    create_server_side_cursor = create_default_cursor
+
+
+class SqlengineDialect(default.DefaultDialect):
+    """Flink SQL over a server's catalog: schemas are databases."""
+
+    name = "sqlengine"
+    driver = "dbapi"
+    statement_compiler = Statements
+    ddl_compiler = Definitions
+    type_compiler = TypeCompiler
+    preparer = Preparer
+    execution_ctx_cls = Context
+    default_paramstyle = "qmark"
+    construct_arguments = [(schema.Table, {"with": None})]  # noqa: RUF012
+    supports_statement_cache = True
+    supports_server_side_cursors = True
+    supports_native_boolean = True
+    supports_native_decimal = True
+    supports_multivalues_insert = True
+    supports_sane_rowcount = False
+    supports_sane_multi_rowcount = False
+    supports_alter = False
+    supports_default_values = False
+    supports_empty_insert = False
+    supports_unicode_statements = True
+    supports_unicode_binds = True
+    returns_unicode_strings = True
+    description_encoding = None
+    postfetch_lastrowid = False
+    max_identifier_length = 255
+
+    # ---- connections -----------------------------------------------------------------------------
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        """Returns the driver."""
+        return dbapi
+
+    @classmethod
+    def dbapi(cls) -> ModuleType:
+        """Returns the driver, as SQLAlchemy 1.4 asks for it."""
+        return dbapi
+
+    @classmethod
+    def get_pool_class(cls, url: Any) -> type[pool.Pool]:
+        """An engine in this process is one for all threads."""
+        return pool.QueuePool if url.host else pool.StaticPool
+
+    def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Returns what `connect` takes of a URL."""
+        query = dict(url.query)
+        options: dict[str, Any] = {k: query.pop(k) for k in (*_TLS, "data", "token") if k in query}
+        scheme = "https" if query.pop("tls", "") == "true" else "http"
+        if url.host:
+            host = f"[{url.host}]" if ":" in url.host else url.host
+            options["url"] = f"{scheme}://{host}:{url.port or 8083}"
+        if url.password:
+            options["token"] = str(url.password)
+        if url.database:
+            options["database"] = url.database
+        options["settings"] = query
+        return [], options
+
+    def connect(self, *arguments: Any, database: str | None = None, **options: Any) -> Any:
+        """Returns a connection of the driver, in a database if that is named."""
+        connection = dbapi.connect(*arguments, **options)
+        if database is not None:
+            connection.cursor().execute(f"USE {'.'.join(map(backticked, database.split('.')))}")
+        return connection
+
+    def initialize(self, connection: Any) -> None:
+        """Notes the server's version, and its database."""
+        self.server_version_info = self._get_server_version_info(connection)
+        self.default_schema_name = self._get_default_schema_name(connection)
+
+    def _get_server_version_info(self, connection: Any) -> tuple[int, ...]:
+        return tuple(int(n) for n in sqlengine.__version__.split(".") if n.isdecimal())
+
+    def _get_default_schema_name(self, connection: Any) -> str:
+        return str(connection.exec_driver_sql("SHOW CURRENT DATABASE").scalar())
+
+    def is_disconnect(self, error: Any, connection: Any, cursor: Any) -> bool:
+        """True for an error after which the connection is of no use: its server or its session is
+        gone."""
+        cause = getattr(error, "__cause__", None)
+        told = getattr(error, "message", "")
+        return isinstance(cause, Unreachable) or bool(
+            re.match(r"session '.*' does not exist", told)
+        )
+
+    # ---- transactions: there are none ------------------------------------------------------------
+
+    def do_begin(self, dbapi_connection: Any) -> None: ...
+
+    def do_commit(self, dbapi_connection: Any) -> None: ...
+
+    def do_rollback(self, dbapi_connection: Any) -> None: ...
+
+    def get_isolation_level_values(self, dbapi_connection: Any) -> list[str]:
+        return ["AUTOCOMMIT"]
+
+    def get_default_isolation_level(self, dbapi_connection: Any) -> str:
+        return "AUTOCOMMIT"
+
+    def get_isolation_level(self, dbapi_connection: Any) -> str:
+        return "AUTOCOMMIT"
+
+    def set_isolation_level(self, dbapi_connection: Any, level: str) -> None: ...
+
+    # ---- the catalog -----------------------------------------------------------------------------
+
+    def get_schema_names(self, connection: Any, **options: Any) -> list[str]:
+        return _first(connection, "SHOW DATABASES")
+
+    def get_table_names(
+        self, connection: Any, schema: str | None = None, **options: Any
+    ) -> list[str]:
+        views = set(self.get_view_names(connection, schema, **options))
+        return [n for n in _names(connection, "TABLES", schema) if n not in views]
+
+    def get_view_names(
+        self, connection: Any, schema: str | None = None, **options: Any
+    ) -> list[str]:
+        return _names(connection, "VIEWS", schema)
+
+    def has_table(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> bool:
+        """True for a table or a view."""
+        return table_name in _names(connection, "TABLES", schema)
+
+    def get_view_definition(
+        self, connection: Any, view_name: str, schema: str | None = None, **options: Any
+    ) -> str:
+        """Returns the view's query."""
+        shown = self._asked(connection, "SHOW CREATE VIEW", view_name, schema)[0][0]
+        return str(shown).partition("\nAS ")[2].strip()
+
+    def get_columns(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        rows = self._asked(connection, "DESCRIBE", table_name, schema)
+        return [_column(row._mapping) for row in rows]
+
+    def get_pk_constraint(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        rows = self._asked(connection, "DESCRIBE", table_name, schema)
+        keys = [m[1] for row in rows if (m := _KEY.match(row._mapping["key"] or ""))]
+        return {"constrained_columns": keys[0].split(", ") if keys else [], "name": None}
+
+    def get_foreign_keys(self, *arguments: Any, **options: Any) -> list[Any]:
+        return []
+
+    def get_indexes(self, *arguments: Any, **options: Any) -> list[Any]:
+        return []
+
+    def get_unique_constraints(self, *arguments: Any, **options: Any) -> list[Any]:
+        return []
+
+    def get_check_constraints(self, *arguments: Any, **options: Any) -> list[Any]:
+        return []
+
+    def get_table_comment(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        return {"text": None}
+
+    def _asked(self, connection: Any, verb: str, name: str, schema: str | None) -> list[Any]:
+        """Returns what is said of a table. NoSuchTableError where there is none."""
+        try:
+            found = connection.exec_driver_sql(f"{verb} {_path(name, schema)}")
+        except exc.DBAPIError as error:
+            if "does not exist" in getattr(error.orig, "message", ""):
+                raise exc.NoSuchTableError(name) from error
+            raise
+        return list(found)
+
+
+def _column(about: Any) -> dict[str, Any]:
+    extras = about["extras"] or ""
+    column = {
+        "name": about["name"],
+        "type": type_of(about["type"].partition(" *")[0]),
+        "nullable": about["null"],
+        "default": None,
+        "autoincrement": False,
+        "comment": dict(about).get("comment"),
+    }
+    if extras.startswith("AS "):
+        column["computed"] = {"sqltext": extras[3:], "persisted": False}
+    return column
+
+
+def _path(name: str, database: str | None) -> str:
+    parts = (*(database.split(".") if database else ()), name)
+    return ".".join(map(backticked, parts))
+
+
+def _names(connection: Any, what: str, database: str | None) -> list[str]:
+    place = "" if database is None else f" FROM {_path(database, None)}"
+    return _first(connection, f"SHOW {what}{place}")
+
+
+def _first(connection: Any, statement: str) -> list[str]:
+    return [row[0] for row in connection.exec_driver_sql(statement)]

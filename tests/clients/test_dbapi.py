@@ -1,0 +1,244 @@
+"""The DB-API 2.0 module, over a server and over an engine in this process."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from sqlengine import SqlError, dbapi
+from sqlengine.service import Service
+from tests.clients.conftest import fill
+
+NAMES = (f"made_{n}" for n in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[dbapi.Connection]:
+    with dbapi.connect() as connection:
+        fill(connection.engine)
+        yield connection
+
+
+@pytest.fixture(params=["server", "process"])
+def connection(request: pytest.FixtureRequest) -> Iterator[dbapi.Connection]:
+    if request.param == "process":
+        yield request.getfixturevalue("local")
+        return
+    server: Service = request.getfixturevalue("server")
+    with dbapi.connect(server.url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def cursor(connection: dbapi.Connection) -> Iterator[dbapi.Cursor]:
+    with connection.cursor() as cursor:
+        yield cursor
+
+
+def table(cursor: dbapi.Cursor, columns: str = "id BIGINT, name STRING") -> str:
+    """Makes a table over a topic of its own; returns its name."""
+    name = next(NAMES)
+    cursor.execute(
+        f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'topic', 'topic' = '{name}', 'format' = 'json')"
+    )
+    return name
+
+
+def test_the_module() -> None:
+    assert (dbapi.apilevel, dbapi.threadsafety, dbapi.paramstyle) == ("2.0", 2, "qmark")
+    assert issubclass(dbapi.ProgrammingError, dbapi.DatabaseError)
+    assert issubclass(dbapi.InterfaceError, dbapi.Error)
+    assert dbapi.Connection.OperationalError is dbapi.OperationalError
+    assert dbapi.Binary(b"a") == b"a"
+    assert dbapi.Date(2026, 1, 2) == dt.date(2026, 1, 2)
+    assert dbapi.TimestampFromTicks(0).date() == dbapi.DateFromTicks(0)
+    assert dbapi.TimestampFromTicks(0).time() == dbapi.TimeFromTicks(0)
+
+
+def test_rows(cursor: dbapi.Cursor) -> None:
+    asked = cursor.execute("SELECT id, name FROM items WHERE id >= ? AND name LIKE ?", (1, "n%"))
+    assert asked is cursor
+    assert cursor.fetchone() == (1, "n1")
+    assert cursor.fetchmany() == [(2, "n2")]
+    assert cursor.fetchmany(2) == [(3, "n3"), (4, "n4")]
+    assert cursor.fetchmany(2) == cursor.fetchall() == []
+    assert cursor.fetchone() is None
+    assert cursor.rowcount == -1
+    assert [row[0] for row in cursor.execute("SELECT id FROM cheap ORDER BY id")] == [0, 1, 2]
+    assert cursor.execute("SELECT id FROM cheap").fetch_arrow_table().num_rows == 3
+    cursor.execute("SELECT id FROM cheap")
+    assert sum(batch.num_rows for batch in cursor.fetch_record_batches()) == 3
+
+
+def test_the_description(cursor: dbapi.Cursor) -> None:
+    cursor.execute(
+        "SELECT id, name, price, bought, X'00' AS b, TRUE AS t, ARRAY[1] AS a, id AS id FROM items"
+    )
+    described = cursor.description
+    assert described is not None
+    kinds = [dbapi.NUMBER, dbapi.STRING, dbapi.NUMBER, dbapi.DATETIME, dbapi.BINARY, dbapi.NUMBER]
+    for column, kind in zip(described, kinds, strict=False):
+        assert column[1] == kind
+        assert kind == column[1]
+        assert column[1] != dbapi.ROWID
+    price, data = described[2], described[4]
+    assert (price[1], price[4:]) == ("DECIMAL(10, 2)", (10, 2, True))
+    assert (data[3], data[6]) == (1, False)
+    assert described[6][1] not in kinds
+    cursor.execute("SET 'table.local-time-zone' = 'UTC'")
+    assert cursor.description is None
+    with pytest.raises(dbapi.InterfaceError):
+        cursor.fetchone()
+
+
+def test_inserts(cursor: dbapi.Cursor) -> None:
+    name = table(cursor)
+    cursor.execute(f"INSERT INTO {name} VALUES (?, ?)", (1, "it's"))
+    assert cursor.rowcount == 1
+    cursor.executemany(
+        f"INSERT INTO {name} (name, id) VALUES (?, ?);", [(None, n) for n in range(2500)]
+    )
+    assert cursor.rowcount == 2500
+    cursor.executemany(
+        f"INSERT INTO {name} SELECT ?, 'x' FROM (VALUES (1), (2)) AS v(n)", [[7], [8]]
+    )
+    assert cursor.rowcount == 4
+    cursor.executemany(f"INSERT INTO {name} VALUES (?, ?)", [])
+    assert cursor.rowcount == 0
+    cursor.execute(f"SELECT COUNT(*), COUNT(name) FROM {name}")
+    assert cursor.fetchall() == [(2505, 5)]
+    with pytest.raises(dbapi.InterfaceError):
+        cursor.executemany("SELECT ?", [[1]])
+
+
+def test_definitions_are_for_all(connection: dbapi.Connection, cursor: dbapi.Cursor) -> None:
+    name = table(cursor)
+    with pytest.raises(dbapi.ProgrammingError, match="exists already"):
+        cursor.execute(f"CREATE TABLE {name} (id INT) WITH ('connector' = 'blackhole')")
+    cursor.execute(f"CREATE TABLE IF NOT EXISTS {name} (id INT) WITH ('connector' = 'blackhole')")
+    cursor.execute(f"CREATE VIEW v_{name} AS SELECT id FROM {name}")
+    cursor.execute(f"CREATE OR REPLACE VIEW v_{name} AS SELECT id + 1 AS id FROM {name}")
+    cursor.execute(f"INSERT INTO {name} (id) VALUES (1)")
+    assert cursor.execute(f"SELECT id FROM v_{name}").fetchall() == [(2,)]
+    assert f"view.v_{name}" in connection.engine.jobs
+    with pytest.raises(dbapi.ProgrammingError, match="is used by"):
+        cursor.execute(f"DROP TABLE {name}")
+    cursor.execute(f"ALTER TABLE {name} SET ('scan.startup.mode' = 'latest-offset')")
+    cursor.execute(f"DROP VIEW v_{name}")
+    cursor.execute(f"DROP TABLE {name}")
+    cursor.execute(f"DROP TABLE IF EXISTS {name}")
+    with pytest.raises(dbapi.ProgrammingError, match="does not exist"):
+        cursor.execute(f"DROP TABLE {name}")
+
+
+def test_what_others_have_defined_stays(cursor: dbapi.Cursor) -> None:
+    for statement in (
+        "DROP TABLE keyed",
+        "CREATE OR REPLACE VIEW cheap AS SELECT 1 AS a",
+        "DROP VIEW cheap",
+    ):
+        with pytest.raises(dbapi.ProgrammingError, match=r"is defined by '(keyed|items)'"):
+            cursor.execute(statement)
+
+
+def test_an_insert_without_end_is_a_job(connection: dbapi.Connection, cursor: dbapi.Cursor) -> None:
+    name = table(cursor)
+    cursor.execute(f"INSERT INTO {name} SELECT id, name FROM items")
+    assert cursor.job is not None
+    assert cursor.rowcount == -1
+    assert connection.engine.jobs[cursor.job].state == "running"
+    cursor.execute(f"STOP JOB '{cursor.job}'")
+
+
+def test_a_row_in_error_is_no_silent_loss(cursor: dbapi.Cursor) -> None:
+    name = table(cursor)
+    with pytest.raises(dbapi.DataError, match="cannot cast"):
+        cursor.execute(f"INSERT INTO {name} (id) VALUES (CAST(? AS BIGINT))", ["x"])
+    assert cursor.execute(f"SELECT COUNT(*) FROM {name}").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "kind"),
+    [
+        ("SELEC 1", None, dbapi.ProgrammingError),
+        ("SELECT nope FROM items", None, dbapi.ProgrammingError),
+        ("SELECT * FROM nope", None, dbapi.ProgrammingError),
+        ("SELECT ?", None, dbapi.NotSupportedError),
+        ("SELECT ?", (), dbapi.ProgrammingError),
+        ("SELECT ?", (object(),), dbapi.DataError),
+        (
+            "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN UPDATE SET x = 1",
+            None,
+            dbapi.NotSupportedError,
+        ),
+    ],
+)
+def test_errors(
+    cursor: dbapi.Cursor,
+    statement: str,
+    parameters: tuple[object, ...] | None,
+    kind: type[dbapi.Error],
+) -> None:
+    with pytest.raises(kind) as error:
+        cursor.execute(statement, parameters)
+    assert error.value.message
+    assert isinstance(error.value.__cause__, SqlError)
+    assert cursor.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_styles_and_settings(server: Service) -> None:
+    with dbapi.connect(
+        server.url, paramstyle="pyformat", settings={"table.local-time-zone": "Asia/Tokyo"}
+    ) as connection:
+        cursor = connection.cursor()
+        cursor.execute(
+            "SELECT %(a)s, CAST(%(t)s AS STRING)",
+            {"a": Decimal("1.5"), "t": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)},
+        )
+        assert cursor.fetchall() == [(Decimal("1.5"), "2026-01-01 09:00:00.000000")]
+    with pytest.raises(dbapi.InterfaceError):
+        dbapi.connect(server.url, paramstyle="percent")  # type: ignore[arg-type]
+    with pytest.raises(dbapi.OperationalError), dbapi.connect("http://127.0.0.1:9") as nobody:
+        nobody.cursor().execute("SELECT 1")
+
+
+def test_the_end_of_connections(server: Service) -> None:
+    connection = dbapi.connect(server.url)
+    cursor = connection.cursor()
+    connection.commit()
+    with pytest.raises(dbapi.NotSupportedError):
+        connection.rollback()
+    cursor.close()
+    with pytest.raises(dbapi.InterfaceError):
+        cursor.execute("SELECT 1")
+    connection.close()
+    connection.close()
+    assert connection.closed
+    for use in (connection.cursor, connection.commit):
+        with pytest.raises(dbapi.InterfaceError):
+            use()
+
+
+def test_a_cursor_streams_and_follows(server: Service) -> None:
+    """Rows come before the last one is made, and `cancel` of another thread ends them."""
+    with dbapi.connect(server.url) as connection:
+        cursor = connection.cursor()
+        cursor.execute(
+            "CREATE TEMPORARY TABLE ticks (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000')"
+        )
+        following = connection.cursor(follow=True)
+        following.execute("SELECT n FROM ticks")
+        assert len(following.fetchmany(10)) == 10
+        began = time.monotonic()
+        threading.Timer(0.2, following.cancel).start()
+        following.fetchall()
+        assert time.monotonic() - began < 20
+        following.execute("SELECT COUNT(*) AS n FROM items")
+        assert following.fetchone() is not None
+        following.close()
