@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         Option,
         Schema,
     )
+    from sqlengine.functions.process_sdk import ProcessContext, TableRow, process_function
     from sqlengine.functions.sdk import sink, udaf, udf, udtf
 
 __version__ = "0.1.0"
@@ -90,6 +91,7 @@ __all__ = [
     "Option",
     "ParseError",
     "PlanError",
+    "ProcessContext",
     "Progress",
     "Refused",
     "Result",
@@ -104,6 +106,7 @@ __all__ = [
     "SourceCapabilities",
     "SqlError",
     "Table",
+    "TableRow",
     "Topic",
     "TopicRecord",
     "Topics",
@@ -111,6 +114,7 @@ __all__ = [
     "Version",
     "__version__",
     "connect",
+    "process_function",
     "sink",
     "udaf",
     "udf",
@@ -141,6 +145,7 @@ _MODULES = {
     "JobResult": "sqlengine.connection.jobs",
     "Jobs": "sqlengine.connection.jobs",
     "Option": "sqlengine.formats.base",
+    "ProcessContext": "sqlengine.functions.process_sdk",
     "Progress": "sqlengine.connection.progress",
     "Refused": "sqlengine.client",
     "Result": "sqlengine.connection.results",
@@ -150,12 +155,14 @@ _MODULES = {
     "Schema": "sqlengine.formats.base",
     "Sink": "sqlengine.connectors.base",
     "Source": "sqlengine.connectors.base",
+    "TableRow": "sqlengine.functions.process_sdk",
     "Topic": "sqlengine.connection.topics",
     "TopicRecord": "sqlengine.connection.topics",
     "Topics": "sqlengine.connection.topics",
     "Unreachable": "sqlengine.broker.errors",
     "Version": "sqlengine.connection.jobs",
     "connect": "sqlengine.connection.connecting",
+    "process_function": "sqlengine.functions.process_sdk",
     "sink": "sqlengine.functions.sdk",
     "udaf": "sqlengine.functions.sdk",
     "udf": "sqlengine.functions.sdk",

@@ -38,6 +38,7 @@ from planner.logical import (
     NewTerm,
     Normalize,
     Over,
+    ProcessFunction,
     Project,
     Rank,
     Scan,
@@ -100,6 +101,7 @@ from sqlengine.operators.new_terms import NewTermOperator
 from sqlengine.operators.over.at_end import OverAtEndOperator
 from sqlengine.operators.over.by_time import OverOperator
 from sqlengine.operators.over.sorted import OverSortedOperator
+from sqlengine.operators.process_function import ProcessFunctionOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.ranks.first_row import FirstRowOperator
 from sqlengine.operators.ranks.rank import RankOperator
@@ -289,6 +291,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(MatchRecognize, lambda plan, node: MatchOperator(plan)),
         _entry(Over, _over),
         _entry(NewTerm, lambda plan, node: NewTermOperator(plan)),
+        _entry(ProcessFunction, lambda plan, node: ProcessFunctionOperator(plan)),
         _entry(Materialize, lambda plan, node: MaterializeOperator(plan)),
         _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
     )

@@ -29,6 +29,10 @@ def make_call(target: object, header: Header, schemas: Sequence[pa.Schema]) -> C
     kind = declared.kind if isinstance(declared, Declaration) else "scalar"
     if kind == "aggregate":
         return AggregateCall(target, *schemas)
+    if kind == "process":
+        from sqlengine.functions.process_calls import ProcessCall  # most modules have none
+
+        return ProcessCall(target, *schemas)
     if not callable(target):
         raise BadSignature("it is no function")
     if kind == "table":
@@ -198,6 +202,22 @@ class SinkCall:
         return {"failures": failures, "done": count}, []
 
 
+def row_fields(value: object, names: Sequence[str]) -> Sequence[object]:
+    """The values of a row that a function gave; a row of one column may be the value alone."""
+    if (
+        len(names) == 1
+        and not isinstance(value, tuple | dict)
+        and not hasattr(value, "__dataclass_fields__")
+    ):
+        return (value,)
+    try:
+        return list(row_values(value, names))
+    except ValueError:
+        raise ValueError(
+            f"the function gave {repr(value)[:100]}, and its rows have {len(names)} columns"
+        ) from None
+
+
 class TableCall:
     """Any number of rows for each row. The answer has, before the function's columns, the number of
     the row."""
@@ -217,7 +237,7 @@ class TableCall:
             progress[0] = i
             done = i + 1
             try:
-                mine = [self._fields(value) for value in self._function(*row) or ()]
+                mine = [row_fields(v, self._names) for v in self._function(*row) or ()]
             except BaseException as error:  # noqa: BLE001  it is the user's code
                 failures.append((i, reason_of(error)))
                 if isinstance(error, MemoryError):
@@ -227,21 +247,6 @@ class TableCall:
             results += mine
         progress[0] = -1
         return self._answer(origins, results, failures, done)
-
-    def _fields(self, value: object) -> Sequence[object]:
-        if (
-            len(self._names) == 1
-            and not isinstance(value, tuple | dict)
-            and not hasattr(value, "__dataclass_fields__")
-        ):
-            return (value,)
-        try:
-            return list(row_values(value, self._names))
-        except ValueError:
-            raise ValueError(
-                f"the function gave {repr(value)[:100]}, and its rows have {len(self._names)}"
-                " columns"
-            ) from None
 
     def _answer(
         self,

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeVar, overload
 F = TypeVar("F", bound=Callable[..., object])
 
 MARK = "__sqlengine__"
-Kind: TypeAlias = Literal["scalar", "table", "aggregate", "sink"]
+Kind: TypeAlias = Literal["scalar", "table", "aggregate", "process", "sink"]
 
 
 @dataclass(frozen=True)

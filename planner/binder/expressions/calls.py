@@ -213,6 +213,15 @@ def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar
         raise PlanError(
             f"'{function.display}' is a table function", hint=hint, position=position_of(node)
         )
+    if user.kind is Kind.PROCESS:
+        hint = (
+            f"write FROM {function.display}({user.process.tables[0].name} => TABLE t …)"
+            if user.process
+            else None
+        )
+        raise PlanError(
+            f"'{function.display}' is a process function", hint=hint, position=position_of(node)
+        )
     if user.kind is Kind.SINK:
         hint = (
             f"write CREATE TABLE … WITH ('connector' = 'python', 'function' = '{function.display}')"
