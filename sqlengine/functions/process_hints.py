@@ -63,7 +63,7 @@ def eval_of(target: type) -> Callable[..., object]:
 
 
 def hints_of_eval(target: type) -> dict[str, object]:
-    """The hints of `eval`, which may name classes in the class. BadSignature for an unknown name."""
+    """The hints of `eval`, which may name classes in the class."""
     try:
         return typing.get_type_hints(eval_of(target), None, {**vars(target)}, include_extras=True)
     except NameError as error:

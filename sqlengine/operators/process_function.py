@@ -194,14 +194,7 @@ class ProcessFunctionOperator:
             columns.append(batch.column(self._node.table))
         columns += [batch.column(c.name) for c in self._columns]
         schema = self._kernel.rows_schema
-        assert self._node.table is None or schema.names[2] == TABLE
-        return pa.RecordBatch.from_arrays(
-            [
-                c if c.type.equals(f.type) else c.cast(f.type)
-                for c, f in zip(columns, schema, strict=True)
-            ],
-            schema=schema,
-        )
+        return pa.RecordBatch.from_arrays(_typed(columns, schema.types), schema=schema)
 
     def _without_memory(self, batch: Batch) -> Stream:
         """Calls the function for rows that have nothing to do with each other."""

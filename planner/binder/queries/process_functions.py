@@ -272,11 +272,8 @@ class _Binder:
         node = self._given.get(_UID)
         if node is None:
             return self._function.display.rpartition(".")[2]
-        if (
-            not isinstance(node, exp.Literal)
-            or not node.is_string
-            or not _UID_FORM.fullmatch(node.name)
-        ):
+        text = node.name if isinstance(node, exp.Literal) and node.is_string else ""
+        if not _UID_FORM.fullmatch(text):
             hint = "it has letters, digits, - and _, and begins with no digit"
             raise self._error("has an invalid uid", hint, node)
         return text
