@@ -85,6 +85,7 @@ class UserFunction:
     merges: bool = False
     doc: str = ""
     process: ProcessTraits | None = None
+    asynchronous: bool = False
 
     @property
     def identity(self) -> str:

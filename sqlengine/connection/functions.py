@@ -6,8 +6,8 @@ import ast
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import LambdaType, ModuleType
 from typing import Final, TypeAlias
 
 from parser.errors import ServiceError
@@ -39,6 +39,47 @@ def module_source(function: Callable[..., object]) -> str:
     return "from __future__ import annotations\n\n" + "\n".join(pieces.values())
 
 
+def lambda_source(function: LambdaType, name: str, inputs: Sequence[str], result: str) -> str:
+    """Returns a module with a lambda as a function of that name, and all that it uses.
+
+    `inputs` and `result` are its types in SQL. ServiceError for one whose source is not known."""
+    node = _lambda_node(function)
+    parameters = [a.arg for a in node.args.args]
+    pieces = {"udf": "from sqlengine import udf\n"}
+    around = _globals(function)
+    for used in _names(ast.unparse(node.body)):
+        if used in around and used not in pieces and used not in parameters:
+            _add(used, around[used], pieces, "lambda")
+    pieces[name] = (
+        f"@udf(input_types={[*inputs]!r}, result_type={result!r})\n"
+        f"def {name}({', '.join(parameters)}):\n    return {ast.unparse(node.body)}\n"
+    )
+    return "\n".join(pieces.values())
+
+
+def _lambda_node(function: LambdaType) -> ast.Lambda:
+    """The lambda in the text that it comes from: of several in a line the one at its place."""
+    try:
+        lines, _ = inspect.findsource(function)
+        tree = ast.parse("".join(lines))
+    except (OSError, SyntaxError) as error:
+        raise ServiceError(
+            "the source of a lambda is not known",
+            detail=str(error),
+            hint="write it in a file or a cell of a notebook, or as text in SQL",
+        ) from None
+    first, code = function.__code__.co_firstlineno, function.__code__
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and n.lineno == first]
+    places = [(p[0], p[2]) for p in code.co_positions() if p[0] and p[2] and p[2] != p[3]]
+    within = [n for n in nodes if places and _has(n.body, min(places))]
+    return (within or nodes)[-1]
+
+
+def _has(body: ast.expr, place: tuple[int, int]) -> bool:
+    begin = (body.lineno, body.col_offset)
+    return begin <= place < (body.end_lineno or 0, body.end_col_offset or 0)
+
+
 def _collect(target: object, pieces: dict[str, str], name: str) -> None:
     """Adds the source of a function or class, behind that of what it uses."""
     source = _source(target, name)
@@ -58,7 +99,9 @@ def _add(name: str, value: object, pieces: dict[str, str], user: str) -> None:
     home, own = str(getattr(value, "__module__", "")), getattr(value, "__qualname__", name)
     if home.startswith("sqlengine."):  # users import from the package alone
         home = "sqlengine"
-    if isinstance(value, type) or inspect.isroutine(value):
+    if home == "sqlengine" and not isinstance(value, type) and not inspect.isroutine(value):
+        pieces[name] = f"from sqlengine import {name}\n"  # a hint of ours
+    elif isinstance(value, type) or inspect.isroutine(value):
         if _is_ours(value):
             _collect(value, pieces, name)
         else:

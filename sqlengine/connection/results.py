@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from sqlengine.connection.jobs import Job
+
 # Seconds between two calls of a `progress` function.
 _TOLD_S: Final = 0.5
 # Seconds for which a notebook waits for rows to show.
@@ -36,10 +38,17 @@ class Result:
     Iterate over rows (`for`, `async for`), `dicts()` or `batches()`; `to_arrow()`, `to_pandas()`
     and `to_polars()` read all that are left. It ends with its last row, or when it is closed, by
     any thread; an error of the statement is raised behind the rows before it. While nobody reads,
-    the statement waits. A context manager: leaving it ends the statement.
+    the statement waits. A context manager: leaving it ends the statement. `job`: what an INSERT has
+    become, which goes on by itself.
     """
 
-    def __init__(self, pages: Pages, told: Callable[[Progress], object] | None = None) -> None:
+    def __init__(
+        self,
+        pages: Pages,
+        told: Callable[[Progress], object] | None = None,
+        job: Job | None = None,
+    ) -> None:
+        self.job = job
         self._pages = pages
         self._told, self._told_at = told, 0.0
         self._began = time.monotonic()

@@ -16,7 +16,7 @@ from sqlengine.functions.convert import Failure, row_values, to_column, to_value
 from sqlengine.functions.hints import BadSignature, hints_of
 from sqlengine.functions.protocol import Header, batch_blob, read_batch
 from sqlengine.functions.reasons import reason_of
-from sqlengine.functions.sdk import MARK, Declaration
+from sqlengine.functions.sdk import MARK, AsyncDeclaration, Declaration
 
 Answer: TypeAlias = tuple[Header, list[pa.Buffer]]
 Call: TypeAlias = Callable[[Header, list[pa.Buffer], memoryview], Answer]
@@ -35,6 +35,11 @@ def make_call(target: object, header: Header, schemas: Sequence[pa.Schema]) -> C
         return ProcessCall(target, *schemas)
     if not callable(target):
         raise BadSignature("it is no function")
+    if isinstance(declared, AsyncDeclaration):
+        from sqlengine.functions.async_calls import AsyncScalarCall, AsyncTableCall
+
+        made = AsyncTableCall if kind == "table" else AsyncScalarCall
+        return made(target, declared, *schemas)
     if kind == "table":
         return TableCall(target, *schemas)
     if kind == "sink":
@@ -45,7 +50,7 @@ def make_call(target: object, header: Header, schemas: Sequence[pa.Schema]) -> C
     return ScalarCall(target, *schemas)
 
 
-def _count(header: Header) -> int:
+def row_count(header: Header) -> int:
     rows = header["rows"]
     assert isinstance(rows, int)
     return rows
@@ -93,8 +98,8 @@ class ScalarCall:
         self._result = result
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
-        function, field = self._function, self._result.field(0)
-        rows = self._arguments.rows(blobs[0], _count(header))
+        function = self._function
+        rows = self._arguments.rows(blobs[0], row_count(header))
         values: list[object] = []
         failures: list[Failure] = []
         for i, row in enumerate(rows):
@@ -107,11 +112,16 @@ class ScalarCall:
                 if isinstance(error, MemoryError):
                     break
         progress[0] = -1
-        failed = {i for i, _ in failures}
-        column, wrong = to_column(values, field.type, sql_name(field), null=_null(field))
-        failures += [(i, r) for i, r in wrong if i not in failed]
-        batch = pa.RecordBatch.from_arrays([column], schema=self._result)
-        return {"failures": failures, "done": len(values)}, [batch_blob(batch)]
+        return scalar_answer(values, failures, self._result)
+
+
+def scalar_answer(values: list[object], failures: list[Failure], result: pa.Schema) -> Answer:
+    """The answer with a value for each row that was done."""
+    field, failed = result.field(0), {i for i, _ in failures}
+    column, wrong = to_column(values, field.type, sql_name(field), null=_null(field))
+    failures += [(i, r) for i, r in wrong if i not in failed]
+    batch = pa.RecordBatch.from_arrays([column], schema=result)
+    return {"failures": failures, "done": len(values)}, [batch_blob(batch)]
 
 
 class VectorCall:
@@ -124,7 +134,7 @@ class VectorCall:
         self._result = result
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
-        rows = _count(header)
+        rows = row_count(header)
         columns = (
             list(read_batch(blobs[0], self._arguments).columns) if len(self._arguments) else []
         )
@@ -183,7 +193,7 @@ class SinkCall:
         self._rows = None if vectorized else Arguments(function, arguments)
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
-        count = _count(header)
+        count = row_count(header)
         if self._rows is None:
             progress[0], progress[1] = 0, count
             calls: list[Sequence[object]] = [read_batch(blobs[0], self._arguments).columns]
@@ -233,7 +243,7 @@ class TableCall:
         results: list[Sequence[object]] = []
         failures: list[Failure] = []
         done = 0
-        for i, row in enumerate(self._arguments.rows(blobs[0], _count(header))):
+        for i, row in enumerate(self._arguments.rows(blobs[0], row_count(header))):
             progress[0] = i
             done = i + 1
             try:
@@ -246,9 +256,9 @@ class TableCall:
             origins += [i] * len(mine)
             results += mine
         progress[0] = -1
-        return self._answer(origins, results, failures, done)
+        return self.answer(origins, results, failures, done)
 
-    def _answer(
+    def answer(
         self,
         origins: list[int],
         results: list[Sequence[object]],
@@ -303,7 +313,7 @@ class AggregateCall:
         )
         states = self._read_states(blobs[0])
         groups = read_batch(blobs[1], GROUPS).column(0).to_pylist()
-        rows = list(self._arguments.rows(blobs[2], _count(header)))
+        rows = list(self._arguments.rows(blobs[2], row_count(header)))
         now: dict[int, Any] = {}
         good: dict[int, list[int]] = {}
         failures: list[Failure] = []

@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sqlengine.functions.sdk import MARK, Declaration
+from sqlengine.functions.sdk import MARK, AsyncDeclaration, Declaration
 
 _SIMPLE: dict[object, str] = {
     bool: "BOOLEAN",
@@ -80,6 +80,7 @@ class Spec:
     merges: bool
     doc: str
     process: Process | None = None
+    asynchronous: bool = False
 
 
 def sql_type(hint: object) -> tuple[str, bool]:
@@ -187,6 +188,12 @@ def hints_of(function: Callable[..., object]) -> dict[str, object]:
 def _function(target: object, declared: Declaration) -> Spec:
     if not inspect.isfunction(target):
         raise BadSignature("it is no function", "@udf and @udtf decorate a def")
+    waits = inspect.iscoroutinefunction(target)
+    if waits is not isinstance(declared, AsyncDeclaration):
+        raise BadSignature(
+            "it is an async def" if waits else "it is no async def",
+            f"decorate {'it with @async_udf or @async_udtf' if waits else 'an async def so'}",
+        )
     parameters, variadic = parameters_of(target, declared.input_types, skip=0)
     table = declared.kind == "table"
     result, gives_null = _result(target, declared.result_type, table)
@@ -217,6 +224,7 @@ def _spec(
         retracts,
         merges,
         text,
+        asynchronous=isinstance(declared, AsyncDeclaration),
     )
 
 

@@ -26,7 +26,9 @@ from sqlengine.functions.reasons import reason_of, set_root
 from sqlengine.system.memory import forget_pandas
 from sqlengine.system.process import die_with_parent
 
-PROGRESS = 4  # numbers in shared memory: first row at work, the one behind the last, two spare
+PROGRESS = (
+    4  # numbers in shared memory: first row at work, the one behind the last, a pulse, one spare
+)
 
 
 class Worker:

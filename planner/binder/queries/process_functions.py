@@ -15,10 +15,11 @@ from parser.errors import PlanError, UnsupportedError
 from parser.types import INT, Column, DataType, Schema
 from planner.binder import pool
 from planner.binder.expressions import literals
-from planner.binder.expressions.calls import user_function
 from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import bind_scalar
+from planner.binder.queries.changelog_functions import is_changelog_function
 from planner.binder.scope import Context, Place, Query, Scope, did_you_mean, distinct_names
+from planner.binder.windows.table_functions import is_window_function
 from planner.catalog import Catalog, Function
 from planner.logical import LogicalPlan, ProcessFunction, ProcessTable, Project, Union
 from planner.logical.process_functions import VARYING
@@ -35,9 +36,13 @@ _UID_FORM: Final = re.compile(r"[a-zA-Z_][a-zA-Z-_0-9]*")
 
 def process_function(node: exp.Expression, catalog: Catalog) -> Function | None:
     """The process function that a relation calls; None for any other relation."""
-    if not isinstance(node, exp.TableFromRows):
+    called = node.this
+    if not isinstance(node, exp.TableFromRows) or not isinstance(called, exp.Anonymous):
         return None
-    function = user_function(node.this, catalog)
+    # Functions of values are no relations, and hide none.
+    hidden = is_window_function(called) or is_changelog_function(called)
+    path = (*(q.name for q in called.args.get("qualifiers") or ()), called.name)
+    function = catalog.function(path, built_in=hidden)
     return function if function is not None and function.user.kind is Kind.PROCESS else None
 
 
