@@ -59,7 +59,7 @@ class _Rows:
             self._begun += 1
             try:
                 self.values[row] = await self._called(self._rows[row])
-            except (KeyboardInterrupt, SystemExit, Exception) as error:  # it is the user's code
+            except BaseException as error:  # noqa: BLE001  it is the user's code
                 self.failures.append((row, self._reason(error)))
             self._over[row] = True
 

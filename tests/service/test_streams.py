@@ -131,8 +131,7 @@ def test_windows_of_every_kind(connection: Connection) -> None:
 def test_python_in_a_stream(connection: Connection) -> None:
     bids = connection.source("bids")
     found = (
-        bids.filter(lambda price, item: price > LIMIT or item == "c")
-        .filter(lambda item: item != "b").map("item", more=(lambda price: price + 1, "BIGINT"), half=half)
+        bids.filter(lambda price, item: price > LIMIT and item != "b" or item == "c").map("item", more=(lambda price: price + 1, "BIGINT"), half=half)
     )  # fmt: skip
     assert [tuple(r) for r in found.run()] == [("a", 31, 15.0), ("c", 6, 2.5)]
     assert found.types == {"item": "STRING", "more": "BIGINT", "half": "DOUBLE"}
