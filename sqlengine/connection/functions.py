@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import LambdaType, ModuleType
 from typing import Final, TypeAlias
 
 from parser.errors import ServiceError
 from sqlengine.connection.columns import quoted
 from sqlengine.connection.jobs import JobResult
+from sqlengine.functions.process_sdk import TableRow
 
 # Submits a job: its name, its text, sources of modules by file name.
 Submit: TypeAlias = Callable[[str, str, Mapping[str, str]], JobResult]
@@ -99,8 +103,8 @@ def _add(name: str, value: object, pieces: dict[str, str], user: str) -> None:
     home, own = str(getattr(value, "__module__", "")), getattr(value, "__qualname__", name)
     if home.startswith("sqlengine."):  # users import from the package alone
         home = "sqlengine"
-    if home == "sqlengine" and not isinstance(value, type) and not inspect.isroutine(value):
-        pieces[name] = f"from sqlengine import {name}\n"  # a hint of ours
+    if value is TableRow:
+        pieces[name] = f"from sqlengine import TableRow as {name}\n"
     elif isinstance(value, type) or inspect.isroutine(value):
         if _is_ours(value):
             _collect(value, pieces, name)
@@ -134,6 +138,8 @@ def _source(target: object, name: str) -> str:
     try:
         source = textwrap.dedent(inspect.getsource(target))  # type: ignore[arg-type]
     except (OSError, TypeError) as error:
+        if isinstance(target, type) and (cell := _class_of_cell(target.__name__)) is not None:
+            return cell
         raise ServiceError(
             f"the source of function '{name}' is not known",
             detail=str(error),
@@ -148,6 +154,21 @@ def _source(target: object, name: str) -> str:
             f"'{name}' is no function of its own", hint="define it with def, not with lambda"
         )
     return source
+
+
+def _class_of_cell(name: str) -> str | None:
+    """The source of a class that was defined last under its name in a cell of a notebook: Python
+    finds those of functions alone."""
+    for file in reversed(list(linecache.cache)):
+        if os.path.exists(file):
+            continue
+        lines = linecache.getlines(file)
+        with suppress(SyntaxError, ValueError):
+            for node in ast.parse("".join(lines)).body:
+                if isinstance(node, ast.ClassDef) and node.name == name:
+                    first = min(d.lineno for d in (node, *node.decorator_list))
+                    return "".join(lines[first - 1 : node.end_lineno])
+    return None
 
 
 def _globals(target: object) -> Mapping[str, object]:
@@ -170,7 +191,7 @@ def _globals(target: object) -> Mapping[str, object]:
 def _names(source: str) -> Iterator[str]:
     """Yields the names that a source uses, its annotations and decorators included."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
 
 
