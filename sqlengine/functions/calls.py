@@ -214,9 +214,11 @@ class SinkCall:
 
 def row_fields(value: object, names: Sequence[str]) -> Sequence[object]:
     """The values of a row that a function gave; a row of one column may be the value alone."""
+    if type(value) is tuple and len(value) == len(names):
+        return value
     if (
         len(names) == 1
-        and not isinstance(value, tuple | dict)
+        and not isinstance(value, (tuple, dict))
         and not hasattr(value, "__dataclass_fields__")
     ):
         return (value,)

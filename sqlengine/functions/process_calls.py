@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import heapq
 from bisect import bisect_left
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -131,9 +133,12 @@ class ProcessCall:
         return [a for a, _ in columns], hints, made._make
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
-        request = _Request(self, header, blobs)
-        done = request.run(progress)
-        return request.answer(done)
+        gc.disable()  # it would look at all rows of the request, again and again
+        try:
+            request = _Request(self, header, blobs)
+            return request.answer(request.run(progress))
+        finally:
+            gc.enable()
 
     def rows(self, batch: pa.RecordBatch) -> list[tuple[object, ...]]:
         """The arguments of `eval` for each row: one for each table, None for those that it is not
@@ -177,8 +182,12 @@ class _Request:
         self._memory = Memory(call._state)
         self._context = CallContext(self._memory, call._shape.zoned)
         self._context._keys = self._key_values
+        self._eval: Callable[..., Iterable[object] | None] = partial(
+            call._eval, *((self._context,) if call._takes_context else ()), **self._scalars
+        )
         self._at = int(str(header["watermark"]))
         self._remembers = call._state is not None or call._on_timer is not None
+        # Of each row that is given: the row that it comes from, its key, its time, the watermark.
         self._origins: list[tuple[int, int, int | None, int]] = []
         self._outputs: list[Sequence[object]] = []
         self._failures: list[Failure] = []
@@ -203,18 +212,20 @@ class _Request:
 
     def run(self, progress: memoryview) -> int:
         """The number of events that were done: less than all where memory was short."""
-        row = self._first // 2
         if self._first % 2:  # the event before it was lost
             self._advance(self._watermarks[0], drop=True)
-        first_row = row
+        base, count, due = self._first // 2, len(self._rows), self._memory.due
         for event in range(self._first, self._end):
             progress[0] = event - self._first
-            at = event // 2 - first_row
+            at = event // 2 - base
             try:
-                if event % 2 == 0:
+                if event % 2:
+                    if at < count:
+                        self._row(event, at)
+                elif due and due[0][0] <= self._watermarks[at]:
                     self._advance(self._watermarks[at])
-                elif at < len(self._rows):
-                    self._row(event, at)
+                elif self._watermarks[at] > self._at:
+                    self._at = self._watermarks[at]
             except MemoryError:
                 return event - self._first + 1
         progress[0] = -1
@@ -223,10 +234,10 @@ class _Request:
     def _row(self, event: int, at: int) -> None:
         number, time = self._groups[at], self._times[at]
         what = (None, self._rows[at], time, self._at)
-        reason = self._do(number, what, (at + self._first // 2, number, time, self._at))
-        if reason is not None:
-            self._failures.append((event - self._first, reason[0]))
-            if reason[1]:
+        failed = self._do(number, what, at + self._first // 2, self._at)
+        if failed is not None:
+            self._failures.append((event - self._first, failed[0]))
+            if failed[1]:
                 raise MemoryError
 
     def _advance(self, watermark: int, *, drop: bool = False) -> None:
@@ -257,41 +268,40 @@ class _Request:
         if drop:
             self._lost_timers.append((number, time, shown, LOST))
             return
-        reason = self._do(number, (timer, shown, time, step), (-1, number, time, before))
-        if reason is not None:
+        failed = self._do(number, (timer, shown, time, step), -1, before)
+        if failed is not None:
             self._memory.timers_of(key).pop(timer, None)
-            self._lost_timers.append((number, time, shown, reason[0]))
-            if reason[1]:
+            self._lost_timers.append((number, time, shown, failed[0]))
+            if failed[1]:
                 raise MemoryError
 
     def _do(
-        self, number: int, event: tuple[Any, ...], origin: tuple[int, int, int | None, int]
+        self, number: int, event: tuple[Any, ...], row: int, watermark: int
     ) -> tuple[str, bool] | None:
         """Why an event failed, and whether memory was short: its key is then as before it."""
-        key, count = self._keys[number], len(self._outputs)
+        key, outputs, names = self._keys[number], self._outputs, self._call._names
+        before = len(outputs)
         try:
             for value in self._call_for(number, key, event):
-                self._outputs.append(row_fields(value, self._call._names))
+                outputs.append(row_fields(value, names))
         except BaseException as error:  # noqa: BLE001  it is the user's code
-            del self._outputs[count:]
+            del outputs[before:]
             self._repeat(number, key)
             return reason_of(error), isinstance(error, MemoryError)
-        self._origins += [origin] * (len(self._outputs) - count)
+        for _ in range(len(outputs) - before):
+            self._origins.append((row, number, event[2], watermark))
         if self._remembers:
             key.events.append(event)
         return None
 
     def _call_for(self, number: int, key: Key, event: tuple[Any, ...]) -> Iterable[object]:
-        timer, what, time, watermark = event
-        context, call = self._context, self._call
+        context = self._context
+        timer, what, context._ms, context._watermark_ms = event
         context._number, context._key = number, key
-        context._ms, context._watermark_ms = time, watermark
-        if timer is not None:
-            assert call._on_timer is not None
-            return call._on_timer(context, what) or ()
-        if call._takes_context:
-            return call._eval(context, *what, **self._scalars) or ()
-        return call._eval(*what, **self._scalars) or ()
+        if timer is None:
+            return self._eval(*what) or ()
+        assert self._call._on_timer is not None
+        return self._call._on_timer(self._context, what) or ()
 
     def _repeat(self, number: int, key: Key) -> None:
         """Does what went well so far once more, for what the key remembers of it."""
@@ -305,12 +315,11 @@ class _Request:
     # ---- the answer ------------------------------------------------------------------------------
 
     def answer(self, done: int) -> Answer:
-        columns = [
-            pa.array([o[i] for o in self._origins], field.type)
-            for i, field in enumerate(list(self._call._result)[:4])
-        ]
-        for i, field in enumerate(list(self._call._result)[4:]):
-            values = [fields[i] for fields in self._outputs]
+        fields = list(self._call._result)
+        origins = list(zip(*self._origins, strict=True)) or [()] * 4
+        columns = [pa.array(o, field.type) for o, field in zip(origins, fields, strict=False)]
+        given = list(zip(*self._outputs, strict=True)) or [()] * len(fields[4:])
+        for values, field in zip(map(list, given), fields[4:], strict=True):
             column, wrong = to_column(values, field.type, sql_name(field), null=True)
             columns.append(column)
             for at, reason in wrong:
