@@ -24,7 +24,7 @@ from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.functions.kernels import ScalarKernel, TableKernel
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
-from sqlengine.operators.process_function import ProcessFunctionOperator
+from sqlengine.operators.functions.process_function import ProcessFunctionOperator
 from udf import registry
 from udf.registry import KernelContext
 from udf.user import UserFunction

@@ -45,7 +45,7 @@ class TableParameter:
 
 @dataclass(frozen=True)
 class ProcessTraits:
-    """What else is known of a process function.
+    """The traits of a process function.
 
     `tables` come before its other parameters. `state`: the type of what it remembers for each key,
     '' where that is nothing, and `ttl_ms` how long without a change, 0 for ever. `timers`: it may

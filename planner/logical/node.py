@@ -94,7 +94,7 @@ class LogicalPlan:
 
     @property
     def meaning(self) -> tuple[str, ...]:
-        """What distinguishes the state that it keeps from that of another of its class."""
+        """Everything that distinguishes its state from that of another node of its class."""
         return self.parameters
 
     @cached_property

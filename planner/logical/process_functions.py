@@ -85,7 +85,7 @@ class ProcessFunction(OneInput, Stateful):
 
     @property
     def meaning(self) -> tuple[str, ...]:
-        """By its uid and what it keeps: the code may be another one."""
+        """Its uid and the form of its state: the code may be another one."""
         types = (str(self.input.schema.type(k).plain) for k in self.keys)
         return (self.uid, self.memory, *types)
 

@@ -166,7 +166,7 @@ def _class_of_cell(name: str) -> str | None:
         with suppress(SyntaxError, ValueError):
             for node in ast.parse("".join(lines)).body:
                 if isinstance(node, ast.ClassDef) and node.name == name:
-                    first = min(d.lineno for d in (node, *node.decorator_list))
+                    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                     return "".join(lines[first - 1 : node.end_lineno])
     return None
 

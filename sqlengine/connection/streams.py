@@ -106,7 +106,7 @@ class Stream:
         return self._made(f"SELECT {', '.join(items)} FROM {self._from()}")
 
     def flat_map(self, function: Callable[..., object], *keep: str) -> Stream:
-        """For each row those that a table function (`@udtf`) gives, behind the columns to keep."""
+        """The rows that a table function (`@udtf`) gives for each row, behind columns to keep."""
         call = self._call(function, "")
         kept = "".join(f"s.{quoted(c)}, " for c in keep)
         source = f"{self._from()}, LATERAL TABLE({call}) AS made"

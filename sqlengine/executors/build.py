@@ -88,6 +88,8 @@ from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOp
 from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
+from sqlengine.operators.functions.process_function import ProcessFunctionOperator
+from sqlengine.operators.functions.table_function import TableFunctionOperator
 from sqlengine.operators.held_back import HoldBackOperator
 from sqlengine.operators.joins.asked import AskedDimension, Asker
 from sqlengine.operators.joins.interval import IntervalJoinOperator
@@ -101,7 +103,6 @@ from sqlengine.operators.new_terms import NewTermOperator
 from sqlengine.operators.over.at_end import OverAtEndOperator
 from sqlengine.operators.over.by_time import OverOperator
 from sqlengine.operators.over.sorted import OverSortedOperator
-from sqlengine.operators.process_function import ProcessFunctionOperator
 from sqlengine.operators.project import ProjectOperator
 from sqlengine.operators.ranks.first_row import FirstRowOperator
 from sqlengine.operators.ranks.rank import RankOperator
@@ -112,7 +113,6 @@ from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rule
 from sqlengine.operators.scan import ScanOperator
 from sqlengine.operators.set_operation import SetOperationOperator
 from sqlengine.operators.shuffle import ShuffleInOperator, ShuffleOutOperator, ShuffleScanOperator
-from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator

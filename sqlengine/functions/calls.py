@@ -16,38 +16,9 @@ from sqlengine.functions.convert import Failure, row_values, to_column, to_value
 from sqlengine.functions.hints import BadSignature, hints_of
 from sqlengine.functions.protocol import Header, batch_blob, read_batch
 from sqlengine.functions.reasons import reason_of
-from sqlengine.functions.sdk import MARK, AsyncDeclaration, Declaration
 
 Answer: TypeAlias = tuple[Header, list[pa.Buffer]]
 Call: TypeAlias = Callable[[Header, list[pa.Buffer], memoryview], Answer]
-
-
-def make_call(target: object, header: Header, schemas: Sequence[pa.Schema]) -> Call:
-    """`schemas`: of the arguments, and of the result, whose fields have their SQL type in the
-    metadata."""
-    declared = getattr(target, MARK, None)
-    kind = declared.kind if isinstance(declared, Declaration) else "scalar"
-    if kind == "aggregate":
-        return AggregateCall(target, *schemas)
-    if kind == "process":
-        from sqlengine.functions.process_calls import ProcessCall  # most modules have none
-
-        return ProcessCall(target, *schemas)
-    if not callable(target):
-        raise BadSignature("it is no function")
-    if isinstance(declared, AsyncDeclaration):
-        from sqlengine.functions.async_calls import AsyncScalarCall, AsyncTableCall
-
-        made = AsyncTableCall if kind == "table" else AsyncScalarCall
-        return made(target, declared, *schemas)
-    if kind == "table":
-        return TableCall(target, *schemas)
-    if kind == "sink":
-        assert isinstance(declared, Declaration)
-        return SinkCall(target, schemas[0], declared.vectorized)
-    if isinstance(declared, Declaration) and declared.vectorized:
-        return VectorCall(target, *schemas)
-    return ScalarCall(target, *schemas)
 
 
 def row_count(header: Header) -> int:

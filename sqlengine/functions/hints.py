@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sqlengine.functions.sdk import MARK, AsyncDeclaration, Declaration
+from sqlengine.functions.sdk import AsyncDeclaration, Declaration
 
 _SIMPLE: dict[object, str] = {
     bool: "BOOLEAN",
@@ -55,7 +55,7 @@ class TableParameter:
 
 @dataclasses.dataclass(frozen=True)
 class Process:
-    """What `udf.user.ProcessTraits` says of a process function."""
+    """The traits of a process function, as `udf.user.ProcessTraits` has them."""
 
     tables: tuple[TableParameter, ...]
     state: str
@@ -152,29 +152,6 @@ def _shown(hint: object) -> str:
     return getattr(hint, "__name__", None) or str(hint)
 
 
-def describe(target: object) -> Spec:
-    """Describes a decorated function: kind, types and options. BadSignature names the parameter at
-    fault."""
-    declaration = getattr(target, MARK, None)
-    if isinstance(declaration, Declaration):
-        if declaration.kind == "process":
-            return _process(target, declaration)
-        if declaration.kind == "aggregate":
-            return _aggregate(target, declaration)
-        return _function(target, declaration)
-    if inspect.isfunction(target):  # deterministic only by declaration
-        return _function(target, Declaration("scalar", deterministic=False))
-    raise BadSignature("it is no function", "decorate a function with @sqlengine.udf")
-
-
-def _process(target: object, declaration: Declaration) -> Spec:
-    from sqlengine.functions.process_hints import describe_process
-    from sqlengine.functions.process_sdk import ProcessDeclaration
-
-    assert isinstance(declaration, ProcessDeclaration)
-    return describe_process(target, declaration)
-
-
 def hints_of(function: Callable[..., object]) -> dict[str, object]:
     """The hints by parameter, 'return' among them."""
     try:
@@ -185,7 +162,7 @@ def hints_of(function: Callable[..., object]) -> dict[str, object]:
         ) from None
 
 
-def _function(target: object, declared: Declaration) -> Spec:
+def describe_function(target: object, declared: Declaration) -> Spec:
     if not inspect.isfunction(target):
         raise BadSignature("it is no function", "@udf and @udtf decorate a def")
     waits = inspect.iscoroutinefunction(target)
@@ -323,7 +300,7 @@ def _hinted(name: str, hints: Mapping[str, object]) -> tuple[str, bool]:
         raise BadSignature(f"parameter '{name}': {error.message}", error.hint) from None
 
 
-def _aggregate(target: object, declared: Declaration) -> Spec:
+def describe_aggregate(target: object, declared: Declaration) -> Spec:
     if not isinstance(target, type):
         raise BadSignature(
             "it is no class",

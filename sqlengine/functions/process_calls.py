@@ -41,7 +41,7 @@ LOST = "it was due together with a timer that cost the worker its life, and is d
 
 
 class CallContext:
-    """What `ctx` is: the key at work, and the time."""
+    """The `ctx` of a function: the key at work, and the time."""
 
     def __init__(self, memory: Memory, zoned: bool) -> None:
         self._memory = memory

@@ -1,4 +1,4 @@
-"""What a process function remembers of its keys, while a worker has them for a request."""
+"""The memories of keys, while a worker has them for a request to a process function."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Memory:
 
     def __init__(self, state: type | None) -> None:
         self._state = state
-        self._decoder = msgspec.msgpack.Decoder(state) if state is not None else None
+        self._decoder: Any = None if state is None else msgspec.msgpack.Decoder(state)
         self._encoder = msgspec.msgpack.Encoder()
         self.due: list[tuple[int, int, str, Timer]] = []
 
@@ -45,7 +45,7 @@ class Memory:
         if not key.loaded:
             data = key.before[0]
             key.loaded = True
-            if self._state is None or self._decoder is None:
+            if self._state is None:
                 raise AttributeError("the function has no class State")
             key.state = self._state() if data is None else self._decoder.decode(data)
         elif key.state is None and self._state is not None:  # forgotten

@@ -1,4 +1,4 @@
-"""What modules with process functions use: `from sqlengine import ProcessContext, TableRow,
+"""Names for modules with process functions: `from sqlengine import ProcessContext, TableRow,
 process_function`."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ProcessDeclaration(Declaration):
 
 
 class ProcessContext(Protocol, Generic[S]):
-    """What a process function knows besides the row: its key, what it remembers of it, the time.
+    """The things that a process function knows besides the row: its key, its memory, the time.
 
     `state` is kept for the key from call to call; a new one is made where there is none. `key`: the
     values of PARTITION BY. `time`: that of the row, or of the timer; None without `on_time`.

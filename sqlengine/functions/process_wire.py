@@ -1,4 +1,4 @@
-"""What the server and a worker tell each other about process functions.
+"""Requests for process functions, and the answers of workers.
 
 A request is for *events*. Those of a batch of n rows are numbered: event 2i brings the watermark
 before row i, event 2i + 1 is the row, event 2n brings the watermark after all rows, and event
@@ -43,7 +43,7 @@ LOST_TIMERS = pa.schema(
 
 @dataclass(frozen=True)
 class Shape:
-    """How rows are put together: for each table its name and its columns, each as the column of a
+    """The form of rows: for each table its name and its columns, each as the column of a
     request and its own name. `zoned`: times have a time zone."""
 
     tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]

@@ -36,7 +36,7 @@ def register_process(function: UserFunction) -> None:
 
 @dataclass(frozen=True)
 class Memories:
-    """What is remembered of some keys: encoded states and timers, and when the first timer of each
+    """The memories of some keys: encoded states and timers, and when the first timer of each
     is due (ms), None where there is none."""
 
     states: list[bytes | None]
@@ -56,7 +56,7 @@ class Times:
 
 @dataclass
 class Given:
-    """What came of a batch. `rows`: what the function gave, with their origins (`process_wire`).
+    """The outcome of a batch. `rows`: what the function gave, with their origins (`process_wire`).
     `failures`: rows of the batch that failed, with the reason; `lost_timers`: those that failed."""
 
     memories: Memories
@@ -113,7 +113,7 @@ class ProcessKernel:
                 instants(times.before[first : last + 1]),
             )
             part, key_part, watermarks = map(batch_blob, blobs)
-            about = {"first": start, "watermark": before}
+            about: dict[str, object] = {"first": start, "watermark": before}
             return about, [part, self._constants, key_part, watermarks, steps]
 
         def take(start: int, end: int, blobs: list[pa.Buffer]) -> None:

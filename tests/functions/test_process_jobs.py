@@ -24,7 +24,7 @@ from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.machine import THIS
-from sqlengine.operators.process_function import ProcessFunctionOperator
+from sqlengine.operators.functions.process_function import ProcessFunctionOperator
 from tests.functions.process_module import MODULE
 from tests.functions.test_answers import die
 from tests.functions.test_python_sinks import Life

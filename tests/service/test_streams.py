@@ -84,14 +84,15 @@ def plans(connection: Connection) -> dict[str, tuple[Stream, str]]:
             .key_by("item")
             .window(tumble("rowtime", MINUTE))
             .aggregate(n="COUNT(*)"),
-            "SELECT item, window_start, window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE bids,"
-            " DESCRIPTOR(rowtime), INTERVAL '1' MINUTE)) WHERE price > 10"
-            " GROUP BY item, window_start, window_end",
+            """SELECT item, window_start, window_end, COUNT(*) AS n
+            FROM TABLE(TUMBLE(TABLE bids, DESCRIPTOR(rowtime), INTERVAL '1' MINUTE))
+            WHERE price > 10 GROUP BY item, window_start, window_end""",
         ),
         "hop": (
             bids.window(hop("rowtime", MINUTE, 2 * MINUTE)).aggregate(n="COUNT(*)"),
-            "SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(HOP(TABLE bids, DESCRIPTOR("
-            "rowtime), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE)) GROUP BY window_start, window_end",
+            """SELECT window_start, window_end, COUNT(*) AS n FROM TABLE(HOP(TABLE bids,
+            DESCRIPTOR(rowtime), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE))
+            GROUP BY window_start, window_end""",
         ),
         "join": (
             bids.join(items, on="item"),
@@ -131,7 +132,7 @@ def test_windows_of_every_kind(connection: Connection) -> None:
 def test_python_in_a_stream(connection: Connection) -> None:
     bids = connection.source("bids")
     found = (
-        bids.filter(lambda price, item: price > LIMIT and item != "b" or item == "c").map("item", more=(lambda price: price + 1, "BIGINT"), half=half)
+        bids.filter(lambda price, item: (price > LIMIT and item != "b") or item == "c").map("item", more=(lambda price: price + 1, "BIGINT"), half=half)
     )  # fmt: skip
     assert [tuple(r) for r in found.run()] == [("a", 31, 15.0), ("c", 6, 2.5)]
     assert found.types == {"item": "STRING", "more": "BIGINT", "half": "DOUBLE"}

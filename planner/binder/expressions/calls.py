@@ -214,13 +214,10 @@ def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar
             f"'{function.display}' is a table function", hint=hint, position=position_of(node)
         )
     if user.kind is Kind.PROCESS:
-        hint = (
-            f"write FROM {function.display}({user.process.tables[0].name} => TABLE t …)"
-            if user.process
-            else None
-        )
         raise PlanError(
-            f"'{function.display}' is a process function", hint=hint, position=position_of(node)
+            f"'{function.display}' is a process function",
+            hint=f"write FROM {function.display}(TABLE t PARTITION BY k, …)",
+            position=position_of(node),
         )
     if user.kind is Kind.SINK:
         hint = (

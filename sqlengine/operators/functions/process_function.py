@@ -106,7 +106,8 @@ class ProcessFunctionOperator:
         if len(slots):
             self._table.blank(slots, (_STATE, _USED))
             self._table.mark(slots)
-            self._table.remove(slots[~self._table.columns[_NEXT + "?"][slots]])
+            timed = self._table.columns[_NEXT + "?"][slots].astype(np.bool_)
+            self._table.remove(slots[~timed])
 
     def _touched(self, batch: Batch) -> Iterator[IntArray]:
         """Yields the slots of the keys that have rows or timers that are due, in parts of which the
@@ -142,8 +143,8 @@ class ProcessFunctionOperator:
             if batch.num_rows
             else (_NO_ROWS, None)
         )
-        place = np.empty(int(slots.max()) + 1, np.int32)
-        place[slots] = np.arange(len(slots), dtype=np.int32)
+        place = np.empty(int(slots.max()) + 1, np.int64)
+        place[slots] = np.arange(len(slots))
         keys = self._table.key_arrays(slots)
         before = self._memories(slots)
         given = self._kernel(self._request(batch, place[rows]), before, keys, _times(batch))
