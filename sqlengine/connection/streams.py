@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import LambdaType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from xxhash import xxh3_64_hexdigest
 
@@ -16,8 +16,7 @@ from sqlengine.connection.columns import quoted
 from sqlengine.connection.functions import lambda_source, register_function
 
 if TYPE_CHECKING:
-    from sqlengine.connection.base import Connection
-    from sqlengine.connection.jobs import Job, Plan
+    from sqlengine.connection.jobs import Job, JobResult, Plan
     from sqlengine.connection.results import Result
 
 # A value: an expression of SQL, a function with type hints, a lambda with the type of its value.
@@ -25,6 +24,16 @@ Value: TypeAlias = "str | Callable[..., object] | tuple[Callable[..., object], s
 Length: TypeAlias = "dt.timedelta | str"
 
 _UNITS: Final = (("DAY", 86_400_000), ("HOUR", 3_600_000), ("MINUTE", 60_000))
+
+
+class Statements(Protocol):
+    """The part of a connection that streams need."""
+
+    def sql(self, statement: str, *, follow: bool = False, job: str | None = None) -> Result: ...
+
+    def submit(self, name: str, sql: str) -> JobResult: ...
+
+    def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Stream:
 
     `sql` is the query; nothing runs before `sink` or `run`."""
 
-    def __init__(self, connection: Connection, sql: str, table: str | None = None) -> None:
+    def __init__(self, connection: Statements, sql: str, table: str | None = None) -> None:
         self._connection = connection
         self._table = table
         self.sql = sql

@@ -1,4 +1,4 @@
-"""From what a module declares to how it is described and called. Runs in the worker."""
+"""Descriptions and calls of what a module declares. Runs in the worker."""
 
 from __future__ import annotations
 

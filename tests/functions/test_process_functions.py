@@ -62,7 +62,7 @@ def table(folder: Path, name: str, rows: list[tuple[str, str, str]]) -> str:
         WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json');"""
 
 
-QUERIES = {
+QUERIES: dict[str, list[tuple[object, ...]]] = {
     f"SELECT * FROM greet({NUMBERS} PARTITION BY name)": [
         ("Bob", "hello Bob", 1),
         ("Al", "hello Al", 1),
@@ -126,7 +126,7 @@ def test_the_example_of_flinks_documentation(session: Session) -> None:
         "SELECT said, DATE_FORMAT(rowtime, 'mm:ss') FROM follow_up(input => TABLE timed PARTITION"
         " BY name, on_time => DESCRIPTOR(ts)) WHERE said LIKE '%after%'",
     )
-    times = [at for _, at in rows]
+    times = [str(at) for _, at in rows]
     assert times == sorted(times)
     assert rows[:2] == [("Bob after 4", "01:00"), ("Al after 4", "01:05")]
 

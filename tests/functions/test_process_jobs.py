@@ -98,7 +98,7 @@ def visit(life: Life, *visits: tuple[str, int]) -> None:
 def told(life: Life) -> list[tuple[str, str, int]]:
     read = life.engine.broker.read("told", 0, 0)
     values = [] if read is None else read.values.to_pylist()
-    return [tuple(json.loads(v).values()) for v in values]  # type: ignore[misc]
+    return [tuple(json.loads(v).values()) for v in values]
 
 
 def wait(life: Life, rows: int) -> list[tuple[str, str, int]]:
@@ -241,7 +241,7 @@ def given_by(
     operator: ProcessFunctionOperator, rows: Sequence[tuple[Any, ...]], size: int
 ) -> list[tuple[Any, ...]]:
     """The rows with the watermarks before them, of batches of so many rows."""
-    marks, found = [MIN_WATERMARK], []
+    marks, found = [MIN_WATERMARK], list[tuple[Any, ...]]()
     for _, _, at in rows:
         marks.append(max(marks[-1], 1_000 * at))
     for start in range(0, len(rows), size):

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,9 @@ class Nth:
     class State:
         n: int = 0
 
-    def eval(self, ctx: ProcessContext[State], bid: TableRow, word: str = "bid") -> Iterator[str]:
+    def eval(
+        self, ctx: ProcessContext[State], bid: TableRow[Any], word: str = "bid"
+    ) -> Iterator[str]:
         ctx.state.n += 1
         yield f"{word} {ctx.state.n} of {bid.item}"
 
