@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sqlengine.connection.progress import Progress
     from sqlengine.connection.results import Result
     from sqlengine.connection.rows import Row
+    from sqlengine.connection.streams import KeyedStream, Stream, cumulate, hop, sessions, tumble
     from sqlengine.connection.topics import Topic, TopicRecord, Topics
     from sqlengine.connectors.base import Connector, Sink, Source
     from sqlengine.connectors.chunks import Chunk
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
         Option,
         Schema,
     )
-    from sqlengine.functions.sdk import sink, udaf, udf, udtf
+    from sqlengine.functions.process_sdk import ProcessContext, TableRow, process_function
+    from sqlengine.functions.sdk import async_udf, async_udtf, sink, udaf, udf, udtf
 
 __version__ = "0.1.0"
 __all__ = [
@@ -87,9 +89,11 @@ __all__ = [
     "JobInfo",
     "JobResult",
     "Jobs",
+    "KeyedStream",
     "Option",
     "ParseError",
     "PlanError",
+    "ProcessContext",
     "Progress",
     "Refused",
     "Result",
@@ -103,15 +107,24 @@ __all__ = [
     "Source",
     "SourceCapabilities",
     "SqlError",
+    "Stream",
     "Table",
+    "TableRow",
     "Topic",
     "TopicRecord",
     "Topics",
     "Unreachable",
     "Version",
     "__version__",
+    "async_udf",
+    "async_udtf",
     "connect",
+    "cumulate",
+    "hop",
+    "process_function",
+    "sessions",
     "sink",
+    "tumble",
     "udaf",
     "udf",
     "udtf",
@@ -140,7 +153,9 @@ _MODULES = {
     "JobInfo": "sqlengine.connection.jobs",
     "JobResult": "sqlengine.connection.jobs",
     "Jobs": "sqlengine.connection.jobs",
+    "KeyedStream": "sqlengine.connection.streams",
     "Option": "sqlengine.formats.base",
+    "ProcessContext": "sqlengine.functions.process_sdk",
     "Progress": "sqlengine.connection.progress",
     "Refused": "sqlengine.client",
     "Result": "sqlengine.connection.results",
@@ -150,13 +165,22 @@ _MODULES = {
     "Schema": "sqlengine.formats.base",
     "Sink": "sqlengine.connectors.base",
     "Source": "sqlengine.connectors.base",
+    "Stream": "sqlengine.connection.streams",
+    "TableRow": "sqlengine.functions.process_sdk",
     "Topic": "sqlengine.connection.topics",
     "TopicRecord": "sqlengine.connection.topics",
     "Topics": "sqlengine.connection.topics",
     "Unreachable": "sqlengine.broker.errors",
     "Version": "sqlengine.connection.jobs",
+    "async_udf": "sqlengine.functions.sdk",
+    "async_udtf": "sqlengine.functions.sdk",
     "connect": "sqlengine.connection.connecting",
+    "cumulate": "sqlengine.connection.streams",
+    "hop": "sqlengine.connection.streams",
+    "process_function": "sqlengine.functions.process_sdk",
+    "sessions": "sqlengine.connection.streams",
     "sink": "sqlengine.functions.sdk",
+    "tumble": "sqlengine.connection.streams",
     "udaf": "sqlengine.functions.sdk",
     "udf": "sqlengine.functions.sdk",
     "udtf": "sqlengine.functions.sdk",

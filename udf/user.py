@@ -19,6 +19,7 @@ class Kind(StrEnum):
     SCALAR = "scalar"
     TABLE = "table"
     AGGREGATE = "aggregate"
+    PROCESS = "process"
     SINK = "sink"
 
 
@@ -31,6 +32,37 @@ class Parameter:
     type: str
     takes_null: bool = False
     optional: bool = False
+
+
+@dataclass(frozen=True)
+class TableParameter:
+    """A parameter that stands for a table, whose rows are given one after the other. `columns` are
+    those that it asks for, with their types in SQL's words; None: those that the table has."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True)
+class ProcessTraits:
+    """The traits of a process function.
+
+    `tables` come before its other parameters. `state`: the type of what it remembers for each key,
+    '' where that is nothing, and `ttl_ms` how long without a change, 0 for ever. `timers`: it may
+    ask to be called later. `keyless`: a table needs no PARTITION BY. `passes_columns`: a row goes
+    on with all its columns, not with the keys alone."""
+
+    tables: tuple[TableParameter, ...]
+    state: str = ""
+    ttl_ms: int = 0
+    timers: bool = False
+    keyless: bool = False
+    passes_columns: bool = False
+
+    @property
+    def remembers(self) -> bool:
+        """True if what comes of a row depends on others of its key."""
+        return bool(self.state) or self.timers
 
 
 @dataclass(frozen=True)
@@ -52,6 +84,8 @@ class UserFunction:
     retracts: bool = False
     merges: bool = False
     doc: str = ""
+    process: ProcessTraits | None = None
+    asynchronous: bool = False
 
     @property
     def identity(self) -> str:
@@ -74,6 +108,8 @@ class UserFunction:
         shown = [f"[{s}]" if p.optional else s for s, p in zip(shown, self.parameters, strict=True)]
         if self.variadic:
             shown[-1] += " …"
+        if self.process is not None:
+            shown = [f"{t.name} TABLE" for t in self.process.tables] + shown
         return f"{self.place.rpartition('.')[2]}({', '.join(shown)}) -> {self.result}"
 
 

@@ -89,7 +89,7 @@ def operation_of(plan: LogicalPlan, node: str, identity: str, content: str = "")
     below: dict[str, str] = {}
     for source in plan.inputs:
         _note(source, below)
-    meaning = digest_of(type(plan).__name__, *plan.parameters, *_windows(plan))
+    meaning = digest_of(type(plan).__name__, *plan.meaning, *_windows(plan))
     return Operation(
         node,
         identity,
@@ -201,13 +201,21 @@ def _taken_over(
     return Decision(new, Outcome.KEPT, reason, source)
 
 
+# Why state outlasts changes, by the class of the operation.
+_LASTING = {"Over": "alerts are counted on"}
+
+
 def _kept(
     new: Operation, old: Iterable[Operation], policy: Policy, obstacle: Obstacle | None
 ) -> Decision | None:
     lasting = new.lasting and policy is Policy.AUTO
     if policy is not Policy.KEEP and not lasting:
         return None
-    why = "alerts are counted on" if lasting else f"'{JOB_STATE}' is 'keep'"
+    why = (
+        _LASTING.get(new.kind, "its state means the same")
+        if lasting
+        else f"'{JOB_STATE}' is 'keep'"
+    )
     # The first of equal meaning that can be read.
     for source in [o for o in old if o.meaning == new.meaning]:
         if obstacle is None or obstacle(source, new) is None:

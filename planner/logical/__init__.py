@@ -33,6 +33,7 @@ from planner.logical.new_terms import NewTerm
 from planner.logical.node import LateTarget, LogicalPlan, Names, Stateful, renamed_keys
 from planner.logical.over import ALERT_FUNCTIONS, Frame, Over, OverCall
 from planner.logical.patterns import MatchRecognize, PatternItem, PatternValue, Skip
+from planner.logical.process_functions import ProcessFunction, ProcessTable
 from planner.logical.ranks import Materialize, Rank, SortKey, TemporalSort
 from planner.logical.sets import SetOperation
 from planner.logical.shuffle import LOCAL, REMOTE, ShuffleIn, ShuffleOut, ShuffleScan, shuffle_table
@@ -106,6 +107,8 @@ __all__ = [
     "OverCall",
     "PatternItem",
     "PatternValue",
+    "ProcessFunction",
+    "ProcessTable",
     "Project",
     "Rank",
     "Scan",

@@ -92,6 +92,11 @@ class LogicalPlan:
         """The class and the parameters: with the inputs, what makes two nodes one."""
         return (type(self).__name__, *self.parameters)
 
+    @property
+    def meaning(self) -> tuple[str, ...]:
+        """Everything that distinguishes its state from that of another node of its class."""
+        return self.parameters
+
     @cached_property
     def digest(self) -> str:
         return digest_of(*self.identity, *(i.digest for i in self.inputs))

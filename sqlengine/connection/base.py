@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from secrets import token_hex
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sqlengine.connection.pages import Pages
     from sqlengine.connection.progress import Told
     from sqlengine.connection.results import Result
+    from sqlengine.connection.streams import Stream
     from sqlengine.connection.tables import Held, Home
 
 
@@ -39,6 +41,7 @@ class Connection(ABC):
     def __init__(self) -> None:
         self._results: WeakSet[Result] = WeakSet()
         self._feeds: dict[str, Feed] = {}
+        self._said: list[str] = []  # statements that count for those behind them
 
     def sql(
         self,
@@ -47,23 +50,28 @@ class Connection(ABC):
         follow: bool = False,
         timeout_s: float | None = None,
         progress: Told = False,
+        job: str | None = None,
     ) -> Result:
         """Runs a statement that asks, SELECT, SHOW, DESCRIBE or EXPLAIN, and returns its rows while
         they come.
 
         A query reads topics from their beginning to their present end; with `follow` it goes on
         with rows that come later. SET, USE and CREATE TEMPORARY count for the statements of this
-        connection behind them; INSERT, and CREATE for all, are a job (`submit`). `timeout_s` ends
-        it. `progress`: True shows a line on standard error, a function is called with a Progress
-        about twice a second. Loads pyarrow.
+        connection behind them. INSERT and a statement set become a job, `job` by name, whose
+        result has it (`result.job.wait()`); CREATE for all is a job, too (`submit`). `timeout_s`
+        ends it. `progress`: True shows a line on standard error, a function is called with a
+        Progress about twice a second. Loads pyarrow.
         """
+        from sqlengine.connection.inserts import JobPages, is_insert, job_text
         from sqlengine.connection.progress import teller
         from sqlengine.connection.results import Result
 
+        if is_insert(statement):
+            made = self.jobs[job or f"insert.{token_hex(4)}"]
+            made.submit(job_text(self._said, statement))
+            return Result(JobPages(made.name), jobs=self.jobs)
         pages = self._ask(statement, follow=follow, timeout_s=timeout_s)
-        result = Result(pages, teller(progress))
-        self._results.add(result)
-        return result
+        return self._result(statement, Result(pages, teller(progress)))
 
     def execute(self, statement: str, *, timeout_s: float | None = None) -> Result:
         """Runs any statement. What `sql` runs gives the same; INSERT runs to the end of its input
@@ -71,9 +79,27 @@ class Connection(ABC):
         count for all: a table is the job `table.NAME`."""
         from sqlengine.connection.results import Result
 
-        result = Result(self._ask(statement, follow=False, timeout_s=timeout_s, write=True))
+        pages = self._ask(statement, follow=False, timeout_s=timeout_s, write=True)
+        return self._result(statement, Result(pages, jobs=self.jobs))
+
+    def _result(self, statement: str, result: Result) -> Result:
+        """Notes a result, which ends with the connection, and what its statement says for those
+        behind it."""
+        from sqlengine.connection.inserts import of_session
+
         self._results.add(result)
+        if of_session(statement):
+            self._said.append(statement)
         return result
+
+    def source(self, table: str) -> Stream:
+        """The rows of a table or view, from which `map`, `filter`, `key_by` and the like make
+        others."""
+        from sqlengine.connection.columns import quoted
+        from sqlengine.connection.streams import Stream
+
+        name = ".".join(map(quoted, table.split(".")))
+        return Stream(self, f"SELECT * FROM {name}", name)
 
     @abstractmethod
     def _ask(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import LambdaType, ModuleType
 from typing import Final, TypeAlias
 
 from parser.errors import ServiceError
 from sqlengine.connection.columns import quoted
 from sqlengine.connection.jobs import JobResult
+from sqlengine.functions.process_sdk import TableRow
 
 # Submits a job: its name, its text, sources of modules by file name.
 Submit: TypeAlias = Callable[[str, str, Mapping[str, str]], JobResult]
@@ -39,6 +43,47 @@ def module_source(function: Callable[..., object]) -> str:
     return "from __future__ import annotations\n\n" + "\n".join(pieces.values())
 
 
+def lambda_source(function: LambdaType, name: str, inputs: Sequence[str], result: str) -> str:
+    """Returns a module with a lambda as a function of that name, and all that it uses.
+
+    `inputs` and `result` are its types in SQL. ServiceError for one whose source is not known."""
+    node = _lambda_node(function)
+    parameters = [a.arg for a in node.args.args]
+    pieces = {"udf": "from sqlengine import udf\n"}
+    around = _globals(function)
+    for used in _names(ast.unparse(node.body)):
+        if used in around and used not in pieces and used not in parameters:
+            _add(used, around[used], pieces, "lambda")
+    pieces[name] = (
+        f"@udf(input_types={[*inputs]!r}, result_type={result!r})\n"
+        f"def {name}({', '.join(parameters)}):\n    return {ast.unparse(node.body)}\n"
+    )
+    return "\n".join(pieces.values())
+
+
+def _lambda_node(function: LambdaType) -> ast.Lambda:
+    """The lambda in the text that it comes from: of several in a line the one at its place."""
+    try:
+        lines, _ = inspect.findsource(function)
+        tree = ast.parse("".join(lines))
+    except (OSError, SyntaxError) as error:
+        raise ServiceError(
+            "the source of a lambda is not known",
+            detail=str(error),
+            hint="write it in a file or a cell of a notebook, or as text in SQL",
+        ) from None
+    first, code = function.__code__.co_firstlineno, function.__code__
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and n.lineno == first]
+    places = [(p[0], p[2]) for p in code.co_positions() if p[0] and p[2] and p[2] != p[3]]
+    within = [n for n in nodes if places and _has(n.body, min(places))]
+    return (within or nodes)[-1]
+
+
+def _has(body: ast.expr, place: tuple[int, int]) -> bool:
+    begin = (body.lineno, body.col_offset)
+    return begin <= place < (body.end_lineno or 0, body.end_col_offset or 0)
+
+
 def _collect(target: object, pieces: dict[str, str], name: str) -> None:
     """Adds the source of a function or class, behind that of what it uses."""
     source = _source(target, name)
@@ -58,7 +103,9 @@ def _add(name: str, value: object, pieces: dict[str, str], user: str) -> None:
     home, own = str(getattr(value, "__module__", "")), getattr(value, "__qualname__", name)
     if home.startswith("sqlengine."):  # users import from the package alone
         home = "sqlengine"
-    if isinstance(value, type) or inspect.isroutine(value):
+    if value is TableRow:
+        pieces[name] = f"from sqlengine import TableRow as {name}\n"
+    elif isinstance(value, type) or inspect.isroutine(value):
         if _is_ours(value):
             _collect(value, pieces, name)
         else:
@@ -91,6 +138,8 @@ def _source(target: object, name: str) -> str:
     try:
         source = textwrap.dedent(inspect.getsource(target))  # type: ignore[arg-type]
     except (OSError, TypeError) as error:
+        if isinstance(target, type) and (cell := _class_of_cell(target.__name__)) is not None:
+            return cell
         raise ServiceError(
             f"the source of function '{name}' is not known",
             detail=str(error),
@@ -105,6 +154,21 @@ def _source(target: object, name: str) -> str:
             f"'{name}' is no function of its own", hint="define it with def, not with lambda"
         )
     return source
+
+
+def _class_of_cell(name: str) -> str | None:
+    """The source of a class that was defined last under its name in a cell of a notebook: Python
+    finds those of functions alone."""
+    for file in reversed(list(linecache.cache)):
+        if os.path.exists(file):
+            continue
+        lines = linecache.getlines(file)
+        with suppress(SyntaxError, ValueError):
+            for node in ast.parse("".join(lines)).body:
+                if isinstance(node, ast.ClassDef) and node.name == name:
+                    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                    return "".join(lines[first - 1 : node.end_lineno])
+    return None
 
 
 def _globals(target: object) -> Mapping[str, object]:
@@ -127,7 +191,7 @@ def _globals(target: object) -> Mapping[str, object]:
 def _names(source: str) -> Iterator[str]:
     """Yields the names that a source uses, its annotations and decorators included."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
 
 

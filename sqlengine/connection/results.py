@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from sqlengine.connection.jobs import Job, Jobs
+
 # Seconds between two calls of a `progress` function.
 _TOLD_S: Final = 0.5
 # Seconds for which a notebook waits for rows to show.
@@ -39,7 +41,13 @@ class Result:
     the statement waits. A context manager: leaving it ends the statement.
     """
 
-    def __init__(self, pages: Pages, told: Callable[[Progress], object] | None = None) -> None:
+    def __init__(
+        self,
+        pages: Pages,
+        told: Callable[[Progress], object] | None = None,
+        jobs: Jobs | None = None,
+    ) -> None:
+        self._jobs = jobs
         self._pages = pages
         self._told, self._told_at = told, 0.0
         self._began = time.monotonic()
@@ -88,10 +96,10 @@ class Result:
         return rows if isinstance(rows, int) else None
 
     @property
-    def job(self) -> str | None:
-        """The name of the job that an INSERT has become."""
+    def job(self) -> Job | None:
+        """The job that an INSERT has become, which goes on by itself; None for all others."""
         name = self._about.get("job")
-        return name if isinstance(name, str) else None
+        return self._jobs[name] if isinstance(name, str) and self._jobs is not None else None
 
     @property
     def progress(self) -> Progress:

@@ -38,6 +38,7 @@ from planner.logical import (
     NewTerm,
     Normalize,
     Over,
+    ProcessFunction,
     Project,
     Rank,
     Scan,
@@ -87,6 +88,8 @@ from sqlengine.operators.changelog.upsert_materialize import UpsertMaterializeOp
 from sqlengine.operators.family_rows import FamilyRowsOperator
 from sqlengine.operators.family_tail import FamilyTailOperator
 from sqlengine.operators.forward_watermarks import ForwardWatermarksOperator
+from sqlengine.operators.functions.process_function import ProcessFunctionOperator
+from sqlengine.operators.functions.table_function import TableFunctionOperator
 from sqlengine.operators.held_back import HoldBackOperator
 from sqlengine.operators.joins.asked import AskedDimension, Asker
 from sqlengine.operators.joins.interval import IntervalJoinOperator
@@ -110,7 +113,6 @@ from sqlengine.operators.rules import CompiledRules, RulesOperator, compile_rule
 from sqlengine.operators.scan import ScanOperator
 from sqlengine.operators.set_operation import SetOperationOperator
 from sqlengine.operators.shuffle import ShuffleInOperator, ShuffleOutOperator, ShuffleScanOperator
-from sqlengine.operators.table_function import TableFunctionOperator
 from sqlengine.operators.union import UnionOperator
 from sqlengine.operators.values import ValuesOperator
 from sqlengine.operators.watermark import WatermarkOperator
@@ -289,6 +291,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(MatchRecognize, lambda plan, node: MatchOperator(plan)),
         _entry(Over, _over),
         _entry(NewTerm, lambda plan, node: NewTermOperator(plan)),
+        _entry(ProcessFunction, lambda plan, node: ProcessFunctionOperator(plan)),
         _entry(Materialize, lambda plan, node: MaterializeOperator(plan)),
         _entry(TemporalSort, lambda plan, node: TemporalSortOperator(plan)),
     )

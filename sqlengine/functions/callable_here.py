@@ -6,6 +6,7 @@ from functools import partial
 
 from sqlengine.functions.aggregates import UserAggregate
 from sqlengine.functions.kernels import TableKernel, kernel_of
+from sqlengine.functions.processes import register_process
 from sqlengine.functions.sinks import register_sink
 from udf.aggregates.registry import register_aggregate
 from udf.registry import register_user
@@ -22,6 +23,8 @@ def make_callable(function: UserFunction) -> None:
         register_user(definition_of(function, kernel_of(function)))
     elif function.kind is Kind.TABLE:
         register_table(function.identity, partial(TableKernel, function))
+    elif function.kind is Kind.PROCESS:
+        register_process(function)
     elif function.kind is Kind.SINK:
         register_sink(function)
     else:

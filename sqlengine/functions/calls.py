@@ -16,32 +16,12 @@ from sqlengine.functions.convert import Failure, row_values, to_column, to_value
 from sqlengine.functions.hints import BadSignature, hints_of
 from sqlengine.functions.protocol import Header, batch_blob, read_batch
 from sqlengine.functions.reasons import reason_of
-from sqlengine.functions.sdk import MARK, Declaration
 
 Answer: TypeAlias = tuple[Header, list[pa.Buffer]]
 Call: TypeAlias = Callable[[Header, list[pa.Buffer], memoryview], Answer]
 
 
-def make_call(target: object, header: Header, schemas: Sequence[pa.Schema]) -> Call:
-    """`schemas`: of the arguments, and of the result, whose fields have their SQL type in the
-    metadata."""
-    declared = getattr(target, MARK, None)
-    kind = declared.kind if isinstance(declared, Declaration) else "scalar"
-    if kind == "aggregate":
-        return AggregateCall(target, *schemas)
-    if not callable(target):
-        raise BadSignature("it is no function")
-    if kind == "table":
-        return TableCall(target, *schemas)
-    if kind == "sink":
-        assert isinstance(declared, Declaration)
-        return SinkCall(target, schemas[0], declared.vectorized)
-    if isinstance(declared, Declaration) and declared.vectorized:
-        return VectorCall(target, *schemas)
-    return ScalarCall(target, *schemas)
-
-
-def _count(header: Header) -> int:
+def row_count(header: Header) -> int:
     rows = header["rows"]
     assert isinstance(rows, int)
     return rows
@@ -89,8 +69,8 @@ class ScalarCall:
         self._result = result
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
-        function, field = self._function, self._result.field(0)
-        rows = self._arguments.rows(blobs[0], _count(header))
+        function = self._function
+        rows = self._arguments.rows(blobs[0], row_count(header))
         values: list[object] = []
         failures: list[Failure] = []
         for i, row in enumerate(rows):
@@ -103,11 +83,16 @@ class ScalarCall:
                 if isinstance(error, MemoryError):
                     break
         progress[0] = -1
-        failed = {i for i, _ in failures}
-        column, wrong = to_column(values, field.type, sql_name(field), null=_null(field))
-        failures += [(i, r) for i, r in wrong if i not in failed]
-        batch = pa.RecordBatch.from_arrays([column], schema=self._result)
-        return {"failures": failures, "done": len(values)}, [batch_blob(batch)]
+        return scalar_answer(values, failures, self._result)
+
+
+def scalar_answer(values: list[object], failures: list[Failure], result: pa.Schema) -> Answer:
+    """The answer with a value for each row that was done."""
+    field, failed = result.field(0), {i for i, _ in failures}
+    column, wrong = to_column(values, field.type, sql_name(field), null=_null(field))
+    failures += [(i, r) for i, r in wrong if i not in failed]
+    batch = pa.RecordBatch.from_arrays([column], schema=result)
+    return {"failures": failures, "done": len(values)}, [batch_blob(batch)]
 
 
 class VectorCall:
@@ -120,7 +105,7 @@ class VectorCall:
         self._result = result
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
-        rows = _count(header)
+        rows = row_count(header)
         columns = (
             list(read_batch(blobs[0], self._arguments).columns) if len(self._arguments) else []
         )
@@ -179,7 +164,7 @@ class SinkCall:
         self._rows = None if vectorized else Arguments(function, arguments)
 
     def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
-        count = _count(header)
+        count = row_count(header)
         if self._rows is None:
             progress[0], progress[1] = 0, count
             calls: list[Sequence[object]] = [read_batch(blobs[0], self._arguments).columns]
@@ -198,6 +183,24 @@ class SinkCall:
         return {"failures": failures, "done": count}, []
 
 
+def row_fields(value: object, names: Sequence[str]) -> Sequence[object]:
+    """The values of a row that a function gave; a row of one column may be the value alone."""
+    if type(value) is tuple and len(value) == len(names):
+        return value
+    if (
+        len(names) == 1
+        and not isinstance(value, (tuple, dict))
+        and not hasattr(value, "__dataclass_fields__")
+    ):
+        return (value,)
+    try:
+        return list(row_values(value, names))
+    except ValueError:
+        raise ValueError(
+            f"the function gave {repr(value)[:100]}, and its rows have {len(names)} columns"
+        ) from None
+
+
 class TableCall:
     """Any number of rows for each row. The answer has, before the function's columns, the number of
     the row."""
@@ -213,11 +216,11 @@ class TableCall:
         results: list[Sequence[object]] = []
         failures: list[Failure] = []
         done = 0
-        for i, row in enumerate(self._arguments.rows(blobs[0], _count(header))):
+        for i, row in enumerate(self._arguments.rows(blobs[0], row_count(header))):
             progress[0] = i
             done = i + 1
             try:
-                mine = [self._fields(value) for value in self._function(*row) or ()]
+                mine = [row_fields(v, self._names) for v in self._function(*row) or ()]
             except BaseException as error:  # noqa: BLE001  it is the user's code
                 failures.append((i, reason_of(error)))
                 if isinstance(error, MemoryError):
@@ -226,24 +229,9 @@ class TableCall:
             origins += [i] * len(mine)
             results += mine
         progress[0] = -1
-        return self._answer(origins, results, failures, done)
+        return self.answer(origins, results, failures, done)
 
-    def _fields(self, value: object) -> Sequence[object]:
-        if (
-            len(self._names) == 1
-            and not isinstance(value, tuple | dict)
-            and not hasattr(value, "__dataclass_fields__")
-        ):
-            return (value,)
-        try:
-            return list(row_values(value, self._names))
-        except ValueError:
-            raise ValueError(
-                f"the function gave {repr(value)[:100]}, and its rows have {len(self._names)}"
-                " columns"
-            ) from None
-
-    def _answer(
+    def answer(
         self,
         origins: list[int],
         results: list[Sequence[object]],
@@ -298,7 +286,7 @@ class AggregateCall:
         )
         states = self._read_states(blobs[0])
         groups = read_batch(blobs[1], GROUPS).column(0).to_pylist()
-        rows = list(self._arguments.rows(blobs[2], _count(header)))
+        rows = list(self._arguments.rows(blobs[2], row_count(header)))
         now: dict[int, Any] = {}
         good: dict[int, list[int]] = {}
         failures: list[Failure] = []

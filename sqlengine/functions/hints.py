@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sqlengine.functions.sdk import MARK, Declaration
+from sqlengine.functions.sdk import AsyncDeclaration, Declaration
 
 _SIMPLE: dict[object, str] = {
     bool: "BOOLEAN",
@@ -48,6 +48,24 @@ class Parameter:
 
 
 @dataclasses.dataclass(frozen=True)
+class TableParameter:
+    name: str
+    columns: tuple[tuple[str, str], ...] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """The traits of a process function, as `udf.user.ProcessTraits` has them."""
+
+    tables: tuple[TableParameter, ...]
+    state: str
+    ttl_ms: int
+    timers: bool
+    keyless: bool
+    passes_columns: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Spec:
     """A function as `udf.user.UserFunction` describes it, in words that travel as JSON."""
 
@@ -61,6 +79,8 @@ class Spec:
     retracts: bool
     merges: bool
     doc: str
+    process: Process | None = None
+    asynchronous: bool = False
 
 
 def sql_type(hint: object) -> tuple[str, bool]:
@@ -132,19 +152,6 @@ def _shown(hint: object) -> str:
     return getattr(hint, "__name__", None) or str(hint)
 
 
-def describe(target: object) -> Spec:
-    """Describes a decorated function: kind, types and options. BadSignature names the parameter at
-    fault."""
-    declaration = getattr(target, MARK, None)
-    if isinstance(declaration, Declaration):
-        if declaration.kind == "aggregate":
-            return _aggregate(target, declaration)
-        return _function(target, declaration)
-    if inspect.isfunction(target):  # deterministic only by declaration
-        return _function(target, Declaration("scalar", deterministic=False))
-    raise BadSignature("it is no function", "decorate a function with @sqlengine.udf")
-
-
 def hints_of(function: Callable[..., object]) -> dict[str, object]:
     """The hints by parameter, 'return' among them."""
     try:
@@ -155,14 +162,20 @@ def hints_of(function: Callable[..., object]) -> dict[str, object]:
         ) from None
 
 
-def _function(target: object, declared: Declaration) -> Spec:
+def describe_function(target: object, declared: Declaration) -> Spec:
     if not inspect.isfunction(target):
         raise BadSignature("it is no function", "@udf and @udtf decorate a def")
+    waits = inspect.iscoroutinefunction(target)
+    if waits is not isinstance(declared, AsyncDeclaration):
+        raise BadSignature(
+            "it is an async def" if waits else "it is no async def",
+            f"decorate {'it with @async_udf or @async_udtf' if waits else 'an async def so'}",
+        )
     parameters, variadic = parameters_of(target, declared.input_types, skip=0)
     table = declared.kind == "table"
     result, gives_null = _result(target, declared.result_type, table)
-    if table and not result.upper().startswith("ROW"):
-        result = f"ROW<`f0` {result}>"
+    if table:
+        result = _as_row(result)
     return _spec(declared, parameters, result, gives_null, variadic, target.__doc__)
 
 
@@ -188,6 +201,7 @@ def _spec(
         retracts,
         merges,
         text,
+        asynchronous=isinstance(declared, AsyncDeclaration),
     )
 
 
@@ -217,6 +231,18 @@ def _result(function: Callable[..., object], given: str | None, table: bool) -> 
         raise BadSignature(f"the result: {error.message}", error.hint) from None
 
 
+def describe_row(hint: object) -> str:
+    """The type of rows that are given as values of a hint. BadSignature for one that has none."""
+    try:
+        return _as_row(sql_type(hint)[0])
+    except BadSignature as error:
+        raise BadSignature(f"the result: {error.message}", error.hint) from None
+
+
+def _as_row(kind: str) -> str:
+    return kind if kind.upper().startswith("ROW") else f"ROW<`f0` {kind}>"
+
+
 def _explicit(text: str) -> tuple[str, bool]:
     """A SQL type, and whether it may be NULL."""
     text = text.strip()
@@ -234,18 +260,32 @@ def parameters_of(
         raise BadSignature(f"input_types has {len(given)} types for {len(found)} parameters")
     parameters = []
     for i, parameter in enumerate(found):
-        if parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
-            raise BadSignature(
-                f"parameter '{parameter.name}' can only be given by name",
-                "SQL gives arguments by place",
-            )
-        kind, takes_null = (
-            _explicit(given[i]) if given is not None else _hinted(parameter.name, hints)
-        )
+        if given is None:
+            parameters.append(parameter_of(parameter, hints))
+            continue
+        check_place(parameter)
+        kind, takes_null = _explicit(given[i])
         optional = parameter.default is not inspect.Parameter.empty
         parameters.append(Parameter(parameter.name, kind, takes_null, optional))
     variadic = bool(found) and found[-1].kind is inspect.Parameter.VAR_POSITIONAL
     return tuple(parameters), variadic
+
+
+def parameter_of(parameter: inspect.Parameter, hints: Mapping[str, object]) -> Parameter:
+    """A parameter by its hint."""
+    check_place(parameter)
+    kind, takes_null = _hinted(parameter.name, hints)
+    optional = parameter.default is not inspect.Parameter.empty
+    return Parameter(parameter.name, kind, takes_null, optional)
+
+
+def check_place(parameter: inspect.Parameter) -> None:
+    """BadSignature for a parameter that no place of a call stands for."""
+    if parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
+        raise BadSignature(
+            f"parameter '{parameter.name}' can only be given by name",
+            "SQL gives arguments by place",
+        )
 
 
 def _hinted(name: str, hints: Mapping[str, object]) -> tuple[str, bool]:
@@ -260,7 +300,7 @@ def _hinted(name: str, hints: Mapping[str, object]) -> tuple[str, bool]:
         raise BadSignature(f"parameter '{name}': {error.message}", error.hint) from None
 
 
-def _aggregate(target: object, declared: Declaration) -> Spec:
+def describe_aggregate(target: object, declared: Declaration) -> Spec:
     if not isinstance(target, type):
         raise BadSignature(
             "it is no class",

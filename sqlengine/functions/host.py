@@ -114,8 +114,10 @@ class ModuleHost:
                     failures += [(row, broken) for row in range(start, end)]
                     continue
                 try:
-                    done = self._once(binding, start, end, rows, ask, take, failures)
-                    if done < end - start:  # memory was short: the rest gets a new process
+                    done, short = self._once(binding, start, end, rows, ask, take, failures)
+                    if done < end - start and not short:  # the rest is asked for at a time
+                        waiting.append((start + done, end))
+                    elif done < end - start:  # memory was short: the rest gets a new process
                         self.note(binding.place, "it needs more memory than it may have")
                         worker, self._worker = self._worker, None
                         _kill(worker)
@@ -140,7 +142,8 @@ class ModuleHost:
         ask: Ask,
         take: Take,
         failures: list[Failure],
-    ) -> int:
+    ) -> tuple[int, bool]:
+        """Returns how many rows were done, and whether memory was short for the others."""
         worker = self._started()
         if binding.number not in worker.bound:
             request = {"op": "bind", "id": binding.number, "place": binding.place}
@@ -159,7 +162,7 @@ class ModuleHost:
         assert isinstance(done, int)
         failures += [(start + row, reason) for row, reason in failed]
         take(start, start + done, parts)
-        return done
+        return done, "more" not in answer
 
     def _limit(self, binding: Binding, part: int, rows: int) -> float:
         """A part of a batch has to be done in its part of the time: the halves of a search do not

@@ -118,7 +118,8 @@ class ScalarKernel:
         # in any case.
         self._result = pa.schema([field_of("value", result, null=function.gives_null)])
         self._kind = result.arrow
-        self._binding = Binding(function.place, (self._schema, self._result), function.vectorized)
+        whole = function.vectorized or function.asynchronous
+        self._binding = Binding(function.place, (self._schema, self._result), whole)
 
     def __call__(self, args: Sequence[Vector], rows: int) -> Vector:
         keep = shown_rows(self._function, args, rows)
@@ -152,7 +153,8 @@ class TableKernel:
         self._schema = argument_schema(types)
         fields = [field_of(name, kind) for name, kind in columns_of(function)]
         self._result = pa.schema([pa.field(ROW, pa.int32()), *fields])
-        self._binding = Binding(function.place, (self._schema, self._result))
+        schemas = (self._schema, self._result)
+        self._binding = Binding(function.place, schemas, function.asynchronous)
 
     def __call__(self, args: Sequence[Vector], rows: int) -> Expanded:
         keep = shown_rows(self._function, args, rows)

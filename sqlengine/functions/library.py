@@ -231,10 +231,10 @@ def _understood(answer: Mapping[str, object], content: str, place: str) -> UserF
     for parameter in function.parameters:
         _check_type(place, f"parameter '{parameter.name}'", parameter.type)
     _check_type(place, "the result", function.result)
-    if function.kind == "table" and not function.result_type.names:
+    if function.kind in ("table", "process") and not function.result_type.names:
         raise UnsupportedError(
             f"function '{place}' cannot be used",
-            detail="a table function's result type is a ROW<…>",
+            detail=f"a {function.kind} function's result type is a ROW<…>",
         )
     return function
 

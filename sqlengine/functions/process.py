@@ -96,10 +96,10 @@ class WorkerProcess:
         if poll.poll(1000 * row_s / 8):  # nearly always: nothing has to be measured
             return
         now = began = moved = self._clock() - row_s / 8
-        at = (self._progress[0], self._progress[1])
+        at = tuple(self._progress[:3])
         while not poll.poll(max(1.0, 1000 * min(moved + row_s - now, row_s / 4))):
             now = self._clock()
-            where = (self._progress[0], self._progress[1])
+            where = tuple(self._progress[:3])
             if where != at:
                 at, moved = where, now
             if now - moved >= row_s:

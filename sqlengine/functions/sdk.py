@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, TypeVar, overload
 F = TypeVar("F", bound=Callable[..., object])
 
 MARK = "__sqlengine__"
-Kind: TypeAlias = Literal["scalar", "table", "aggregate", "sink"]
+Kind: TypeAlias = Literal["scalar", "table", "aggregate", "process", "sink"]
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,68 @@ def sink(
     the job that writes; the result is ignored.
     """
     return _declare("sink", function, False, vectorized, "BOOLEAN", input_types)
+
+
+@dataclass(frozen=True)
+class AsyncDeclaration(Declaration):
+    """The arguments of `async_udf`; times in seconds."""
+
+    concurrency: int = 100
+    timeout_s: float = 5.0
+    retries: int = 0
+    retry_delay_s: float = 0.1
+
+
+def async_udf(
+    *,
+    concurrency: int = 100,
+    timeout_s: float = 5.0,
+    retries: int = 0,
+    retry_delay_s: float = 0.1,
+    deterministic: bool = False,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
+) -> Callable[[F], F]:
+    """A scalar function that waits for others: an `async def`, which is called for up to
+    `concurrency` rows at once; their order stays.
+
+    A call that takes longer than `timeout_s` or raises is made again up to `retries` times, after
+    a delay that doubles each time. What it gives is written down with the epoch, unless it is
+    `deterministic`."""
+    return _asynchronous(AsyncDeclaration(
+        "scalar", deterministic, False, result_type, _words(input_types),
+        concurrency, timeout_s, retries, retry_delay_s,
+    ))  # fmt: skip
+
+
+def async_udtf(
+    *,
+    concurrency: int = 100,
+    timeout_s: float = 5.0,
+    retries: int = 0,
+    retry_delay_s: float = 0.1,
+    deterministic: bool = False,
+    result_type: str | None = None,
+    input_types: Sequence[str] | None = None,
+) -> Callable[[F], F]:
+    """A table function that waits for others: an `async def` that gives a list of rows, as a
+    look-up does. See `async_udf`."""
+    return _asynchronous(AsyncDeclaration(
+        "table", deterministic, False, result_type, _words(input_types),
+        concurrency, timeout_s, retries, retry_delay_s,
+    ))  # fmt: skip
+
+
+def _words(types: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if types is None else tuple(types)
+
+
+def _asynchronous(declaration: AsyncDeclaration) -> Callable[[F], F]:
+    def declare(declared: F) -> F:
+        setattr(declared, MARK, declaration)
+        return declared
+
+    return declare
 
 
 def _declare(

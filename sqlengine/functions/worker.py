@@ -19,14 +19,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sqlengine.functions.calls import Answer, Call, make_call
-from sqlengine.functions.hints import BadSignature, describe
+from sqlengine.functions.calls import Answer, Call
+from sqlengine.functions.declarations import describe, make_call
+from sqlengine.functions.hints import BadSignature
 from sqlengine.functions.protocol import Closed, Header, encode, receive
 from sqlengine.functions.reasons import reason_of, set_root
 from sqlengine.system.memory import forget_pandas
 from sqlengine.system.process import die_with_parent
 
-PROGRESS = 4  # numbers in shared memory: first row at work, the one behind the last, two spare
+PROGRESS = (
+    4  # numbers in shared memory: first row at work, the one behind the last, a pulse, one spare
+)
 
 
 class Worker:
@@ -72,7 +75,7 @@ class Worker:
         number = header["id"]
         assert isinstance(number, int)
         self._calls[number] = make_call(
-            find(str(header["place"])), header, [pa.ipc.read_schema(b) for b in blobs]
+            find(str(header["place"])), [pa.ipc.read_schema(b) for b in blobs]
         )
         return {}
 

@@ -69,6 +69,7 @@ EXPECTED = (
     "[{'item': 'a', 'total': 40}, {'item': 'b', 'total': 20}]",
     "[{'op': '+I', 'device': 'd1', 'v': 19.9}]",
     "[{'a': 'user-0007'}]",
+    "[('be', 2), ('not', 1), ('or', 1), ('to', 2)]\n[{'word': 'not', 'twice': 2}]",
     "Large numbers",
 )
 

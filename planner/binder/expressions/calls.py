@@ -213,6 +213,12 @@ def _user_call(function: Function, node: exp.Expression, place: Place) -> Scalar
         raise PlanError(
             f"'{function.display}' is a table function", hint=hint, position=position_of(node)
         )
+    if user.kind is Kind.PROCESS:
+        raise PlanError(
+            f"'{function.display}' is a process function",
+            hint=f"write FROM {function.display}(TABLE t PARTITION BY k, …)",
+            position=position_of(node),
+        )
     if user.kind is Kind.SINK:
         hint = (
             f"write CREATE TABLE … WITH ('connector' = 'python', 'function' = '{function.display}')"

@@ -29,6 +29,7 @@ from planner.binder.queries.changelog_functions import (
 )
 from planner.binder.queries.column_names import alias_columns, renamed, wrong_count
 from planner.binder.queries.constant_rows import bind_values
+from planner.binder.queries.process_functions import bind_process_function, process_function
 from planner.binder.queries.sources import query_of_table, resalted
 from planner.binder.queries.table_hints import with_hints
 from planner.binder.scope import (
@@ -336,6 +337,8 @@ def _source(
             return _parenthesised(node, context)
         case exp.Subquery():
             query = bind_query(node.this, context)
+        case exp.TableFromRows() if function := process_function(node, context.catalog):
+            query = bind_process_function(function, node.this, context, _table_argument)
         case exp.TableFromRows() if is_changelog_function(node.this):
             query = bind_changelog_function(node.this, context, _table_argument)
         case exp.TableFromRows():

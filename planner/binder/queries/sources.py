@@ -13,12 +13,14 @@ from planner.logical import (
     Filter,
     LogicalPlan,
     Normalize,
+    ProcessFunction,
     Project,
     Scan,
     TableFunction,
     Values,
 )
 from planner.logical.change_kinds import ModifyKindSet
+from planner.logical.process_functions import VARYING
 from planner.rewrite import transform
 from planner.scalar import Scalar
 from planner.settings import (
@@ -120,6 +122,8 @@ def _resalt(node: LogicalPlan, context: Context) -> LogicalPlan:
             salt = context.salt((node.predicate,)) if node.salt else ""
         case TableFunction():
             salt = context.salt((node.call,)) if node.salt else ""
+        case ProcessFunction():
+            salt = context.salt((VARYING,)) if node.salt else ""
         case Project():
             salt = context.salt(e for _, e in node.items) if node.salt else ""
         case Values():

@@ -1,0 +1,349 @@
+"""The calls of a process function in a worker: rows and timers in their order."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+import heapq
+from bisect import bisect_left
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from sqlengine.functions.calls import Answer, row_fields, sql_name
+from sqlengine.functions.convert import Failure, to_column, to_values
+from sqlengine.functions.hints import fields_of
+from sqlengine.functions.process_hints import hints_of_eval, row_hint, state_class, takes_context
+from sqlengine.functions.process_keys import (
+    MIN_WATERMARK,
+    Key,
+    Memory,
+    Timer,
+    datetime_of,
+    milliseconds_of,
+)
+from sqlengine.functions.process_wire import (
+    INSTANTS,
+    KEYS_AFTER,
+    LOST_TIMERS,
+    TABLE,
+    Shape,
+    shape_of,
+)
+from sqlengine.functions.protocol import Header, batch_blob, read_batch
+from sqlengine.functions.reasons import reason_of
+
+MAX_WATERMARK = 2**63 - 1
+LOST = "it was due together with a timer that cost the worker its life, and is dropped"
+
+
+class CallContext:
+    """The `ctx` of a function: the key at work, and the time."""
+
+    def __init__(self, memory: Memory, zoned: bool) -> None:
+        self._memory = memory
+        self._zoned = zoned
+        self._number = 0
+        self._key = Key((None, None))
+        self._ms: int | None = None
+        self._watermark_ms = MIN_WATERMARK
+        self._keys: Callable[[int], tuple[object, ...]] = lambda number: ()
+
+    @property
+    def state(self) -> Any:
+        key = self._key
+        return key.state if key.state is not None else self._memory.state_of(key)
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        self._memory.state_of(self._key)
+        self._key.state = value
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self._keys(self._number)
+
+    @property
+    def time(self) -> dt.datetime | None:
+        return None if self._ms is None else datetime_of(self._ms, zoned=self._zoned)
+
+    @property
+    def watermark(self) -> dt.datetime | None:
+        if self._watermark_ms == MIN_WATERMARK:
+            return None
+        try:
+            return datetime_of(self._watermark_ms, zoned=self._zoned)
+        except OverflowError:  # all rows have come
+            return dt.datetime.max.replace(tzinfo=dt.UTC if self._zoned else None)
+
+    def set_timer(self, at: dt.datetime, name: str | None = None) -> None:
+        if self._ms is None:
+            raise ValueError("timers need a time: call the function with on_time => DESCRIPTOR(…)")
+        ms = milliseconds_of(at, zoned=self._zoned)
+        timer: Timer = ms if name is None else name
+        self._memory.timers_of(self._key)[timer] = ms
+        self._memory.push(self._number, timer, ms)
+
+    def clear_timer(self, timer: str | dt.datetime) -> None:
+        known = timer if isinstance(timer, str) else milliseconds_of(timer, zoned=self._zoned)
+        self._memory.timers_of(self._key).pop(known, None)
+
+    def clear_timers(self) -> None:
+        self._memory.timers_of(self._key).clear()
+
+    def clear_state(self) -> None:
+        self._key.state, self._key.loaded = None, True
+
+    def clear(self) -> None:
+        self.clear_state()
+        self.clear_timers()
+
+
+class ProcessCall:
+    """Calls `eval` and `on_timer` for the events of a request (`process_wire`)."""
+
+    def __init__(
+        self, target: Any, rows: pa.Schema, scalars: pa.Schema, keys: pa.Schema, result: pa.Schema
+    ) -> None:
+        instance = target()
+        self._eval: Callable[..., Iterable[object] | None] = instance.eval
+        self._on_timer = getattr(instance, "on_timer", None)
+        self._takes_context = takes_context(target)
+        self._state = state_class(target)
+        self._hints = hints_of_eval(target)
+        self._schemas = (rows, scalars, keys)
+        self._result = result
+        self._names = result.names[4:]
+        self._shape: Shape = shape_of(rows)
+        self._makers = [self._maker(name, columns) for name, columns in self._shape.tables]
+
+    def _maker(
+        self, name: str, columns: Sequence[tuple[str, str]]
+    ) -> tuple[list[str], list[object], Callable[[Sequence[object]], object]]:
+        """The columns of a table in a request, their hints, and what makes a row of them."""
+        of = row_hint(self._hints[name])
+        known = dict(fields_of(of)) if of is not None else {}
+        hints = [known.get(column) for _, column in columns]
+        if isinstance(of, type):
+            return [a for a, _ in columns], hints, lambda values: of(*values)
+        made = namedtuple("Row", [c for _, c in columns], rename=True)  # type: ignore[misc]  # noqa: PYI024
+        return [a for a, _ in columns], hints, made._make
+
+    def __call__(self, header: Header, blobs: list[pa.Buffer], progress: memoryview) -> Answer:
+        gc.disable()  # it would look at all rows of the request, again and again
+        try:
+            request = _Request(self, header, blobs)
+            return request.answer(request.run(progress))
+        finally:
+            gc.enable()
+
+    def rows(self, batch: pa.RecordBatch) -> list[tuple[object, ...]]:
+        """The arguments of `eval` for each row: one for each table, None for those that it is not
+        of."""
+        made = []
+        for names, hints, make in self._makers:
+            columns = [to_values(batch.column(n), h) for n, h in zip(names, hints, strict=True)]
+            made.append((list(zip(*columns, strict=True)) or [()] * batch.num_rows, make))
+        if len(made) == 1:
+            values, make = made[0]
+            return [(make(v),) for v in values]
+        tables = batch.column(TABLE).to_pylist()
+        return [
+            tuple(make(values[i]) if n == at else None for n, (values, make) in enumerate(made))
+            for i, at in enumerate(tables)
+        ]
+
+    def scalars(self, batch: pa.RecordBatch) -> dict[str, object]:
+        values = zip(batch.schema.names, batch.columns, strict=True)
+        return {name: to_values(column, self._hints.get(name))[0] for name, column in values}
+
+
+class _Request:
+    """One request: its events, and what comes of them."""
+
+    def __init__(self, call: ProcessCall, header: Header, blobs: list[pa.Buffer]) -> None:
+        rows, scalars, keys = call._schemas
+        self._call = call
+        first, count = header["first"], header["rows"]
+        assert isinstance(first, int)
+        assert isinstance(count, int)
+        self._first, self._end = first, first + count
+        batch = read_batch(blobs[0], rows)
+        self._groups: list[int] = batch.column(0).to_pylist()
+        self._times: list[int | None] = batch.column(1).to_pylist()
+        self._rows = call.rows(batch)
+        self._scalars = call.scalars(read_batch(blobs[1], scalars)) if len(scalars) else {}
+        self._key_batch = read_batch(blobs[2], keys)
+        self._watermarks: list[int] = read_batch(blobs[3], INSTANTS).column(0).to_pylist()
+        self._steps: list[int] = read_batch(blobs[4], INSTANTS).column(0).to_pylist()
+        self._memory = Memory(call._state)
+        self._context = CallContext(self._memory, call._shape.zoned)
+        self._context._keys = self._key_values
+        self._eval: Callable[..., Iterable[object] | None] = partial(
+            call._eval, *((self._context,) if call._takes_context else ()), **self._scalars
+        )
+        self._at = int(str(header["watermark"]))
+        self._remembers = call._state is not None or call._on_timer is not None
+        # Of each row that is given: the row that it comes from, its key, its time, the watermark.
+        self._origins: list[tuple[int, int, int | None, int]] = []
+        self._outputs: list[Sequence[object]] = []
+        self._failures: list[Failure] = []
+        self._lost_timers: list[tuple[int, int, str | None, str]] = []
+        self._load()
+
+    def _load(self) -> None:
+        states, timers, nexts = (self._key_batch.column(i).to_pylist() for i in range(3))
+        self._keys = [
+            Key((state, known), first)
+            for state, known, first in zip(states, timers, nexts, strict=True)
+        ]
+        for number, key in enumerate(self._keys):
+            if key.first is not None and key.first <= self._watermarks[-1]:
+                self._memory.file(number, key)
+
+    def _key_values(self, number: int) -> tuple[object, ...]:
+        columns = self._key_batch.columns[3:]
+        return tuple(to_values(c.slice(number, 1), None)[0] for c in columns)
+
+    # ---- events ----------------------------------------------------------------------------------
+
+    def run(self, progress: memoryview) -> int:
+        """The number of events that were done: less than all where memory was short."""
+        if self._first % 2:  # the event before it was lost
+            self._advance(self._watermarks[0], drop=True)
+        base, count, due = self._first // 2, len(self._rows), self._memory.due
+        for event in range(self._first, self._end):
+            progress[0] = event - self._first
+            at = event // 2 - base
+            try:
+                if event % 2:
+                    if at < count:
+                        self._row(event, at)
+                elif due and due[0][0] <= self._watermarks[at]:
+                    self._advance(self._watermarks[at])
+                elif self._watermarks[at] > self._at:
+                    self._at = self._watermarks[at]
+            except MemoryError:
+                return event - self._first + 1
+        progress[0] = -1
+        return self._end - self._first
+
+    def _row(self, event: int, at: int) -> None:
+        number, time = self._groups[at], self._times[at]
+        what = (None, self._rows[at], time, self._at)
+        failed = self._do(number, what, at + self._first // 2, self._at)
+        if failed is not None:
+            self._failures.append((event - self._first, failed[0]))
+            if failed[1]:
+                raise MemoryError
+
+    def _advance(self, watermark: int, *, drop: bool = False) -> None:
+        """Brings the watermark, step by step as it came, and fires the timers that are due."""
+        due = self._memory.due
+        while due and due[0][0] <= watermark and self._at < watermark:
+            place = bisect_left(self._steps, max(due[0][0], self._at + 1))
+            step, before = self._steps[place], self._steps[place - 1]
+            self._at = step
+            if step == MAX_WATERMARK:  # a timer that sets itself again would never end
+                firing, due[:] = sorted(due), []
+                for entry in firing:
+                    self._fire(entry, step, before, drop=drop)
+                due.clear()
+            while due and due[0][0] <= step:
+                self._fire(heapq.heappop(due), step, before, drop=drop)
+        self._at = max(self._at, watermark)
+
+    def _fire(
+        self, entry: tuple[int, int, str, Timer], step: int, before: int, *, drop: bool
+    ) -> None:
+        time, number, name, timer = entry
+        key = self._keys[number]
+        if self._memory.timers_of(key).get(timer) != time:
+            return
+        del self._memory.timers_of(key)[timer]
+        shown = name if isinstance(timer, str) else None
+        if drop:
+            self._lost_timers.append((number, time, shown, LOST))
+            return
+        failed = self._do(number, (timer, shown, time, step), -1, before)
+        if failed is not None:
+            self._memory.timers_of(key).pop(timer, None)
+            self._lost_timers.append((number, time, shown, failed[0]))
+            if failed[1]:
+                raise MemoryError
+
+    def _do(
+        self, number: int, event: tuple[Any, ...], row: int, watermark: int
+    ) -> tuple[str, bool] | None:
+        """Why an event failed, and whether memory was short: its key is then as before it."""
+        key, outputs, names = self._keys[number], self._outputs, self._call._names
+        before = len(outputs)
+        try:
+            for value in self._call_for(number, key, event):
+                outputs.append(row_fields(value, names))
+        except BaseException as error:  # noqa: BLE001  it is the user's code
+            del outputs[before:]
+            self._repeat(number, key)
+            return reason_of(error), isinstance(error, MemoryError)
+        for _ in range(len(outputs) - before):
+            self._origins.append((row, number, event[2], watermark))
+        if self._remembers:
+            key.events.append(event)
+        return None
+
+    def _call_for(self, number: int, key: Key, event: tuple[Any, ...]) -> Iterable[object]:
+        context = self._context
+        timer, what, context._ms, context._watermark_ms = event
+        context._number, context._key = number, key
+        if timer is None:
+            return self._eval(*what) or ()
+        assert self._call._on_timer is not None
+        return self._call._on_timer(self._context, what) or ()
+
+    def _repeat(self, number: int, key: Key) -> None:
+        """Does what went well so far once more, for what the key remembers of it."""
+        self._memory.reset(key)
+        for event in key.events:
+            if event[0] is not None:
+                self._memory.timers_of(key).pop(event[0], None)
+            for _ in self._call_for(number, key, event):
+                pass
+
+    # ---- the answer ------------------------------------------------------------------------------
+
+    def answer(self, done: int) -> Answer:
+        fields = list(self._call._result)
+        origins = list(zip(*self._origins, strict=True)) or [()] * 4
+        columns = [pa.array(o, field.type) for o, field in zip(origins, fields, strict=False)]
+        given = list(zip(*self._outputs, strict=True)) or [()] * len(fields[4:])
+        for values, field in zip(map(list, given), fields[4:], strict=True):
+            column, wrong = to_column(values, field.type, sql_name(field), null=True)
+            columns.append(column)
+            for at, reason in wrong:
+                self._wrong(at, reason)
+        output = pa.RecordBatch.from_arrays(columns, schema=self._call._result)
+        firsts = dict(reversed(self._failures))
+        blobs = (output, self._memories(), self._lost())
+        return {"failures": sorted(firsts.items()), "done": done}, [batch_blob(b) for b in blobs]
+
+    def _wrong(self, at: int, reason: str) -> None:
+        """A row that is not of the declared type: what it was given for is in error."""
+        row, number, time, _ = self._origins[at]
+        if row < 0:
+            self._lost_timers.append((number, time or 0, None, reason))
+        else:
+            self._failures.append((2 * row + 1 - self._first, reason))
+
+    def _memories(self) -> pa.RecordBatch:
+        encoded = [self._memory.encoded(key) for key in self._keys]
+        columns = [pa.array([e[i] for e in encoded], f.type) for i, f in enumerate(KEYS_AFTER)]
+        return pa.RecordBatch.from_arrays(columns, schema=KEYS_AFTER)
+
+    def _lost(self) -> pa.RecordBatch:
+        columns = [
+            pa.array([t[i] for t in self._lost_timers], f.type) for i, f in enumerate(LOST_TIMERS)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=LOST_TIMERS)
