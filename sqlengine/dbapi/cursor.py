@@ -89,7 +89,7 @@ class Cursor:
             self.description = describe([(f.name, f.metadata[b"sql"].decode()) for f in fields])
         else:
             self._result = None
-        self.job = result.job
+        self.job = None if result.job is None else result.job.name
         self.rowcount = -1 if result.rows_written is None else result.rows_written
 
     def cancel(self) -> None:
