@@ -165,7 +165,7 @@ def test_older_files_are_not_needed(tmp_path: Path) -> None:
     """Each file begins with all jobs, so that those before it can go."""
     from sqlengine.jobs.trail import Trail
 
-    log = AuditLog(tmp_path, AuditSettings(2000, 2), lambda: 1000, sync=False)
+    log = AuditLog(tmp_path, AuditSettings(2000, 2), lambda: 1000, sync=False).open()
     trail = Trail(log, tmp_path)
     assert trail.all_jobs()[0].what == "all jobs"
     for n in range(60):
