@@ -350,10 +350,11 @@ class Engine:
         self, name: str, version: int, origin: Origin = Origin.SDK, by: Principal = TRUSTED
     ) -> Outcome:
         """Submits an old version again, as a new one that is live, with the users' modules that it
-        had."""
-        texts = {name: text_of(self.log.version(name, version))}
+        had. A rule has its versions together with its shadows."""
+        rule = rule_of(name)
+        texts = {rule: text_of(self.log.version(rule, version))}
         request = Request(origin, texts, by=by, live=True)
-        return _raised(self.change(request)[name])
+        return _raised(self.change(request)[rule])
 
     def promote(
         self,
