@@ -41,6 +41,7 @@ _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _MARK = re.compile(r"[ \t]*--[ \t]*@rule[ \t]*")
 _COMMENT = re.compile(r"[ \t]*--[ ]?")
 _MOST: Final = 65_536  # characters: somebody reads it
+_MOST_TIMES: Final = 100  # each is a condition that all alerts are judged by
 
 
 class _Mark(Protocol):
@@ -163,7 +164,10 @@ def _refuse_aliases(text: str, lines: Sequence[_Line]) -> None:
 def _checked(name: str, node: yaml.Node, lines: Sequence[_Line] | None) -> Value:
     place = None if lines is None else _place(node, lines)
     if name in LISTS:
-        return _read(name, _texts(name, node, place), place)
+        texts = _texts(name, node, place)
+        if name in FORMS and len(texts) > _MOST_TIMES:
+            raise ParseError(f"'{name}' has at most {_MOST_TIMES} times", position=place)
+        return _read(name, texts, place)
     if name in MAPS:
         return _attributes(name, node, lines)
     if not isinstance(node, yaml.ScalarNode):

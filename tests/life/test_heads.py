@@ -43,6 +43,11 @@ WRONG = {
     "-- attributes: a": ("'attributes' has keys, each with a text", "my_key", (2, 16, 1)),
     "-- attributes: {a: 1, a: 2}": ("'a' is there twice", None, (2, 23, 1)),
     "-- ? [a]\n-- : b": ("a field of a head has a name", None, (2, 6, 3)),
+    f"-- maintenance: [{', '.join(['Sun 02:00-04:00'] * 101)}]": (
+        "'maintenance' has at most 100 times",
+        None,
+        (2, 17, 1717),
+    ),
     "-- a sentence": ("the head of a rule has fields", "each line", (2, 4, 10)),
     "-- tags: &a [x]\n-- tests: *a": ("the head of a rule has no aliases", None, (3, 11, 1)),
 }
