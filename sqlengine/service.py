@@ -89,7 +89,7 @@ class Service:
             )
         except BaseException:
             self._http.stop()
-            self._log.close()
+            self._log.close([Event("", "server", STOPPED)])
             raise
         try:
             self._commands = CommandIntake(self.engine, describe, self._audit)
@@ -101,7 +101,7 @@ class Service:
         except BaseException:
             self._http.stop()
             self.engine.close()
-            self._log.close()
+            self._log.close([Event("", "server", STOPPED)])
             raise
 
     def _trail(self) -> Trail | None:
