@@ -126,7 +126,9 @@ def test_what_cannot_be_converted_says_why(text: str, reason: str) -> None:
     assert reason in str(refused.error)
 
 
-RULE = "title: a\nname: base\nlogsource: {product: logs}\ndetection: {s: {User: x}, condition: %s}\n"
+RULE = (
+    "title: a\nname: base\nlogsource: {product: logs}\ndetection: {s: {User: x}, condition: %s}\n"
+)
 
 
 @pytest.mark.parametrize(
