@@ -141,7 +141,8 @@ class AuditLog:
         self._full = False
         self._ticking: Repeated | None = None
         self._opened = False
-        self._last, self._path = FIRST, None
+        self._last = FIRST
+        self._path: Path | None = None
         self._file: int | None = None
 
     def open(self) -> Self:
