@@ -16,7 +16,7 @@ from parser.errors import ParseError
 HINT: Final = "write '1h', '1h, max-rate 2x' or '1h, max-rate 100/h'"
 _MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _UNITS: Final = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hour": "h", "day": "d"}
-_NUMBER: Final = r"(\d+(?:\.\d+)?)"
+_NUMBER: Final = r"(\d{1,12}(?:\.\d{1,12})?)"
 _DURATION: Final = re.compile(rf"{_NUMBER} *([a-z]+)")
 _RATIO: Final = re.compile(rf"{_NUMBER} *x")
 _RATE: Final = re.compile(rf"{_NUMBER} */ *([a-z]+)")

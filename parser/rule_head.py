@@ -41,6 +41,7 @@ _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _MARK = re.compile(r"[ \t]*--[ \t]*@rule[ \t]*")
 _COMMENT = re.compile(r"[ \t]*--[ ]?")
 _MOST: Final = 65_536  # characters: somebody reads it
+_MOST_TIMES: Final = 100  # each is a condition that all alerts are judged by
 
 
 class _Mark(Protocol):
@@ -90,8 +91,9 @@ def field_value(name: str, text: str) -> Value:
 
 def _lines(text: str) -> list[_Line] | None:
     """The lines behind the mark, before which only comments and empty lines may come; None for a
-    text without it."""
+    text without it. ParseError for too many."""
     found: list[_Line] | None = None
+    size = 0
     for number, read in enumerate(StringIO(text, newline="\n"), 1):
         line = read.rstrip("\n")
         sign = _COMMENT.match(line)
@@ -99,15 +101,16 @@ def _lines(text: str) -> list[_Line] | None:
             return found
         if found is not None and sign is not None:
             found.append(_Line(line[sign.end() :].rstrip("\r"), number, sign.end()))
+            size += len(read)
+            if size > _MOST:
+                most = f"the head of a rule has at most {_MOST:,} characters"
+                raise ParseError(most, position=Position(found[0].number, 1))
         elif _MARK.fullmatch(line.rstrip("\r")):
             found = []
     return found
 
 
 def _fields(lines: Sequence[_Line]) -> Mapping[str, Field]:
-    if sum(len(line.text) for line in lines) > _MOST:
-        most = f"the head of a rule has at most {_MOST:,} characters"
-        raise ParseError(most, position=Position(lines[0].number, 1))
     root = _node(lines)
     if root is None:
         return {}
@@ -116,7 +119,10 @@ def _fields(lines: Sequence[_Line]) -> Mapping[str, Field]:
         raise ParseError("the head of a rule has fields", hint=hint, position=_place(root, lines))
     found: dict[str, Field] = {}
     for key, value in root.value:
-        name, place = str(key.value), _place(key, lines)
+        place = _place(key, lines)
+        if not isinstance(key, yaml.ScalarNode):
+            raise ParseError("a field of a head has a name", position=place)
+        name = str(key.value)
         if name not in FIELDS:
             raise _unknown(name, place)
         if name in found:
@@ -158,9 +164,12 @@ def _refuse_aliases(text: str, lines: Sequence[_Line]) -> None:
 def _checked(name: str, node: yaml.Node, lines: Sequence[_Line] | None) -> Value:
     place = None if lines is None else _place(node, lines)
     if name in LISTS:
-        return _read(name, _texts(name, node, place), place)
+        texts = _texts(name, node, place)
+        if name in FORMS and len(texts) > _MOST_TIMES:
+            raise ParseError(f"'{name}' has at most {_MOST_TIMES} times", position=place)
+        return _read(name, texts, place)
     if name in MAPS:
-        return _attributes(name, node, place)
+        return _attributes(name, node, lines)
     if not isinstance(node, yaml.ScalarNode):
         raise ParseError(f"'{name}' is one text", position=place)
     value = str(node.value).strip()
@@ -193,12 +202,19 @@ def _texts(name: str, node: yaml.Node, place: Position | None) -> tuple[str, ...
     return tuple(str(item.value) for item in items if item.value)
 
 
-def _attributes(name: str, node: yaml.Node, place: Position | None) -> Mapping[str, str]:
+def _attributes(name: str, node: yaml.Node, lines: Sequence[_Line] | None) -> Mapping[str, str]:
+    place = None if lines is None else _place(node, lines)
     pairs = node.value if isinstance(node, yaml.MappingNode) else None
     if pairs is None or not all(isinstance(n, yaml.ScalarNode) for pair in pairs for n in pair):
         hint = f"write '{name}: {{my_key: a text, another: a text}}'"
         raise ParseError(f"'{name}' has keys, each with a text", hint=hint, position=place)
-    return {str(key.value): str(value.value) for key, value in pairs}
+    found: dict[str, str] = {}
+    for key, value in pairs:
+        if str(key.value) in found:
+            twice = None if lines is None else _place(key, lines)
+            raise ParseError(f"'{key.value}' is there twice", position=twice)
+        found[str(key.value)] = str(value.value)
+    return found
 
 
 def _unknown(name: str, place: Position | None) -> SqlError:

@@ -20,8 +20,12 @@ _NAME = r"(?:`[^`]+`|[^\s,`]+)"
 _BEHIND: Final = rf"(?:\s+by\s+(?P<by>{_NAME}(?:\s*,\s*{_NAME})*))?"
 _INTO: Final = rf"(?:\s+into\s+(?P<into>{_NAME}))?"
 _SUPPRESS = re.compile(rf"(?P<time>\d+\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE)
-_THRESHOLD = re.compile(rf"(?P<rows>\d+)\s+in\s+(?P<time>\d+\s*[a-z]+){_BEHIND}", re.IGNORECASE)
-_LIMIT = re.compile(rf"(?P<rows>\d+)\s*/\s*(?P<time>\d*\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE)
+_THRESHOLD = re.compile(
+    rf"(?P<rows>\d{{1,18}})\s+in\s+(?P<time>\d+\s*[a-z]+){_BEHIND}", re.IGNORECASE
+)
+_LIMIT = re.compile(
+    rf"(?P<rows>\d{{1,18}})\s*/\s*(?P<time>\d*\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE
+)
 _EACH = re.compile(_NAME)
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _WEEKLY = re.compile(

@@ -92,7 +92,7 @@ class Service:
             )
         except BaseException:
             self._http.stop()
-            self._log.close()
+            self._log.close([Event("", "server", STOPPED)])
             raise
         try:
             self._commands = CommandIntake(self.engine, describe, self._audit)
@@ -105,7 +105,7 @@ class Service:
         except BaseException:
             self._http.stop()
             self.engine.close()
-            self._log.close()
+            self._log.close([Event("", "server", STOPPED)])
             raise
 
     def _flight_server(self) -> FlightServer | None:
@@ -123,15 +123,16 @@ class Service:
         server without principals has a log of these alone, and does without where it cannot be
         opened."""
         folder, sync = self.config.data / FOLDER, self.config.fsync != "none"
-        if self._log is NO_AUDIT:
-            try:
-                self._log = AuditLog(folder, AuditSettings(), system_clock, sync=sync)
-            except OSError as error:
-                log.warning("there is no audit log of changes of jobs: %s", error)
-                return None
-            self._log.write([Event("", "server", STARTED)])
-        assert isinstance(self._log, AuditLog)
-        return Trail(self._log, folder)
+        if isinstance(self._audit, AuditLog):
+            return Trail(self._audit.open(), folder)
+        audit = AuditLog(folder, AuditSettings(), system_clock, sync=sync)
+        audit.write([Event("", "server", STARTED)])
+        try:
+            self._log = audit.open()
+        except OSError as error:
+            log.warning("there is no audit log of changes of jobs: %s", error)
+            return None
+        return Trail(audit, folder)
 
     @property
     def port(self) -> int:
@@ -167,7 +168,8 @@ class Service:
 
 
 def _audit_of(config: Config, access: Access) -> Audit:
-    """Returns the audit log of a server that has principals; it is told of the access file."""
+    """Returns the audit log of a server that has principals; it is told of the access file, and
+    opened once the data folder is locked."""
     if not isinstance(access, AccessFile):
         return NO_AUDIT
     folder, sync = config.data / FOLDER, config.fsync != "none"

@@ -358,11 +358,13 @@ class Engine:
         expected: Expected | None = None,
     ) -> Outcome:
         """Submits an old version again, as a new one that is live, with the users' modules that it
-        had. `expected`: the version that the job must have now."""
-        texts = {name: text_of(self.log.version(name, version))}
-        wanted = {} if expected is None else {name: expected}
+        had. A rule has its versions together with its shadows. `expected`: the version that the job
+        must have now."""
+        rule = rule_of(name)
+        texts = {rule: text_of(self.log.version(rule, version))}
+        wanted = {} if expected is None else {rule: expected}
         request = Request(origin, texts, by=by, live=True, dry_run=dry_run, expected=wanted)
-        return _raised(self.change(request)[name])
+        return _raised(self.change(request)[rule])
 
     def promote(
         self,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlengine.sigma.alerts import Alerts, alerts_of, event_value, rule_value
 from sqlengine.sigma.conditions import where
-from sqlengine.sigma.correlations import MAX_DEPTH, correlation_statement
+from sqlengine.sigma.correlations import correlation_statement
 from sqlengine.sigma.files import base_name
 from sqlengine.sigma.heads import head
 from sqlengine.sigma.mappings import Mappings
@@ -92,7 +92,7 @@ def convert_all(
         if taken.setdefault(job, rule.about.file) != rule.about.file:
             done.append(Done(rule.about, job, error=_named_twice(job, taken[job])))
             continue
-        parts = (rule, *_members(rule, rules, 0))
+        parts = (rule, *_members(rule, rules))
         before = (known or {}).get(rule.about.origin)
         if before is not None and (before.job, before.parts) == (job, parts):
             done.append(before)
@@ -105,14 +105,18 @@ def _named_twice(job: str, file: str) -> Unconvertible:
     return Unconvertible(f"'{file}' gives the job '{job}', too", hint="rename one of them")
 
 
-def _members(rule: Rule | Correlation, rules: Ruleset, depth: int) -> Iterator[Rule | Correlation]:
-    """Yields the rules that a correlation is made of."""
-    if isinstance(rule, Correlation) and depth < MAX_DEPTH:
-        for reference in rule.rules:
-            found = rules.named(reference)
-            if found is not None:
-                yield found
-                yield from _members(found, rules, depth + 1)
+def _members(rule: Rule | Correlation, rules: Ruleset) -> list[Rule | Correlation]:
+    """Returns the rules that a correlation is made of, each once."""
+    found: dict[tuple[str, int], Rule | Correlation] = {}
+    waiting = [rule]
+    while waiting:
+        of = waiting.pop()
+        for reference in of.rules if isinstance(of, Correlation) else ():
+            member = rules.named(reference)
+            if member is not None and member.about.origin not in found:
+                found[member.about.origin] = member
+                waiting.append(member)
+    return list(found.values())
 
 
 def _done(
@@ -122,6 +126,9 @@ def _done(
         return Done(rule.about, job, converter.convert(rule), parts=parts)
     except Unconvertible as error:
         return Done(rule.about, job, error=error, parts=parts)
+    except RecursionError:
+        deep = Unconvertible("it is nested too deeply")
+        return Done(rule.about, job, error=deep, parts=parts)
 
 
 def job_names(rules: Sequence[About]) -> dict[tuple[str, int], str]:

@@ -5,9 +5,9 @@ order (MATCH_RECOGNIZE). An alert comes with each event that fulfils the conditi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, groupby
 from typing import Final, TypeAlias
 
 from parser.types import STRING, Root
@@ -25,6 +25,8 @@ _TEMPORAL: Final = frozenset(("temporal", "temporal_ordered"))
 _TEXT_METRICS: Final = frozenset(("value_count",))
 # Correlations of correlations: deeper ones come back to themselves.
 MAX_DEPTH: Final = 10
+# Queries of one statement: each reference to a correlation is another one.
+_MOST_RELATIONS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,15 @@ def _value_of(column: AlertColumn, about: About) -> Callable[[Reading], str]:
 @dataclass(frozen=True)
 class _Writer:
     sources: Sources
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def relation(self, correlation: Correlation, carried: Sequence[Carried], depth: int) -> str:
         """Returns a query of what a correlation found: `at`, `metric`, the groups, what is
         carried."""
         if depth > MAX_DEPTH:
             raise Unconvertible(f"correlation '{correlation.about.title}' comes back to itself")
+        if next(self.numbers) > _MOST_RELATIONS:
+            raise Unconvertible(f"it is made of more than {_MOST_RELATIONS:,} correlations")
         branches = [
             self._branch(correlation, members, slot, carried, depth)
             for slot, members in self._slots(correlation)

@@ -152,6 +152,8 @@ def _document(raw: object, file: str, place: int) -> Document:
                 return make(raw, about)
             except (SigmaError, AttributeError, KeyError, TypeError, ValueError) as error:
                 return Unread(about, _line(error))
+            except RecursionError:
+                return Unread(about, "it is nested too deeply")
     return Unread(about, "it has none of the attributes detection, correlation, filter")
 
 

@@ -21,11 +21,12 @@ def size(text: str) -> int:
 def moment_ms(text: str) -> int:
     """Returns a time in ms since 1970, given so or in ISO 8601 (UTC where it says nothing else).
     Raises ValueError for anything else."""
-    if text.isascii() and text.isdigit():
-        return int(text)
     try:
+        if text.isascii() and text.isdigit():
+            datetime.fromtimestamp(int(text) / 1000, UTC)  # up to the year 9999
+            return int(text)
         time = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         hint = "a time is 2026-01-31T12:00 (UTC), or ms since 1970"
         raise ValueError(f"'{text[:60]}' is no time: {hint}") from None
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)

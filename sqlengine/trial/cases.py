@@ -19,11 +19,13 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 import yaml
 
@@ -35,6 +37,7 @@ SUFFIX: Final = ".test.yaml"
 Given: TypeAlias = Sequence[Row] | Mapping[str, Sequence[Row]]
 Expected: TypeAlias = Sequence[Row] | int | Mapping[str, Sequence[Row] | int] | None
 
+_MOST_PARTS: Final = 1_000_000
 _FILE_KEYS: Final = ("tables", "cases")
 _CASE_KEYS: Final = ("name", "events", "alerts", "errors", "until")
 
@@ -120,6 +123,8 @@ def _read(path: Path, text: str) -> CaseFile:
 def _compose(text: str) -> yaml.Node:
     try:
         root = yaml.compose(text, Loader=_Loader)
+        if root is not None and "*" in text:
+            _count_parts(root, {})
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = None if mark is None else Position(mark.line + 1, mark.column + 1)
@@ -132,13 +137,29 @@ def _compose(text: str) -> yaml.Node:
     return root
 
 
+def _count_parts(node: yaml.Node, known: dict[int, int]) -> int:
+    """Returns the number of parts of a tree with all that aliases in it stand for; `known` has it
+    by identity. ParseError for a small text that aliases make large, or endless."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = _MOST_PARTS  # as long as it is open: it cannot be a part of itself
+    parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+    inner = chain.from_iterable(parts) if isinstance(node, yaml.MappingNode) else parts
+    found = 1 + sum(_count_parts(part, known) for part in inner)
+    if found > _MOST_PARTS:
+        most = f"aliases make more than {_MOST_PARTS:,} values of this"
+        raise ParseError(most, position=_place(node))
+    known[id(node)] = found
+    return found
+
+
 def _case(number: int, node: yaml.Node, path: Path) -> Case:
     keys = _keys(node, _CASE_KEYS, "a case")
     alerts, events = keys.get("alerts"), keys.get("events")
     errors, until = _value(keys.get("errors")), _value(keys.get("until"))
     if events is None:
         raise ParseError("a case has no events", position=_place(node))
-    if errors is not None and not isinstance(errors, int):
+    if errors is not None and not _is_number(errors):
         raise ParseError("'errors' is a number", position=_place(keys["errors"]))
     return Case(
         str(_value(keys.get("name")) or f"case {number}"),
@@ -163,31 +184,49 @@ def _keys(node: yaml.Node, known: Sequence[str], what: str) -> dict[str, yaml.No
                 hint=f"did you mean '{near[0]}'?" if near else None,
                 position=_place(key),
             )
-    return {str(key.value): value for key, value in node.value}
+    return _by_name(node)
+
+
+def _by_name(node: yaml.MappingNode) -> dict[str, yaml.Node]:
+    """Returns the values of an object by their keys. ParseError for a key that is there twice."""
+    found: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        if str(key.value) in found:
+            raise ParseError(f"'{key.value}' is there twice", position=_place(key))
+        found[str(key.value)] = value
+    return found
 
 
 def _given(node: yaml.Node, path: Path) -> Given:
     """Rows of the one table, or by table; a table's may be in a file."""
     if isinstance(node, yaml.MappingNode) and not _is_file(node):
-        return {str(key.value): _rows(value, path) for key, value in node.value}
+        return {name: _rows(value, path) for name, value in _by_name(node).items()}
     return _rows(node, path)
 
 
 def _expected(node: yaml.Node, path: Path) -> Expected:
     if isinstance(node, yaml.MappingNode) and not _is_file(node):
-        return {str(key.value): _rows_or_number(value, path) for key, value in node.value}
+        return {name: _rows_or_number(value, path) for name, value in _by_name(node).items()}
     return _rows_or_number(node, path)
 
 
 def _rows_or_number(node: yaml.Node, path: Path) -> Sequence[Row] | int:
     number = _value(node)
-    return number if isinstance(number, int) else _rows(node, path)
+    return number if _is_number(number) else _rows(node, path)
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _rows(node: yaml.Node, path: Path) -> Sequence[Row]:
     if _is_file(node):
         file = path.parent / str(_value(node.value[0][1]))
+        check_place(file, path, _place(node))
         return list(_rows_in(file, _place(node)))
+    for row in node.value if isinstance(node, yaml.SequenceNode) else ():
+        if isinstance(row, yaml.MappingNode):
+            _by_name(row)
     rows = _value(node)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         hint = "write a list, with one '- {column: value}' for each, or 'file: rows.jsonl'"
@@ -212,8 +251,26 @@ def _rows_in(file: Path, place: Position) -> Iterator[Row]:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _row_in(line, f"{file}:{number}")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
         raise ParseError(f"'{file}' cannot be read", detail=str(error), position=place) from None
+
+
+def check_place(file: Path, named_by: Path, place: Position | None = None) -> None:
+    """Raises ParseError for a file that a rule or its cases name, and that leads elsewhere than to
+    the folder of the rule or the one in which the command runs: who runs the cases of others shows
+    nobody what else he has."""
+    try:
+        file.exists()
+        real = file.resolve()
+        inside = any(real.is_relative_to(folder.resolve()) for folder in (named_by.parent, Path()))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ParseError(f"'{file}' names no file", detail=str(error), position=place) from None
+    if not inside:
+        raise ParseError(
+            f"'{file}' is in neither the folder of the cases nor the current one",
+            hint="run the command in a folder that has both, or copy the file",
+            position=place,
+        )
 
 
 def _row_in(line: str, place: str) -> Row:
@@ -221,7 +278,8 @@ def _row_in(line: str, place: str) -> Row:
         row = json.loads(line)
         if isinstance(row, dict) and row.keys() >= {"offset", "value"}:
             row = json.loads(row["value"]) if isinstance(row["value"], str) else row["value"]
-    except ValueError as error:
+        json.dumps(row, ensure_ascii=False).encode()  # halves of characters are none
+    except (ValueError, RecursionError) as error:
         raise ParseError(f"{place} is no JSON", detail=str(error)) from None
     if not isinstance(row, dict):
         raise ParseError(f"{place} is no object")
@@ -234,7 +292,9 @@ def _value(node: yaml.Node | None) -> object:
         return None
     loader = _Loader("")
     try:
-        return loader.construct_document(node)
+        value = loader.construct_document(node)
+        str(value)  # what has too many digits is no number
+        return value
     except (yaml.YAMLError, ValueError) as error:
         detail = " ".join(str(error).split())
         raise ParseError("a value cannot be read", detail=detail, position=_place(node)) from None

@@ -12,7 +12,7 @@ from planner.catalog import Catalog
 from planner.rule_settings import rule_in, rule_settings
 from sqlengine.functions.library import Library
 from sqlengine.jobs.planning import DEFINES
-from sqlengine.trial.cases import SUFFIX, CaseFile, read_cases
+from sqlengine.trial.cases import SUFFIX, CaseFile, check_place, read_cases
 from sqlengine.trial.rules import StandIns, TrialRule, plan_rule
 
 
@@ -91,6 +91,7 @@ def _cases_of(text: RuleText) -> list[CaseFile]:
     rule = rule_in(rule_settings(rule_head(text.text) or {}))
     named = [file.parent / name for name in ([] if rule is None else rule.tests)]
     for path in named:
+        check_place(path, file)
         if not path.is_file():
             raise ParseError(
                 f"the file of cases '{path}' does not exist",

@@ -28,6 +28,7 @@ TABLE: Final = "_table"  # of which it is, in a list for several tables
 TIME: Final = "_time"  # the processing time at which it comes, "2026-01-31 12:00:00"
 BEGIN_MS: Final = 1_767_225_600_000  # 2026-01-01 00:00:00: the clock before the first event
 _SECOND_MS: Final = 1000
+_END_MS: Final = 253_402_300_800_000  # of the year 9999
 _KINDS: Final = {kind.short: kind for kind in RowKind}
 _DECODING: Final = {"timestamp-format.standard": "ANY"}
 
@@ -54,7 +55,7 @@ def event_of(table: Table, row: Row, before: int) -> Event:
         if name not in known:
             raise _unknown(name, table, known)
     kind, told = row.get(KIND, "+I"), row.get(TIME)
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise PlanError(f"'{kind}' is no kind of a row", hint=f"it is one of {', '.join(_KINDS)}")
     time = before + _SECOND_MS if told is None else instant(str(told))
     column = row_time_of(table)
@@ -62,7 +63,7 @@ def event_of(table: Table, row: Row, before: int) -> Event:
         time = max(time, _instant_or_none(values[column]) or 0) if told is None else time
     elif column is not None:
         values[column] = text_of(time)
-    return Event(table, values, time, _KINDS[str(kind)])
+    return Event(table, values, time, _KINDS[kind])
 
 
 def row_time_of(table: Table) -> str | None:
@@ -88,9 +89,14 @@ def _instant_or_none(value: object) -> int | None:
 def instant(text: str) -> int:
     """Returns a time in UTC, such as '2026-01-31 12:00:00', as ms. PlanError for another text."""
     try:
-        return int(np.datetime64(text.rstrip("Z").replace(" ", "T"), "ms").astype(np.int64))
+        if not text[:4].isdigit():  # such as 'now', and 'NaT'
+            raise ValueError
+        time = int(np.datetime64(text.rstrip("Z").replace(" ", "T"), "ms").astype(np.int64))
     except ValueError:
-        raise PlanError(f"'{text}' is no time", hint="write '2026-01-31 12:00:00'") from None
+        time = _END_MS
+    if not time < _END_MS:
+        raise PlanError(f"'{text}' is no time", hint="write '2026-01-31 12:00:00'")
+    return time
 
 
 def row_schema(table: Table) -> Schema:

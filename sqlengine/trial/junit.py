@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 from xml.etree import ElementTree as ET
 
 from parser.errors import SqlError
 from sqlengine.trial.testing import Outcome
+
+_NO_XML: Final = re.compile(r"[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(
@@ -24,7 +28,7 @@ def junit_xml(
             case = ET.SubElement(
                 suite,
                 "testcase",
-                name=outcome.case.name,
+                name=_shown(outcome.case.name),
                 classname=rule,
                 time=f"{outcome.seconds:.3f}",
             )
@@ -48,7 +52,11 @@ def _suite(root: ET.Element, name: str, tests: int, failures: int, seconds: floa
     )
 
 
+def _shown(text: str) -> str:
+    """The text without what XML has not: other control characters, halves of pairs."""
+    return _NO_XML.sub("?", text)
+
+
 def _failure(case: ET.Element, text: str) -> None:
-    # XML has no other control characters.
-    shown = "".join(c if c >= " " or c in "\n\t" else "?" for c in text)
+    shown = _shown(text)
     ET.SubElement(case, "failure", message=shown.split("\n")[0]).text = shown

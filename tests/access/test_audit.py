@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from parser.errors import SqlError
 from sqlengine.access.audit.log import files_in
 from sqlengine.cli import main
 from sqlengine.client import Client
+from sqlengine.config import Config
+from sqlengine.service import Service
 from tests.access.conftest import TOKENS, Guarded, access_text
 from tests.access.test_audit_chain import told
 from tests.access.test_routes import ask
@@ -212,3 +215,17 @@ def test_the_log_goes_on_after_a_kill(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as end:
         main(["audit", "verify", "--data", str(data)])
     assert end.value.code == 0
+
+
+def test_a_second_server_leaves_the_log_of_the_first_alone(
+    audited: tuple[Guarded, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused for the lock of the folder, and has not touched the chain by then."""
+    server, data = audited
+    server.user("alice").submit("a.x", JOB)
+    before = lines(data)
+    with pytest.raises(SqlError, match="is in use by"):
+        Service(Config(data=data, port=0, access=server.file))
+    assert lines(data) == before
+    server.user("alice").submit("a.x", JOB + " WHERE id > 1")
+    assert "whole up to" in ran(capsys, "verify", "--data", str(data))

@@ -100,7 +100,9 @@ def test_what_is_no_line(line: bytes) -> None:
 
 
 def opened(folder: Path, file_bytes: int = 1 << 20, files: int = 16) -> AuditLog:
-    return AuditLog(folder, AuditSettings(file_bytes, files), lambda: 1_700_000_000_000, sync=False)
+    return AuditLog(
+        folder, AuditSettings(file_bytes, files), lambda: 1_700_000_000_000, sync=False
+    ).open()
 
 
 def told(folder: Path) -> list[dict[str, object]]:

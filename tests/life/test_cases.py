@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,12 @@ JOIN owners FOR SYSTEM_TIME AS OF p.pt AS o ON p.host = o.host"""
 RECENT = """SET 'table.exec.state.ttl' = '1 h';
 INSERT INTO alerts SELECT 'first', 'low', host, n FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY host ORDER BY PROCTIME()) AS n FROM processes) WHERE n = 1"""
+# Nine levels, of which each has the one before ten times.
+BOMB = (
+    "- events: [{host: [&a0 [x], "
+    + ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))
+    + "]}]"
+)
 
 Add = Callable[..., None]
 
@@ -123,6 +130,16 @@ def test_what_differs_is_shown(sql: Sql, add: Add) -> None:
         ("- events: [", ":2:1", "the file is no YAML"),
         ("- events: [{_kind: up}]", ":1:3", "'up' is no kind of a row"),
         ("- {events: [], until: noon}", ":1:3", "'noon' is no time"),
+        ("- {events: [], until: NaT}", ":1:3", "'NaT' is no time"),
+        ("- events: [{_time: now}]", ":1:3", "'now' is no time"),
+        ("- events: [{_kind: [up]}]", ":1:3", "is no kind of a row"),
+        ("- {events: [], alerts: 1, alerts: 0}", ":1:27", "'alerts' is there twice"),
+        ("- events: [{host: a, host: b}]", ":1:22", "'host' is there twice"),
+        ("- {events: [], alerts: true}", ":1:24", "rows are expected here"),
+        (f"- events: [{{ts: 0x{'f' * 5000}}}]", ":1:11", "a value cannot be read"),
+        (BOMB, ":1:309", "aliases make more than 1,000,000 values"),
+        ("- events: {file: ../../../../etc/hostname}", ":1:11", "is in neither the folder of"),
+        ('- events: {file: "a\\0"}', ":1:11", "names no file"),
     ],
 )
 def test_what_is_wrong_in_a_case_is_named_at_its_place(
@@ -190,6 +207,41 @@ def test_events_may_be_in_files(sql: Sql, add: Add, tmp_path: Path) -> None:
     (tmp_path / "rules" / "events.jsonl").write_text("\n".join(lines))
     done = sql("test", "rules")
     assert done.exit_code == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("deep.jsonl", b'{"host": ' + b"[" * 100_000),
+        ("half.jsonl", b'{"host": "\\ud800"}'),
+        ("cut.jsonl.gz", gzip.compress(b'{"host": "a"}' * 100)[:-12]),
+        ("no.jsonl.gz", b"\x1f\x8bnope"),
+    ],
+)
+def test_files_that_are_damaged_fail_one_rule(
+    sql: Sql, add: Add, tmp_path: Path, name: str, content: bytes
+) -> None:
+    (tmp_path / "rules" / name).write_bytes(content)
+    add("encoded", ENCODED, f"- {{events: {{file: {name}}}}}")
+    add("good", ENCODED, FIRES)
+    done = sql("test", "rules", "-v")
+    assert name in done.stderr
+    assert "good: fires: passed" in done.stdout
+
+
+def test_links_show_nothing_of_other_folders(sql: Sql, add: Add, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "here.jsonl").symlink_to("/etc/hostname")
+    add("encoded", ENCODED.replace("-- severity", "-- tests: [../../../more.yaml]\n-- severity"))
+    add("good", ENCODED, "- {events: {file: here.jsonl}}")
+    done = sql("test", "rules")
+    assert done.stderr.count("is in neither the folder of the cases nor the current one") == 2
+
+
+def test_names_are_no_commands_to_a_ci_server(sql: Sql, add: Add, tmp_path: Path) -> None:
+    add("encoded", ENCODED, '- {name: "a\\e[2J\\0", events: []}')
+    assert sql("test", "rules", "--junit", "report.xml").exit_code == 0
+    root = ET.parse(tmp_path / "report.xml").getroot()
+    assert [c.get("name") for c in root.iter("testcase")] == ["a?[2J?"]
 
 
 def test_rows_in_error_are_expected_or_not(sql: Sql, add: Add) -> None:

@@ -41,6 +41,13 @@ WRONG = {
     "-- title: [a]": ("'title' is one text", None, (2, 11, 3)),
     "-- tags: [a, [b]]": ("'tags' is a list of texts", "[one, two]", (2, 10, 8)),
     "-- attributes: a": ("'attributes' has keys, each with a text", "my_key", (2, 16, 1)),
+    "-- attributes: {a: 1, a: 2}": ("'a' is there twice", None, (2, 23, 1)),
+    "-- ? [a]\n-- : b": ("a field of a head has a name", None, (2, 6, 3)),
+    f"-- maintenance: [{', '.join(['Sun 02:00-04:00'] * 101)}]": (
+        "'maintenance' has at most 100 times",
+        None,
+        (2, 17, 1717),
+    ),
     "-- a sentence": ("the head of a rule has fields", "each line", (2, 4, 10)),
     "-- tags: &a [x]\n-- tests: *a": ("the head of a rule has no aliases", None, (3, 11, 1)),
 }
@@ -78,6 +85,16 @@ def test_what_is_wrong_in_a_head_is_named_at_its_place(head: str) -> None:
     assert caught.value.message == message
     assert hint is None or hint in (caught.value.hint or "")
     assert caught.value.position == Position(*place)
+
+
+@pytest.mark.parametrize("number", ["1" * 400, "1" * 5000], ids=len)
+@pytest.mark.parametrize(
+    "field",
+    ["threshold: {n} in 1h", "suppress: {n}h", "limit: {n}/h", "limit: 1/{n}h", "canary: {n}h"],
+)
+def test_numbers_without_end_are_refused(field: str, number: str) -> None:
+    with pytest.raises(ParseError, match=r"is no|lasts from"):
+        rule_head(f"-- @rule\n-- {field.format(n=number)}\nSELECT 1")
 
 
 def test_deep_and_large_heads_are_refused() -> None:

@@ -296,6 +296,15 @@ def test_what_is_no_alert_is_named(served: Sql, user: User) -> None:
         assert said in done.stderr, done.stderr
 
 
+def test_a_record_that_somebody_else_has_written_is_no_alert(served: Sql, user: User) -> None:
+    started(user, "forged", CASES["tumble"])
+    for record in (b"[1]", b'{"host": ' + b"[" * 5000):
+        at = user.write("forged_found", record)
+        done = served("why", "--alert", f"forged_found@{at}")
+        assert done.exit_code == 1
+        assert f"record forged_found@{at} is no row" in done.stderr
+
+
 def test_what_retention_has_taken_is_said(
     sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from parser.canary import Canary, canary_of
 from parser.errors import JobError, ParseError, SqlError
+from sqlengine.access.identity import OneToken
+from sqlengine.access.principals import TRUSTED, Grant, Principal, Role
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.engine.shadows.canaries import verdict
@@ -23,6 +25,18 @@ FILTER = "INSERT INTO outs SELECT 'r', id FROM events WHERE id > {least}"
 WINDOW = """INSERT INTO outs SELECT 'r', COUNT(*) FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
 GROUP BY window_start, window_end HAVING COUNT(*) > {least}"""
 EVERY_HOST = WINDOW.replace("GROUP BY", "GROUP BY host,")
+
+
+ALICE = Principal("alice", (Grant(frozenset({Role.SUBMIT})),))
+
+
+class Forgetful(OneToken):
+    """The access of a server that knows nobody by name."""
+
+    told_apart = True
+
+    def named(self, name: str) -> Principal | None:
+        return None if name else TRUSTED
 
 
 def head(status: str = "shadow", canary: str = "") -> str:
@@ -309,6 +323,17 @@ def test_a_rollback_is_live_at_once(engine: Engine) -> None:
     assert (engine.job("r").version, "r@shadow" in engine.log.jobs) == (4, False)
 
 
+def test_a_rollback_by_the_name_of_a_shadow_is_one_of_its_rule(engine: Engine) -> None:
+    engine.submit("r", FILTER.format(least=10))
+    engine.submit("r", head() + FILTER.format(least=5))
+    assert engine.rollback("r@shadow", 1).status == "unchanged"
+    engine.promote("r")
+    outcome = engine.rollback("r@shadow", 1)
+    assert (outcome.name, outcome.status, outcome.version) == ("r", "replaced", 3)
+    with pytest.raises(JobError, match="has no version 7"):
+        engine.rollback("r@shadow", 7)
+
+
 def test_shadows_survive_a_death(engine: Engine, tmp_path: Path) -> None:
     """With what they share, with what they have, and with what has become of them."""
     engine.submit("r", WINDOW.format(least=0))
@@ -348,6 +373,16 @@ def test_a_canary_within_its_bounds_becomes_live(engine: Engine, hours: list[flo
     reason = "promoted by its canary: 14 rows in 2 h, 9 of the live version"
     assert versions(engine) == [(1, False, ""), (2, True, reason)]
     assert (engine.job("r").version, "r@shadow" in engine.log.jobs) == (2, False)
+
+
+def test_a_canary_of_somebody_who_is_not_known_any_more_stays_a_shadow(
+    engine: Engine, hours: list[float]
+) -> None:
+    engine.submit("r", FILTER.format(least=10))
+    engine.submit("r", head(canary="1h") + FILTER.format(least=5), by=ALICE)
+    engine._registry.access = Forgetful()
+    pass_hours(engine, hours, 2)
+    assert (engine.job("r").version, "r@shadow" in engine.log.jobs) == (1, True)
 
 
 def test_a_canary_is_rolled_back_as_soon_as_it_is_out_of_bounds(

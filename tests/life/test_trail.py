@@ -16,6 +16,7 @@ from sqlengine.access.access_file import AuditSettings
 from sqlengine.access.audit.live import jobs_at
 from sqlengine.access.audit.log import AuditLog, Event, files_in
 from sqlengine.cli import cli
+from sqlengine.client import Refused
 from tests.service.harness import Process, User, rule, running
 from tests.support import eventually
 
@@ -132,6 +133,11 @@ def test_the_commands(life: User, place: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [e["what"] for e in exported] == ["job added", "job removed"]
     assert exported == life.client.get("/api/v1/audit", job="r")["events"]
     assert not sql("audit", "export", "--since", "2200-01-01", "--data", place)
+    for far in ("9" * 20, "253402300800000"):
+        with pytest.raises(Refused, match="is no time"):
+            life.client.get("/api/v1/live", at=far)
+        with pytest.raises(Refused, match="is no time"):
+            life.client.get("/api/v1/audit", since=far)
     early = CliRunner().invoke(cli, ["jobs", "--at", "2020-01-01"])
     assert early.exit_code == 1
     assert "is not known" in early.stderr
@@ -165,7 +171,7 @@ def test_older_files_are_not_needed(tmp_path: Path) -> None:
     """Each file begins with all jobs, so that those before it can go."""
     from sqlengine.jobs.trail import Trail
 
-    log = AuditLog(tmp_path, AuditSettings(2000, 2), lambda: 1000, sync=False)
+    log = AuditLog(tmp_path, AuditSettings(2000, 2), lambda: 1000, sync=False).open()
     trail = Trail(log, tmp_path)
     assert trail.all_jobs()[0].what == "all jobs"
     for n in range(60):

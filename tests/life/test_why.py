@@ -74,6 +74,8 @@ JOIN hosts FOR SYSTEM_TIME AS OF p.now AS h ON p.host = h.host WHERE p.ppid = 1"
     [
         ('{"hots": "a"}', "did you mean 'host'?"),
         ("{", "the event is no JSON"),
+        ('{"host": ' + "[" * 100_000, "the event is no JSON"),
+        ('{"host": "\\ud800"}', "the event is no JSON"),
         ('{"ppid": "x"}', "is no row of table 'processes'"),
         ("processes", "is no event"),
         ("processes@x", "is no event"),

@@ -15,6 +15,15 @@ from sqlengine.sigma.tables import defined_tables
 from tests.sigma.correlating import TABLES, correlation, run
 
 
+def correlating(name: str, member: str, times: int) -> str:
+    """A correlation of a rule with itself."""
+    rules = ", ".join([f"c{member}" if member != "base" else member] * times)
+    return (
+        f"title: c{name}\nname: c{name}\ncorrelation: {{type: temporal, rules: [{rules}],"
+        " group-by: [User], timespan: 5m}\n"
+    )
+
+
 def event(
     number: int, kind: str, clock: str, user: str | None = "bob", **more: Any
 ) -> dict[str, Any]:
@@ -115,3 +124,26 @@ def test_what_cannot_be_converted_says_why(text: str, reason: str) -> None:
     tables = defined_tables(TABLES.format(folder="/tmp"))
     (refused,) = convert_all(found, load_mappings(["sigma"]), tables).refused
     assert reason in str(refused.error)
+
+
+RULE = (
+    "title: a\nname: base\nlogsource: {product: logs}\ndetection: {s: {User: x}, condition: %s}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("documents", "reason"),
+    [
+        ([RULE % ("not " * 3000 + "s")], "it is nested too deeply"),
+        ([correlating("a", "a", 50)], "comes back to itself"),
+        (
+            [RULE % "s", *(correlating(str(n), str(n - 1) if n else "base", 20) for n in range(9))],
+            "it is made of more than 1,000 correlations",
+        ),
+    ],
+    ids=["nested", "cycle", "tree"],
+)
+def test_small_texts_that_would_be_endless(documents: list[str], reason: str) -> None:
+    found = ruleset(read("---\n".join(documents), "a.yml"))
+    done = convert_all(found, load_mappings(["sigma"]), defined_tables(TABLES, "t.sql")).done
+    assert reason in str(done[-1].error)

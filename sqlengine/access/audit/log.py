@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from parser.errors import ServiceError
 from sqlengine.access.access_file import AuditSettings
@@ -121,15 +121,14 @@ class _Counted:
 
 
 class AuditLog:
-    """Appends to the files below a folder: one at a time, a line an event. `sync`: lines of changes
-    are on disk, and not only with the system, when `write` returns. `first` returns the events with
-    which each file begins."""
+    """Appends to the files below a folder, from `open` on: one at a time, a line an event. `sync`:
+    lines of changes are on disk, and not only with the system, when `write` returns. `first`
+    returns the events with which each file begins."""
 
     def __init__(
         self, folder: Path, settings: AuditSettings, clock: Callable[[], int], *, sync: bool
     ) -> None:
-        """Goes on behind the last line. What a crash has left of another one is cut off, and that
-        is told."""
+        """Touches nothing: another process may have the folder. Events wait until `open`."""
         self.first: Callable[[], Iterable[Event]] = tuple
         self._folder = folder
         self._settings = settings
@@ -141,13 +140,26 @@ class AuditLog:
         self._lost = 0
         self._full = False
         self._ticking: Repeated | None = None
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._last, self._path, cut = _repaired(folder)
-        self._file = self._open(self._path) if self._path is not None else None
-        if cut:
-            self.write(
-                [Event("", "", "repair audit log", detail=f"{cut} bytes of a line were cut")]
-            )
+        self._opened = False
+        self._last = FIRST
+        self._path: Path | None = None
+        self._file: int | None = None
+
+    def open(self) -> Self:
+        """Goes on behind the last line, with what has waited; for the one process that has the
+        folder. What a crash has left of a line is cut off, and that is told. OSError where it
+        cannot be opened."""
+        with self._lock:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._last, self._path, cut = _repaired(self._folder)
+            self._file = None if self._path is None else self._open(self._path)
+            self._opened = True
+            if cut:
+                repaired = f"{cut} bytes of a line were cut"
+                told = Event("", "", "repair audit log", detail=repaired)
+                self._pending.insert(0, told.fields(self._clock()))
+            self._flush(sync=self._sync)
+        return self
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -191,10 +203,12 @@ class AuditLog:
             return not self._full
 
     def close(self, last: Sequence[Event] = ()) -> None:
-        """See `Audit`."""
+        """See `Audit`. One that was never opened leaves the folder as it is."""
         if self._ticking is not None:
             self._ticking.stop()
         with self._lock:
+            if not self._opened:
+                return
             self._tell_counts(older_than=time.monotonic())
             if last:
                 self._add([event.fields(self._clock()) for event in last])
@@ -215,18 +229,21 @@ class AuditLog:
             self._flush(sync=False)
 
     def _add(self, entries: Sequence[dict[str, object]]) -> None:
-        room = max(0, _MOST_PENDING - len(self._pending)) if self._full else len(entries)
+        waits = self._full or not self._opened
+        room = max(0, _MOST_PENDING - len(self._pending)) if waits else len(entries)
         self._pending += entries[:room]
         self._lost += max(0, len(entries) - room)
 
     def _flush(self, *, sync: bool) -> None:
         """Writes what waits; what cannot be written goes on waiting."""
+        if not self._opened:
+            return
         try:
             while self._pending:
                 batch = self._pending[:_MOST_PENDING]
                 self._append(batch, sync=sync)
                 del self._pending[: len(batch)]
-            if self._full:
+            if self._full or self._lost:
                 self._tell_gap()
         except OSError as error:
             if not self._full:

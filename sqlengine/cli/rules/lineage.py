@@ -112,7 +112,7 @@ def _texts_in(value: str) -> set[str]:
     """The texts among the values of a record of JSON."""
     try:
         row = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return set()
     return {v for v in row.values() if isinstance(v, str)} if isinstance(row, dict) else set()
 

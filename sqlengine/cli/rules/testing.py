@@ -178,8 +178,9 @@ def _outcomes(bench: Bench, found: Collected, name: str, *, update: bool) -> Ite
 
 def _show(report: Report, verbose: bool) -> None:
     for rule, error in report.broken.items():
-        text = report.texts[rule].text if rule in report.texts else None
-        click.echo(rendered(error, text), err=True)
+        text, place = report.texts.get(rule), error.position
+        within = text is not None and place is not None and place.file == text.file
+        click.echo(rendered(error, text.text if text and within else None), err=True)
     for rule, found in report.outcomes.items():
         for outcome in found:
             if not outcome.passed:

@@ -156,7 +156,8 @@ def _event(rule: TrialRule, text: str, name: str | None, asked: _Asked) -> Event
     table = _table(tables, name)
     try:
         row = json.loads(text)
-    except ValueError as error:
+        json.dumps(row, ensure_ascii=False).encode()  # halves of characters are none
+    except (ValueError, RecursionError) as error:
         raise JobError("the event is no JSON", detail=str(error)) from None
     if not isinstance(row, Mapping):
         raise JobError("the event is no object of JSON", hint='write \'{"host": "a"}\'')

@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 
 from parser.canary import LEAST, Canary, canary_of
 from planner.rule_settings import rule_in
-from sqlengine.access.principals import TRUSTED
+from sqlengine.access.jwt_tokens import PREFIX as JWT
+from sqlengine.access.principals import NOBODY, TRUSTED, Principal
 from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.shadows.rows import RowCounts
@@ -128,11 +129,18 @@ class Canaries(Watch):
         beside = live is None or live.state in (JobState.RUNNING, *AT_REST)
         return job.state is JobState.RUNNING and beside
 
+    def _owner(self, name: str) -> Principal:
+        """Returns whose rights a canary has that becomes live: those of who has submitted it. One
+        that is not known any more has none; a token of a provider ends, and what it was allowed
+        holds."""
+        known = self._registry.access.named(name)
+        return known or (TRUSTED if name.startswith(JWT) else NOBODY)
+
     def _carry_out(self, job: Job, found: Verdict) -> None:
         """Makes the change; what is in its way is logged once, and it is tried again."""
         rule = rule_of(job.name)
         version = self._registry.version(job)
-        by = self._registry.access.named(version.by) or TRUSTED
+        by = self._owner(version.by)
         request = Request(version.origin, removes=frozenset({job.name}), reason=found.reason)
         if found.promoted:
             texts = {rule: replace(text_of(version), promotes=version.version)}
