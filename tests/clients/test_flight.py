@@ -471,15 +471,19 @@ def test_tls(tmp_path: Path) -> None:
         "tls_client_ca": authority.own.certificate,
     }
     roots = authority.own.certificate.read_bytes()
-    pair = {"cert_chain": mine.certificate.read_bytes(), "private_key": mine.key.read_bytes()}
+    pair: dict[str, Any] = {
+        "cert_chain": mine.certificate.read_bytes(),
+        "private_key": mine.key.read_bytes(),
+    }
     with running(tmp_path / "data", flight_port=0, **files) as (service, _):
         with Client(port_of(service), scheme="grpc+tls", tls_root_certs=roots, **pair) as client:
             assert client.query("SELECT 1 AS a") == [{"a": 1}]
-        for scheme, options in (
+        ways: list[tuple[str, dict[str, Any]]] = [
             ("grpc+tls", {"tls_root_certs": roots}),
             ("grpc+tls", pair),
             ("grpc", {}),
-        ):
+        ]
+        for scheme, options in ways:
             with Client(port_of(service), scheme=scheme, **options) as client:
                 client.options = flight.FlightCallOptions(timeout=5)
                 with pytest.raises(flight.FlightError):
