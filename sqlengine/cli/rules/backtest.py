@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from parser.errors import ServiceError
 from sqlengine.cli.messages import output_option, show_error
 from sqlengine.cli.options import connection_options, define_option, pairs, spark_options
 from sqlengine.cli.rules.alerts_file import AlertsFile
+from sqlengine.cli.rules.backtest_names import check_names
 from sqlengine.cli.rules.backtest_report import Report, show, show_json
 from sqlengine.cli.rules.collected import collected
 from sqlengine.cli.rules.server_texts import jobs_of, texts_of
@@ -25,6 +27,7 @@ from sqlengine.cli.waiting import Waiting, at_work, connect
 from sqlengine.client import Client, local_server
 from sqlengine.config import Cluster
 from sqlengine.session import ROWS_PER_READ
+from sqlengine.sigma.files import TABLES
 from sqlengine.system.file_access import FileAccess
 
 if TYPE_CHECKING:
@@ -136,7 +139,7 @@ def backtest(
     from sqlengine.trial.past.period import Period
     from sqlengine.trial.past.tables import Past
 
-    archives = {name: Path(path) for name, path in pairs("--table", tuple(tables)).items()}
+    archives = _archives(tables)
     asked = Asked(
         where,
         Cluster(master, pairs("--spark-conf", spark_conf)),
@@ -150,11 +153,24 @@ def backtest(
     with ExitStack() as stack, at_work("planning") as waiting:
         found, others, broken = _planned(stack, asked, rules, against, define, past)
         report = Report(found, since, until, broken=broken)
+        if others is not None:
+            report.alone = [name for name in found if name not in others]
         if found:
             columns = [c.strip() for c in top.split(",") if c.strip()]
-            _run(report, others, past, asked, columns, samples, out, waiting)
+            check_names(found, archives, columns)
+            versions = None if others is None else _running(found, others)
+            _run(report, versions, past, asked, columns, samples, out, waiting)
     (show_json if output == "json" else show)(report)
     ctx.exit(1 if broken else 0)
+
+
+def _archives(tables: Sequence[str]) -> dict[str, Path]:
+    """Returns the files that stand in for tables. ServiceError where one is not there."""
+    archives = {name: Path(path) for name, path in pairs("--table", tuple(tables)).items()}
+    for name, path in archives.items():
+        if not path.exists():
+            raise ServiceError(f"there is no file or folder '{path}' for table '{name}'")
+    return archives
 
 
 def _files(rules: Sequence[str], given: Sequence[Path]) -> FileAccess:
@@ -186,10 +202,17 @@ def _planned(
         other_texts, other_above = texts_of(client, [n for n in texts if n in there])
     else:
         other_texts, other_above = rule_texts([against], define)
+        if not (other_above or _tables_in(other_texts)):  # versions that lie apart from the tables
+            other_above = above | _tables_in(texts)
         if len(other_texts) == len(texts) == 1:  # two files of one rule
             other_texts = dict(zip(texts, other_texts.values(), strict=True))
     others, others_broken = _plans(stack, other_texts, other_above, past)
-    return found, _running(found, others), broken + others_broken
+    return found, others, broken + others_broken
+
+
+def _tables_in(texts: Texts) -> Texts:
+    """Returns those of the texts that are a `_tables.sql`."""
+    return {n: (file, t) for n, (file, t) in texts.items() if file and Path(file).name == TABLES}
 
 
 def _running(rules: Rules, others: Rules) -> Rules:
