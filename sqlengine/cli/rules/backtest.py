@@ -19,7 +19,7 @@ from sqlengine.cli.options import connection_options, define_option, pairs, spar
 from sqlengine.cli.rules.alerts_file import AlertsFile
 from sqlengine.cli.rules.backtest_names import check_names
 from sqlengine.cli.rules.backtest_report import Report, show, show_json
-from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.rules.server_texts import jobs_of, texts_of
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.cli.values import SIZE, Moment
@@ -247,7 +247,7 @@ def _plans(stack: ExitStack, texts: Texts, above: Texts, past: Past) -> tuple[Ru
     found, library = stack.enter_context(collected(texts, above, texts, stand_ins))
     library.activate([f for rule in found.rules.values() for f in rule.functions])
     for name, error in found.broken.items():
-        show_error(error, found.texts[name].text if name in found.texts else None)
+        show_error(error, source_of(error, found.texts.get(name)))
     return found.rules, len(found.broken)
 
 

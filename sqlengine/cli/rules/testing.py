@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from parser.errors import ServiceError, SqlError
+from parser.errors import ParseError, ServiceError, SqlError
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
-from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.cli.waiting import at_work
+from sqlengine.control.scripts import SUFFIX
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sqlengine.trial.testing import Outcome
 
 
+CASES: Final = ".test.yaml"  # as sqlengine.trial.cases has it, which takes long to load
 # Fewer rules are not worth the start of a process (0.7 s of CPU time).
 _SHARE: Final = 100
 
@@ -47,7 +49,8 @@ class Asked:
 @dataclass
 class Report:
     """The outcomes of cases by rule, and what could not be planned or read. `seen`: what the cases
-    have seen of conditions; `idle`: those that no case needs, of so many (`mutants`)."""
+    have seen of conditions; `idle`: those that no case needs, of so many (`mutants`); `read`: the
+    files of cases."""
 
     outcomes: dict[str, Sequence[Outcome]] = field(default_factory=dict)
     broken: dict[str, SqlError] = field(default_factory=dict)
@@ -55,6 +58,7 @@ class Report:
     seen: dict[str, Sequence[Seen]] = field(default_factory=dict)
     idle: dict[str, Sequence[Condition]] = field(default_factory=dict)
     mutants: int = 0
+    read: set[Path] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
         """Adds what came of other rules."""
@@ -64,6 +68,7 @@ class Report:
         self.seen |= other.seen
         self.idle |= other.idle
         self.mutants += other.mutants
+        self.read |= other.read
 
     def sorted(self) -> Report:
         """Returns the same in the order of the rules' names."""
@@ -74,6 +79,7 @@ class Report:
             dict(sorted(self.seen.items())),
             dict(sorted(self.idle.items())),
             self.mutants,
+            self.read,
         )
 
     @property
@@ -107,13 +113,38 @@ def test(
 
     Tables are those of the texts, held in memory: nothing is read or written elsewhere. The exit
     code is 1 if a case fails, or a rule cannot be planned."""
-    texts, above = rule_texts(paths, define)
+    texts, above = rule_texts([_rule_of(path) for path in paths], define)
     asked = Asked(update, coverage, mutate)
     report = _run(texts, above, asked)
+    report.broken |= _of_no_rule(paths, report.read)
     if junit is not None:
         _write_junit(Path(junit), report)
     (_show_json if output == "json" else _show)(report, verbose)
     ctx.exit(0 if report.passed else 1)
+
+
+def _rule_of(path: str) -> str:
+    """Returns the rule beside a file of cases; any other path as it is."""
+    if not path.endswith(CASES) or Path(path).is_dir():
+        return path
+    rule = path.removesuffix(CASES) + SUFFIX
+    if not Path(rule).is_file():
+        raise ServiceError(f"there is no '{rule}' beside '{path}'")
+    return rule
+
+
+def _of_no_rule(paths: Sequence[str], read: set[Path]) -> Mapping[str, SqlError]:
+    """Returns errors for files of cases in folders that no rule has, by their paths: nobody would
+    miss them."""
+    files = {file for path in paths for file in Path(path).rglob(f"*{CASES}")}
+    return {
+        str(file): ParseError(
+            f"'{file}' has cases of no rule",
+            hint=f"call it as its rule's file, or name it in the rule's head: 'tests: {file.name}'",
+        )
+        for file in sorted(files)
+        if file.absolute() not in read and not file.with_suffix("").with_suffix(SUFFIX).is_file()
+    }
 
 
 def _run(texts: Texts, above: Texts, asked: Asked) -> Report:
@@ -140,6 +171,7 @@ def _run_share(names: Sequence[str], texts: Texts, above: Texts, asked: Asked) -
         from sqlengine.trial.bench import open_bench
 
         report = Report(broken=dict(found.broken), texts=dict(found.texts))
+        report.read = {file.path.absolute() for files in found.files.values() for file in files}
         with open_bench() as bench:
             for number, name in enumerate(found.rules, 1):
                 waiting.what = f"rule {number:,} of {len(found.rules):,}"
@@ -178,8 +210,7 @@ def _outcomes(bench: Bench, found: Collected, name: str, *, update: bool) -> Ite
 
 def _show(report: Report, verbose: bool) -> None:
     for rule, error in report.broken.items():
-        text = report.texts[rule].text if rule in report.texts else None
-        click.echo(rendered(error, text), err=True)
+        click.echo(rendered(error, source_of(error, report.texts.get(rule))), err=True)
     for rule, found in report.outcomes.items():
         for outcome in found:
             if not outcome.passed:
@@ -275,7 +306,7 @@ def _write_junit(path: Path, report: Report) -> None:
     from sqlengine.trial.junit import junit_xml
 
     described = {
-        rule: {o.case.name: _described(o) for o in found if not o.passed}
+        rule: ["" if o.passed else _described(o) for o in found]
         for rule, found in report.outcomes.items()
     }
     try:
