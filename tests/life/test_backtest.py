@@ -274,3 +274,9 @@ def test_a_version_beside_the_folder_has_its_tables(sql: Sql, rules: Path) -> No
     body = report(sql("backtest", "rules", "--against", "old", *options))
     assert body["many"]["difference"]["more"] == 0
     assert body[""]["without_other_version"] == ["failed", "total", "twice"]
+
+
+def test_a_row_in_error_counts_once(sql: Sql, rules: Path) -> None:
+    Path("logins.jsonl").write_bytes(b"garbage\n" + lines(list(events([1]))))
+    body = report(sql("backtest", "rules", "--table", "logins=logins.jsonl", "--output", "json"))
+    assert (body[""]["set_aside"], body[""]["rows"]) == (1, 201)
