@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from parser.errors import ServiceError
 from sqlengine.cli.messages import output_option, show_error
 from sqlengine.cli.options import connection_options, define_option, pairs, spark_options
 from sqlengine.cli.rules.alerts_file import AlertsFile
-from sqlengine.cli.rules.backtest_names import check_names
+from sqlengine.cli.rules.backtest_names import archives_of, check_names
+from sqlengine.cli.rules.backtest_pace import Pace
 from sqlengine.cli.rules.backtest_report import Report, show, show_json
 from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.rules.server_texts import jobs_of, texts_of
@@ -139,7 +138,7 @@ def backtest(
     from sqlengine.trial.past.period import Period
     from sqlengine.trial.past.tables import Past
 
-    archives = _archives(tables)
+    archives = archives_of(tables)
     asked = Asked(
         where,
         Cluster(master, pairs("--spark-conf", spark_conf)),
@@ -162,15 +161,6 @@ def backtest(
             _run(report, versions, past, asked, columns, samples, out, waiting)
     (show_json if output == "json" else show)(report)
     ctx.exit(1 if broken else 0)
-
-
-def _archives(tables: Sequence[str]) -> dict[str, Path]:
-    """Returns the files that stand in for tables. ServiceError where one is not there."""
-    archives = {name: Path(path) for name, path in pairs("--table", tuple(tables)).items()}
-    for name, path in archives.items():
-        if not path.exists():
-            raise ServiceError(f"there is no file or folder '{path}' for table '{name}'")
-    return archives
 
 
 def _files(rules: Sequence[str], given: Sequence[Path]) -> FileAccess:
@@ -314,22 +304,3 @@ def _broker(asked: Asked, test: Backtest) -> Iterator[Broker | None]:
         yield remote
     finally:
         remote.close()
-
-
-@dataclass
-class Pace:
-    """Shows how far a backtest is, and rests so that it takes no more than a `share` of a core."""
-
-    share: float | None
-    waiting: Waiting
-
-    def __post_init__(self) -> None:
-        self._wall, self._cpu = time.monotonic(), time.process_time()
-
-    def proceed(self, rows: int, now: int | None) -> None:
-        """Rests as long as it has to. Called before each epoch."""
-        at = "" if now is None else time.strftime(", %Y-%m-%d %H:%M", time.gmtime(now / 1000))
-        self.waiting.what = f"{rows:,} rows{at}"
-        if self.share is not None:
-            due = (time.process_time() - self._cpu) / self.share
-            time.sleep(max(0.0, due - (time.monotonic() - self._wall)))

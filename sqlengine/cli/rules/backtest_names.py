@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from parser.errors import ServiceError
+from sqlengine.cli.options import pairs
+
 if TYPE_CHECKING:
     from sqlengine.trial.rules import TrialRule
+
+
+def archives_of(tables: Sequence[str]) -> dict[str, Path]:
+    """Returns the files that stand in for tables. ServiceError where one is not there."""
+    archives = {name: Path(path) for name, path in pairs("--table", tuple(tables)).items()}
+    for name, path in archives.items():
+        if not path.exists():
+            raise ServiceError(f"there is no file or folder '{path}' for table '{name}'")
+    return archives
 
 
 def check_names(

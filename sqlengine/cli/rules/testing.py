@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from parser.errors import ParseError, ServiceError, SqlError
+from parser.errors import ServiceError, SqlError
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
+from sqlengine.cli.rules.case_files import cases_of_no_rule, rule_of_cases
 from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.cli.waiting import at_work
-from sqlengine.control.scripts import SUFFIX
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from sqlengine.trial.testing import Outcome
 
 
-CASES: Final = ".test.yaml"  # as sqlengine.trial.cases has it, which takes long to load
 # Fewer rules are not worth the start of a process (0.7 s of CPU time).
 _SHARE: Final = 100
 
@@ -113,38 +112,14 @@ def test(
 
     Tables are those of the texts, held in memory: nothing is read or written elsewhere. The exit
     code is 1 if a case fails, or a rule cannot be planned."""
-    texts, above = rule_texts([_rule_of(path) for path in paths], define)
+    texts, above = rule_texts([rule_of_cases(path) for path in paths], define)
     asked = Asked(update, coverage, mutate)
     report = _run(texts, above, asked)
-    report.broken |= _of_no_rule(paths, report.read)
+    report.broken |= cases_of_no_rule(paths, report.read)
     if junit is not None:
         _write_junit(Path(junit), report)
     (_show_json if output == "json" else _show)(report, verbose)
     ctx.exit(0 if report.passed else 1)
-
-
-def _rule_of(path: str) -> str:
-    """Returns the rule beside a file of cases; any other path as it is."""
-    if not path.endswith(CASES) or Path(path).is_dir():
-        return path
-    rule = path.removesuffix(CASES) + SUFFIX
-    if not Path(rule).is_file():
-        raise ServiceError(f"there is no '{rule}' beside '{path}'")
-    return rule
-
-
-def _of_no_rule(paths: Sequence[str], read: set[Path]) -> Mapping[str, SqlError]:
-    """Returns errors for files of cases in folders that no rule has, by their paths: nobody would
-    miss them."""
-    files = {file for path in paths for file in Path(path).rglob(f"*{CASES}")}
-    return {
-        str(file): ParseError(
-            f"'{file}' has cases of no rule",
-            hint=f"call it as its rule's file, or name it in the rule's head: 'tests: {file.name}'",
-        )
-        for file in sorted(files)
-        if file.absolute() not in read and not file.with_suffix("").with_suffix(SUFFIX).is_file()
-    }
 
 
 def _run(texts: Texts, above: Texts, asked: Asked) -> Report:
