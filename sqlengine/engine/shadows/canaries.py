@@ -59,7 +59,7 @@ def _bound(canary: Canary, live: int, ran_ms: float) -> str:
     at the end."""
     whole = span(canary.duration_ms)
     if canary.ratio is None:
-        return f"{floor(canary.bound(live)):,} in {whole}"
+        return f"{floor(canary.bound(live) or 0):,} in {whole}"
     counted = "" if live >= LEAST else f", which count as {LEAST}"
     times = f"{canary.ratio:g} times the {live:,} of the live version{counted}"
     return times if ran_ms >= canary.duration_ms else f"{times}, at that rate until {whole}"
