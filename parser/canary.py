@@ -39,7 +39,8 @@ class Canary:
         in it; None for any number."""
         if self.ratio is not None:
             return self.ratio * max(live, LEAST)
-        return None if self.per_ms is None else self.per_ms * self.duration_ms
+        # 1 an hour in an hour is 1, and not 0.9999999999999999.
+        return None if self.per_ms is None else round(self.per_ms * self.duration_ms, 6)
 
     def bound_so_far(self, live: int, ran_ms: int) -> float | None:
         """Returns the rows with which it is out of bounds for certain after `ran_ms`, even if it

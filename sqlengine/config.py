@@ -19,6 +19,7 @@ from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 
 LOCAL_SOCKET = "server.sock"
+FUNCTIONS: Final = "functions"  # folder of users' modules, in the data folder
 Target: TypeAlias = Literal["embedded", "spark"]
 InstancesOn: TypeAlias = Literal["processes", "spark"]
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -219,7 +220,7 @@ class Config:
 
     @property
     def functions_folder(self) -> Path:
-        return self.functions or self.data / "functions"
+        return self.functions or self.data / FUNCTIONS
 
 
 def function_limits(seconds: float | None, megabytes: int | None) -> FunctionLimits:

@@ -10,7 +10,7 @@ from shutil import rmtree
 
 from sqlengine.broker.base import Broker
 from sqlengine.broker.embedded import system_clock
-from sqlengine.config import LOCAL, Cluster
+from sqlengine.config import FUNCTIONS, LOCAL, Cluster, data_folder
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.receivers.service import Receivers
@@ -92,9 +92,13 @@ def _embedded(
 
 
 @contextmanager
-def script_library(data: Path, file: str | None) -> Iterator[Library]:
-    """The library of a script's functions: modules beside it, in the working directory, and
-    installed ones. Their workers end with the script."""
-    beside = (Path(file).resolve().parent,) if file else ()
-    yield Library(data / "modules", tuple(dict.fromkeys((*beside, Path.cwd()))), anywhere=True)
+def script_library(data: Path, *files: str | None) -> Iterator[Library]:
+    """The library of scripts' functions: modules beside them, in the working directory, in folders
+    `functions` there and in that of the data folder, and installed ones. Their workers end with the
+    scripts."""
+    beside = dict.fromkeys(Path(file).resolve().parent for file in files if file)
+    places = [f for folder in (*beside, Path.cwd()) for f in (folder, folder / FUNCTIONS)]
+    places.append(data_folder(None).absolute() / FUNCTIONS)
+    folders = tuple(dict.fromkeys(folder for folder in places if folder.is_dir()))
+    yield Library(data / "modules", folders, anywhere=True)
     POOL.stop()

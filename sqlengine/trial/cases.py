@@ -33,6 +33,7 @@ from parser.errors import ParseError, Position, SqlError
 from sqlengine.trial.events import Row
 
 SUFFIX: Final = ".test.yaml"
+_EVENTS: Final = "events are lines of JSON in UTF-8, also as .gz"
 # Rows as a file has them: of the one table, or by table.
 Given: TypeAlias = Sequence[Row] | Mapping[str, Sequence[Row]]
 Expected: TypeAlias = Sequence[Row] | int | Mapping[str, Sequence[Row] | int] | None
@@ -71,7 +72,8 @@ class Case:
 
 @dataclass(frozen=True)
 class CaseFile:
-    """The cases of one file. `tables`: rows that are there before those of any case."""
+    """The cases of one file. `text`: as it stands there, without a byte order mark; `tables`: rows
+    that are there before those of any case."""
 
     path: Path
     text: str
@@ -100,7 +102,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("true|false")
 def read_cases(path: Path) -> CaseFile:
     """Returns the cases of a file. ParseError with the position for what is none."""
     try:
-        return _read(path, path.read_text(encoding="utf-8"))
+        return _read(path, path.read_bytes().decode("utf-8-sig"))  # ends of lines stay
     except (OSError, UnicodeDecodeError) as error:
         raise ParseError(f"'{path}' cannot be read", detail=str(error)) from None
     except SqlError as error:
@@ -115,7 +117,7 @@ def _read(path: Path, text: str) -> CaseFile:
     if not isinstance(cases, yaml.SequenceNode) or not cases.value:
         hint = "write 'cases:', and below it a list of cases, each with 'name', 'events', 'alerts'"
         raise ParseError("there is no case", hint=hint, position=_place(root))
-    given = {} if tables is None else _given(tables, path)
+    given: Given = {} if tables is None else _given(tables, path)
     found = [_case(number, node, path) for number, node in enumerate(cases.value, 1)]
     return CaseFile(path, text, given, tuple(found))
 
@@ -131,9 +133,10 @@ def _compose(text: str) -> yaml.Node:
         detail = " ".join(p for p in (error.context, error.problem) if p)
         raise ParseError("the file is no YAML", detail=detail, position=place) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise ParseError("the file is no YAML", detail=" ".join(str(error).split())) from None
+        detail = " ".join(str(error).split())
+        raise ParseError("the file is no YAML", detail=detail, position=Position(1, 1)) from None
     if root is None:
-        raise ParseError("the file is empty")
+        raise ParseError("the file is empty", position=Position(1, 1))
     return root
 
 
@@ -184,11 +187,12 @@ def _keys(node: yaml.Node, known: Sequence[str], what: str) -> dict[str, yaml.No
                 hint=f"did you mean '{near[0]}'?" if near else None,
                 position=_place(key),
             )
-    return _by_name(node)
+    return _by_key(node)
 
 
-def _by_name(node: yaml.MappingNode) -> dict[str, yaml.Node]:
-    """Returns the values of an object by their keys. ParseError for a key that is there twice."""
+def _by_key(node: yaml.MappingNode) -> dict[str, yaml.Node]:
+    """Returns the values of an object by their keys. ParseError for a key that stands there twice,
+    of which YAML would take the last."""
     found: dict[str, yaml.Node] = {}
     for key, value in node.value:
         if str(key.value) in found:
@@ -200,13 +204,13 @@ def _by_name(node: yaml.MappingNode) -> dict[str, yaml.Node]:
 def _given(node: yaml.Node, path: Path) -> Given:
     """Rows of the one table, or by table; a table's may be in a file."""
     if isinstance(node, yaml.MappingNode) and not _is_file(node):
-        return {name: _rows(value, path) for name, value in _by_name(node).items()}
+        return {table: _rows(value, path) for table, value in _by_key(node).items()}
     return _rows(node, path)
 
 
 def _expected(node: yaml.Node, path: Path) -> Expected:
     if isinstance(node, yaml.MappingNode) and not _is_file(node):
-        return {name: _rows_or_number(value, path) for name, value in _by_name(node).items()}
+        return {table: _rows_or_number(value, path) for table, value in _by_key(node).items()}
     return _rows_or_number(node, path)
 
 
@@ -226,7 +230,7 @@ def _rows(node: yaml.Node, path: Path) -> Sequence[Row]:
         return list(_rows_in(file, _place(node)))
     for row in node.value if isinstance(node, yaml.SequenceNode) else ():
         if isinstance(row, yaml.MappingNode):
-            _by_name(row)
+            _by_key(row)
     rows = _value(node)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         hint = "write a list, with one '- {column: value}' for each, or 'file: rows.jsonl'"
@@ -247,12 +251,18 @@ def _rows_in(file: Path, place: Position) -> Iterator[Row]:
     """Yields the rows of a file of JSON lines, gzip too, or of records as `sql topic read --output
     json` shows them."""
     try:
-        with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
+        opened = gzip.open if file.suffix == ".gz" else open
+        with opened(file, "rt", encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _row_in(line, f"{file}:{number}")
-    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise ParseError(f"'{file}' cannot be read", detail=str(error), position=place) from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        hint = _EVENTS if isinstance(error, UnicodeDecodeError) else None
+        raise ParseError(
+            f"'{file}' cannot be read", detail=str(error), hint=hint, position=place
+        ) from None
+    except SqlError as error:
+        raise error.at(place) from None
 
 
 def check_place(file: Path, named_by: Path, place: Position | None = None) -> None:
@@ -280,7 +290,7 @@ def _row_in(line: str, place: str) -> Row:
             row = json.loads(row["value"]) if isinstance(row["value"], str) else row["value"]
         json.dumps(row, ensure_ascii=False).encode()  # halves of characters are none
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"{place} is no JSON", detail=str(error)) from None
+        raise ParseError(f"{place} is no JSON", detail=str(error), hint=_EVENTS) from None
     if not isinstance(row, dict):
         raise ParseError(f"{place} is no object")
     return row

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from parser.errors import ParseError, SqlError, UnknownObject
+from parser.errors import ParseError, PlanError, SqlError, UnknownObject
 from parser.rule_head import rule_head
 from planner.catalog import Catalog
 from planner.rule_settings import rule_in, rule_settings
@@ -55,7 +56,35 @@ def collect(
                 rules[text.name], files[text.name] = rule, _cases_of(text)
         except SqlError as error:
             broken[text.name] = error
-    return Collected(rules, files, broken, {t.name: t for t in (*given, *texts)})
+    by_name = {t.name: t for t in (*given, *texts)}
+    return Collected(rules, files, _with_causes(broken, by_name), by_name)
+
+
+def _with_causes(
+    broken: Mapping[str, SqlError], texts: Mapping[str, RuleText]
+) -> dict[str, SqlError]:
+    """Returns errors in which one about a name that a text in error defines says so, in place of
+    advice that would mislead."""
+    causes = [
+        texts[name]
+        for name, error in broken.items()
+        if not isinstance(error, UnknownObject) and DEFINES.search(texts[name].text)
+    ]
+    return {name: _with_cause(error, texts[name], causes) for name, error in broken.items()}
+
+
+def _with_cause(error: SqlError, text: RuleText, causes: Sequence[RuleText]) -> SqlError:
+    place = error.position
+    if place is None or not isinstance(error, UnknownObject):
+        return error
+    line = text.text.split("\n")[place.line - 1]
+    name = line[place.column - 1 :][: place.length].rpartition(".")[2].strip("`")
+    word = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+    cause = next((c for c in causes if name and word.search(c.text)), None)
+    if cause is None:
+        return error
+    message = f"'{name}' is in '{cause.file or cause.name}', which has an error itself"
+    return PlanError(message, position=place)
 
 
 def _with_definitions(
@@ -88,7 +117,8 @@ def _cases_of(text: RuleText) -> list[CaseFile]:
         return []
     file = Path(text.file)
     beside = file.with_name(file.name.removesuffix(".sql") + SUFFIX)
-    rule = rule_in(rule_settings(rule_head(text.text) or {}))
+    head = rule_head(text.text) or {}
+    rule = rule_in(rule_settings(head))
     named = [file.parent / name for name in ([] if rule is None else rule.tests)]
     for path in named:
         check_place(path, file)
@@ -96,6 +126,7 @@ def _cases_of(text: RuleText) -> list[CaseFile]:
             raise ParseError(
                 f"the file of cases '{path}' does not exist",
                 hint="'tests' in the head of a rule names files, from the rule's folder on",
+                position=head["tests"].position,
             ).in_file(text.file)
     found = [beside, *named] if beside.is_file() else named
     return [read_cases(path) for path in dict.fromkeys(found)]

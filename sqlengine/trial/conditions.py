@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from parser.types import BOOLEAN
@@ -28,9 +28,26 @@ class Condition:
     expression: Scalar
 
     def __str__(self) -> str:
+        text = in_words(str(self.expression), words_of(self.node))
         if isinstance(self.node, MatchRecognize):
-            return f"{self.node.conditions[self.at][0]} AS {self.expression}"
-        return str(self.expression)
+            return f"{self.node.conditions[self.at][0]} AS {text}"
+        return text
+
+
+def words_of(node: LogicalPlan) -> Mapping[str, str]:
+    """Returns words for columns that have no name in the rule: those of the nearest aggregates."""
+    found: dict[str, str] = {}
+    for below in nodes(node):
+        for call in getattr(below, "aggregates", ()):
+            found.setdefault(call.name, str(call).rpartition(" AS ")[0])
+    return {name: text for name, text in found.items() if "$" in name}
+
+
+def in_words(text: str, words: Mapping[str, str]) -> str:
+    """Returns a text in which columns have other names."""
+    for name in sorted(words, key=len, reverse=True):  # …$10 before …$1
+        text = text.replace(name, words[name])
+    return text
 
 
 def conditions_of(sinks: Sequence[Sink]) -> list[Condition]:

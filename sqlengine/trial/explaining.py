@@ -10,7 +10,7 @@ from planner.rewrite import nodes
 from planner.scalar import Call, ColumnRef, Scalar, columns_of
 from sqlengine.batch import Batch
 from sqlengine.trial.bench import Bench
-from sqlengine.trial.conditions import has_parts
+from sqlengine.trial.conditions import has_parts, in_words
 from sqlengine.trial.events import Event, Row, rows_of
 from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.testing import rows_written
@@ -103,10 +103,10 @@ def worded(step: Filtered | State, words: Mapping[str, str]) -> Filtered | State
         return step
     if isinstance(step, Filtered):
         rows = tuple(_worded(verdict, words) for verdict in step.rows)
-        return Filtered(_text(step.condition, words), rows)
+        return Filtered(in_words(step.condition, words), rows)
     return replace(
         step,
-        operation=_text(step.operation, {f" AS {name}": "" for name in words}),
+        operation=in_words(step.operation, {f" AS {name}": "" for name in words}),
         came=tuple(_row(row, words) for row in step.came),
         gave=tuple(_row(row, words) for row in step.gave),
         instead_of=tuple(_row(row, words) for row in step.instead_of),
@@ -117,13 +117,7 @@ def worded(step: Filtered | State, words: Mapping[str, str]) -> Filtered | State
 def _worded(verdict: Verdict, words: Mapping[str, str]) -> Verdict:
     parts = tuple(_worded(part, words) for part in verdict.parts)
     columns = _row(verdict.columns, words)
-    return replace(verdict, text=_text(verdict.text, words), columns=columns, parts=parts)
-
-
-def _text(text: str, words: Mapping[str, str]) -> str:
-    for name in sorted(words, key=len, reverse=True):  # …$10 before …$1
-        text = text.replace(name, words[name])
-    return text
+    return replace(verdict, text=in_words(verdict.text, words), columns=columns, parts=parts)
 
 
 def _row(row: Row, words: Mapping[str, str]) -> Row:

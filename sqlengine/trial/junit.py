@@ -16,15 +16,15 @@ _NO_XML: Final = re.compile(r"[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def junit_xml(
     outcomes: Mapping[str, Sequence[Outcome]],
     broken: Mapping[str, SqlError],
-    described: Mapping[str, Mapping[str, str]],
+    described: Mapping[str, Sequence[str]],
 ) -> str:
-    """Returns the report. `described`: for each rule the words for its cases that did not pass, by
-    the case's name."""
+    """Returns the report. `described`: for each rule the words for each of its cases, which are
+    empty for one that has passed."""
     root = ET.Element("testsuites")
     for rule, found in outcomes.items():
         failed = [o for o in found if not o.passed]
         suite = _suite(root, rule, len(found), len(failed), sum(o.seconds for o in found))
-        for outcome in found:
+        for outcome, words in zip(found, described[rule], strict=True):
             case = ET.SubElement(
                 suite,
                 "testcase",
@@ -33,7 +33,7 @@ def junit_xml(
                 time=f"{outcome.seconds:.3f}",
             )
             if not outcome.passed:
-                _failure(case, described[rule][outcome.case.name])
+                _failure(case, words)
     for rule, error in broken.items():
         case = ET.SubElement(_suite(root, rule, 1, 1, 0), "testcase", name="plan", classname=rule)
         _failure(case, str(error))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from sqlengine.trial.cases import CaseFile, Expected
 from sqlengine.trial.events import Row
@@ -16,14 +16,15 @@ def record(file: CaseFile, outcomes: Sequence[Outcome]) -> bool:
     has changed.
 
     Only `alerts` is written anew, and of columns those that some row there named; all of them
-    where none did. A number stays a number."""
+    where none did. A number stays a number. Lines end as the file's first one does."""
     text = file.text
     for outcome in reversed(outcomes):
         if outcome.error is None and (outcome.differences or outcome.case.alerts is None):
             text = _replaced(text, outcome)
     if text == file.text:
         return False
-    Path(file.path).write_text(text, encoding="utf-8")
+    mark = BOM_UTF8 if file.path.read_bytes().startswith(BOM_UTF8) else b""
+    file.path.write_bytes(mark + text.encode())
     return True
 
 
@@ -32,9 +33,10 @@ def _replaced(text: str, outcome: Outcome) -> str:
     alerts = _shown(outcome.case.alerts, outcome.came)
     written = _flow(alerts) if span.flow else _block(alerts, span.indent)
     before, after = text[: span.begin], text[span.end :]
-    if span.begin == span.end:
-        before += ", " if span.flow else "\n" + " " * span.indent
-    return f"{before}alerts:{written}{after}"
+    new = span.begin == span.end
+    lead = "" if not new else ", " if span.flow else "\n" + " " * span.indent
+    end = "\r\n" if "\r\n" in text else "\n"
+    return before + f"{lead}alerts:{written}".replace("\n", end) + after
 
 
 def _shown(

@@ -3,7 +3,7 @@ with state met, and what it gave because of the event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.logical import Filter, HoldBack, LogicalPlan, MatchRecognize, Scan
@@ -14,6 +14,7 @@ from planner.rewrite import conjunction, nodes
 from planner.scalar import Scalar, columns_of, conjuncts_of
 from planner.tables import Identifier
 from sqlengine.batch import Batch
+from sqlengine.trial.conditions import words_of
 from sqlengine.trial.events import Row, folded
 from sqlengine.trial.explaining import (
     Filtered,
@@ -63,7 +64,7 @@ class _Then:
 
     def step(self, node: LogicalPlan) -> Filtered | State:
         """Returns what became of the event in an operation, in the words of the rule."""
-        return worded(self._step(node), _words(node))
+        return worded(self._step(node), words_of(node))
 
     def _step(self, node: LogicalPlan) -> Filtered | State:
         if isinstance(node, Filter):
@@ -184,15 +185,6 @@ class _Then:
                     for p, k in enumerate(keys)
                 ]
         return None
-
-
-def _words(node: LogicalPlan) -> Mapping[str, str]:
-    """Returns words for columns that have no name in the rule: those of the nearest aggregates."""
-    found: dict[str, str] = {}
-    for below in nodes(node):
-        for call in getattr(below, "aggregates", ()):
-            found.setdefault(call.name, str(call).rpartition(" AS ")[0])
-    return {name: text for name, text in found.items() if "$" in name}
 
 
 def _prefix(node: MatchRecognize, length: int) -> MatchRecognize | None:

@@ -235,3 +235,48 @@ def folded(rows: Sequence[dict[str, Any]]) -> Counter[str]:
         sign = -1 if row.pop("op", "+I") in ("-U", "-D") else 1
         found[json.dumps(row)] += sign
     return +found
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--table", "login=logins.jsonl"], "'login' is no table: did you mean 'logins'?"),
+        (["--top", "hst"], "'hst' is no column of an alert: did you mean 'host'?"),
+        (["--top", "x"], "'x' is no column of an alert: there is host, n, rule, usr"),
+    ],
+)
+def test_misspelt_names_are_no_silence(
+    sql: Sql, rules: Path, options: Sequence[str], message: str
+) -> None:
+    Path("logins.jsonl").write_bytes(lines(list(events([1]))))
+    done = sql("backtest", "rules", "--table", "logins=logins.jsonl", *options)
+    assert done.exit_code == 2, done.output
+    assert message in " ".join(done.stderr.split())
+
+
+def test_a_file_that_is_not_there_is_the_one_error(sql: Sql, rules: Path) -> None:
+    done = sql("backtest", "rules", "--table", "logins=nope.jsonl")
+    assert done.stderr == (
+        "service error: there is no file or folder 'nope.jsonl' for table 'logins'\n"
+    )
+
+
+def test_a_version_beside_the_folder_has_its_tables(sql: Sql, rules: Path) -> None:
+    Path("logins.jsonl").write_bytes(lines(list(events([1]))))
+    text = (rules / "many.sql").read_text()
+    Path("fewer.sql").write_text(text.replace("NOT ok", "NOT ok AND usr <> 'u0'"))
+    options = ("--table", "logins=logins.jsonl", "--output", "json")
+    body = report(sql("backtest", "rules/many.sql", "--against", "fewer.sql", *options))
+    assert body["many"]["difference"]["less"] == 0
+    assert 0 < body["many"]["difference"]["more"] < body["many"]["alerts"]
+    Path("old").mkdir()
+    Path("old/many.sql").write_text(text)
+    body = report(sql("backtest", "rules", "--against", "old", *options))
+    assert body["many"]["difference"]["more"] == 0
+    assert body[""]["without_other_version"] == ["failed", "total", "twice"]
+
+
+def test_a_row_in_error_counts_once(sql: Sql, rules: Path) -> None:
+    Path("logins.jsonl").write_bytes(b"garbage\n" + lines(list(events([1]))))
+    body = report(sql("backtest", "rules", "--table", "logins=logins.jsonl", "--output", "json"))
+    assert (body[""]["set_aside"], body[""]["rows"]) == (1, 201)

@@ -482,3 +482,17 @@ def test_other_canaries_are_refused(text: str) -> None:
 def test_verdicts(canary: str, shadow: int, live: int, ran: float, promoted: bool | None) -> None:
     found = verdict(canary_of(canary), shadow, live, ran * MS)
     assert (None if found is None else found.promoted) is promoted
+
+
+@pytest.mark.parametrize(
+    ("canary", "most", "bound"),
+    [("1h, max-rate 1/h", 1, "1 in 1 h"), ("20s, max-rate 1000/h", 5, "5 in 20 s")],
+)
+def test_a_canary_may_give_what_its_rate_says(canary: str, most: int, bound: str) -> None:
+    found = canary_of(canary)
+    assert verdict(found, most, 0, 1_000) is None
+    broken = verdict(found, most + 1, 0, 1_000)
+    assert broken is not None
+    assert broken.reason == (
+        f"rolled back by its canary: {most + 1} rows in 1 s, more than {bound}"
+    )

@@ -86,3 +86,19 @@ def test_a_noisy_canary_is_rolled_back_by_itself(
         eventually(lambda: "loud@shadow" not in user.states(), "the roll-back")
         assert "6 rows in" in str(fates(user, "loud")[1])
         assert user.fired(amount=1) == set()
+
+
+def test_why_is_asked_of_the_version_that_is_live(served: Sql, user: User) -> None:
+    event = '{"id": 1, "amount": 4}'
+    user.submit("asked", rule("asked", "amount > 5"))
+    user.submit("asked", HEAD + rule("asked", "amount > 3"))
+    assert "amount > 5" in served("why", "asked", event).stdout
+    assert "amount > 3" in served("why", "asked@shadow", event).stdout
+    served("promote", "asked")
+    assert "amount > 3" in served("why", "asked", event).stdout
+    user.submit("asked", HEAD + rule("asked", "amount > 2"))
+    served("remove", "asked", "--shadow")
+    assert "amount > 3" in served("why", "asked", event).stdout, "2 was withdrawn"
+    user.submit("alone", HEAD + rule("alone", "amount > 7"))
+    served("remove", "alone", "--shadow")
+    assert "amount > 7" in served("why", "alone", event).stdout, "it never was live"

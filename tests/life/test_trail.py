@@ -181,3 +181,12 @@ def test_older_files_are_not_needed(tmp_path: Path) -> None:
     for path in files_in(tmp_path):
         assert json.loads(path.read_text().splitlines()[0])["what"] == "all jobs"
     assert jobs_at(tmp_path).known
+
+
+def test_a_shadow_was_not_live(life: User) -> None:
+    life.submit("tried", rule("tried", "amount > 1"))
+    life.submit("tried", "-- @rule\n-- status: shadow\n" + rule("tried", "amount > 2"))
+    found = live(life, now())
+    assert (found["tried"]["version"], "tried@shadow" in found) == (1, False)
+    life.client.post("/api/v1/jobs/tried/promote")
+    assert live(life, now())["tried"]["version"] == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlengine.access.audit.log import files_in, time_text
+from sqlengine.access.shadow_names import is_shadow
 
 # The request of a line that has the state of all jobs, and the beginning of those that tell of one.
 ALL_JOBS: Final = "all jobs"
@@ -42,8 +43,8 @@ class Moment:
     up: bool = True
 
     def live(self) -> dict[str, KnownJob]:
-        """Returns the jobs that ran, by name."""
-        found = {n: j for n, j in self.jobs.items() if j.state == RUNNING}
+        """Returns the jobs that ran, by name, without shadows: these write to no table."""
+        found = {n: j for n, j in self.jobs.items() if j.state == RUNNING and not is_shadow(n)}
         return dict(sorted(found.items())) if self.up else {}
 
 

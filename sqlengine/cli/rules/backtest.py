@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -16,8 +15,10 @@ import click
 from sqlengine.cli.messages import output_option, show_error
 from sqlengine.cli.options import connection_options, define_option, pairs, spark_options
 from sqlengine.cli.rules.alerts_file import AlertsFile
+from sqlengine.cli.rules.backtest_names import archives_of, check_names
+from sqlengine.cli.rules.backtest_pace import Pace
 from sqlengine.cli.rules.backtest_report import Report, show, show_json
-from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.rules.server_texts import jobs_of, texts_of
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.cli.values import SIZE, Moment
@@ -25,6 +26,7 @@ from sqlengine.cli.waiting import Waiting, at_work, connect
 from sqlengine.client import Client, local_server
 from sqlengine.config import Cluster
 from sqlengine.session import ROWS_PER_READ
+from sqlengine.sigma.files import TABLES
 from sqlengine.system.file_access import FileAccess
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ def backtest(
     from sqlengine.trial.past.period import Period
     from sqlengine.trial.past.tables import Past
 
-    archives = {name: Path(path) for name, path in pairs("--table", tuple(tables)).items()}
+    archives = archives_of(tables)
     asked = Asked(
         where,
         Cluster(master, pairs("--spark-conf", spark_conf)),
@@ -150,9 +152,13 @@ def backtest(
     with ExitStack() as stack, at_work("planning") as waiting:
         found, others, broken = _planned(stack, asked, rules, against, define, past)
         report = Report(found, since, until, broken=broken)
+        if others is not None:
+            report.alone = [name for name in found if name not in others]
         if found:
             columns = [c.strip() for c in top.split(",") if c.strip()]
-            _run(report, others, past, asked, columns, samples, out, waiting)
+            check_names(found, archives, columns)
+            versions = None if others is None else _running(found, others)
+            _run(report, versions, past, asked, columns, samples, out, waiting)
     (show_json if output == "json" else show)(report)
     ctx.exit(1 if broken else 0)
 
@@ -186,10 +192,17 @@ def _planned(
         other_texts, other_above = texts_of(client, [n for n in texts if n in there])
     else:
         other_texts, other_above = rule_texts([against], define)
+        if not (other_above or _tables_in(other_texts)):  # versions that lie apart from the tables
+            other_above = above | _tables_in(texts)
         if len(other_texts) == len(texts) == 1:  # two files of one rule
             other_texts = dict(zip(texts, other_texts.values(), strict=True))
     others, others_broken = _plans(stack, other_texts, other_above, past)
-    return found, _running(found, others), broken + others_broken
+    return found, others, broken + others_broken
+
+
+def _tables_in(texts: Texts) -> Texts:
+    """Returns those of the texts that are a `_tables.sql`."""
+    return {n: (file, t) for n, (file, t) in texts.items() if file and Path(file).name == TABLES}
 
 
 def _running(rules: Rules, others: Rules) -> Rules:
@@ -224,7 +237,7 @@ def _plans(stack: ExitStack, texts: Texts, above: Texts, past: Past) -> tuple[Ru
     found, library = stack.enter_context(collected(texts, above, texts, stand_ins))
     library.activate([f for rule in found.rules.values() for f in rule.functions])
     for name, error in found.broken.items():
-        show_error(error, found.texts[name].text if name in found.texts else None)
+        show_error(error, source_of(error, found.texts.get(name)))
     return found.rules, len(found.broken)
 
 
@@ -291,22 +304,3 @@ def _broker(asked: Asked, test: Backtest) -> Iterator[Broker | None]:
         yield remote
     finally:
         remote.close()
-
-
-@dataclass
-class Pace:
-    """Shows how far a backtest is, and rests so that it takes no more than a `share` of a core."""
-
-    share: float | None
-    waiting: Waiting
-
-    def __post_init__(self) -> None:
-        self._wall, self._cpu = time.monotonic(), time.process_time()
-
-    def proceed(self, rows: int, now: int | None) -> None:
-        """Rests as long as it has to. Called before each epoch."""
-        at = "" if now is None else time.strftime(", %Y-%m-%d %H:%M", time.gmtime(now / 1000))
-        self.waiting.what = f"{rows:,} rows{at}"
-        if self.share is not None:
-            due = (time.process_time() - self._cpu) / self.share
-            time.sleep(max(0.0, due - (time.monotonic() - self._wall)))

@@ -29,7 +29,8 @@ _VALUES: Final = 5
 @dataclass
 class Report:
     """The rules that were planned, the period (ms), and what came of them. `broken`: texts that
-    could not be planned; `set_aside`: rows in error; `on_spark`: how the rules ran there."""
+    could not be planned; `set_aside`: rows in error; `on_spark`: how the rules ran there; `alone`:
+    rules that have no other version to be compared with."""
 
     rules: Mapping[str, TrialRule]
     since: int | None
@@ -39,6 +40,7 @@ class Report:
     set_aside: int = 0
     first_error: str = ""
     on_spark: str = ""
+    alone: Sequence[str] = ()
 
     @property
     def measured(self) -> Mapping[str, Measured]:
@@ -144,6 +146,8 @@ def _summary(report: Report) -> Iterator[str]:
     )
     if report.on_spark:
         yield f"on Spark: {report.on_spark}"
+    if report.alone:
+        yield f"nothing to compare with, so that all is +: {', '.join(report.alone)}"
     if done.looked_up:
         yield f"looked up as they are now: {', '.join(done.looked_up)}"
     if report.set_aside:
@@ -173,6 +177,7 @@ def show_json(report: Report) -> None:
                     "looked_up_as_now": list(done.looked_up),
                     "set_aside": report.set_aside,
                     "first_error": report.first_error,
+                    **({"without_other_version": list(report.alone)} if report.alone else {}),
                     **({"on_spark": report.on_spark} if report.on_spark else {}),
                 }
             )

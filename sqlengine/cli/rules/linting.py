@@ -11,7 +11,7 @@ import click
 
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
-from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
@@ -46,13 +46,14 @@ def _doubts(texts: Texts, above: Texts) -> tuple[Collected, Sequence[Doubt]]:
 
 def _show(found: Collected, doubts: Sequence[Doubt]) -> None:
     for rule, error in found.broken.items():
-        click.echo(rendered(error, found.texts[rule].text), err=True)
+        click.echo(rendered(error, source_of(error, found.texts.get(rule))), err=True)
     for doubt in doubts:
         file = found.texts[doubt.rule].file or doubt.rule
         place = f":{doubt.position}" if doubt.position is not None else ""
         click.echo(f"{file}{place}: {doubt.message} ({doubt.code})\n  hint: {doubt.hint}")
     doubtful = len({doubt.rule for doubt in doubts})
-    click.echo(f"{count(len(found.rules), 'rule')}, {doubtful:,} doubtful", err=True)
+    broken = f", {count(len(found.broken), 'text')} in error" if found.broken else ""
+    click.echo(f"{count(len(found.rules), 'rule')}, {doubtful:,} doubtful{broken}", err=True)
 
 
 def _show_json(found: Collected, doubts: Sequence[Doubt]) -> None:

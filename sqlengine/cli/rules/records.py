@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from parser.errors import JobError
+from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.cli.outcomes import items_of
 from sqlengine.cli.rules.server_texts import jobs_of, needed_by, objects_of
 from sqlengine.cli.texts import Texts, job_texts, tables_above
@@ -68,15 +69,24 @@ def texts_of_file(rule: str, define: Sequence[str]) -> tuple[Texts, Texts]:
 
 def job_texts_at(client: Client, name: str, until: int | None) -> tuple[Texts, Texts, int]:
     """Returns the text that a job had at a time (ms; None: has now), those of the jobs that define
-    what it needs, and since when the job has been there (ms)."""
-    versions = items_of(client.get(f"{job_url(name)}/history"), "versions")
-    before = [v for v in versions if until is None or _time(v) <= until] or versions
+    what it needs, and since when the job has been there (ms). RULE@shadow is the rule's shadow."""
+    rule = rule_of(name)
+    versions = items_of(client.get(f"{job_url(rule)}/history"), "versions")
+    shadows = [v for v in versions if v["shadow"] and not v["fate"]]
+    live = [v for v in versions if not v["shadow"] or _promoted(v)]
+    found = (shadows if is_shadow(name) else live) or versions
+    before = [v for v in found if until is None or _time(v) <= until] or found
     text = str(max(before, key=_time)["sql"])
-    return {name: (None, text)}, needed_by(client, [name]), min(map(_time, versions))
+    return {rule: (None, text)}, needed_by(client, [name]), min(map(_time, versions))
+
+
+def _promoted(version: dict[str, object]) -> bool:
+    return str(version["fate"] or "").startswith("promoted")
 
 
 def _time(version: dict[str, object]) -> int:
-    return int(str(version["created_ms"]))
+    """Returns since when a version has been live (ms), or a shadow that never was has run."""
+    return int(str(version["fate_ms" if _promoted(version) else "created_ms"]))
 
 
 def jobs_named_in(client: Client, values: set[str]) -> list[str]:
@@ -92,7 +102,8 @@ def jobs_over(client: Client, topic: str) -> list[str]:
 
 
 def _rules_of(client: Client) -> dict[str, Json]:
-    return {name: job for name, job in jobs_of(client).items() if job["state"] != "defined"}
+    jobs = jobs_of(client).items()
+    return {n: job for n, job in jobs if job["state"] != "defined" and not is_shadow(n)}
 
 
 def _tables_over(client: Client, topic: str) -> set[str]:

@@ -25,15 +25,21 @@ def texts_of(client: Client, names: Collection[str]) -> tuple[Texts, Texts]:
 
 
 def needed_by(client: Client, names: Collection[str]) -> Texts:
-    """Returns the texts of the jobs that define what these need."""
+    """Returns the texts of the jobs that define what these need; of all, for one that is not there
+    any more, of which nobody knows what it used."""
     jobs, needed, waiting = jobs_of(client), Texts(), list(names)
     while waiting:
-        uses = _names(jobs.get(waiting.pop(), {}).get("uses"))
+        job = jobs.get(waiting.pop())
+        uses = set[str]().union(*map(objects_of, jobs.values())) if job is None else _used(job)
         for other, job in jobs.items():
             if other not in needed and other not in names and uses & _names(job["defines"]):
                 needed[other] = None, _text(client, other)
                 waiting.append(other)
     return needed
+
+
+def _used(job: Json) -> set[str]:
+    return _names(job.get("uses"))
 
 
 def _text(client: Client, name: str) -> str:

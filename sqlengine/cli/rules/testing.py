@@ -17,7 +17,8 @@ import click
 from parser.errors import ServiceError, SqlError
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
-from sqlengine.cli.rules.collected import collected
+from sqlengine.cli.rules.case_files import cases_of_no_rule, rule_of_cases
+from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.texts import Texts, rule_texts
 from sqlengine.cli.waiting import at_work
 from sqlengine.jobs.error_texts import rendered
@@ -47,7 +48,8 @@ class Asked:
 @dataclass
 class Report:
     """The outcomes of cases by rule, and what could not be planned or read. `seen`: what the cases
-    have seen of conditions; `idle`: those that no case needs, of so many (`mutants`)."""
+    have seen of conditions; `idle`: those that no case needs, of so many (`mutants`); `read`: the
+    files of cases."""
 
     outcomes: dict[str, Sequence[Outcome]] = field(default_factory=dict)
     broken: dict[str, SqlError] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class Report:
     seen: dict[str, Sequence[Seen]] = field(default_factory=dict)
     idle: dict[str, Sequence[Condition]] = field(default_factory=dict)
     mutants: int = 0
+    read: set[Path] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
         """Adds what came of other rules."""
@@ -64,6 +67,7 @@ class Report:
         self.seen |= other.seen
         self.idle |= other.idle
         self.mutants += other.mutants
+        self.read |= other.read
 
     def sorted(self) -> Report:
         """Returns the same in the order of the rules' names."""
@@ -74,6 +78,7 @@ class Report:
             dict(sorted(self.seen.items())),
             dict(sorted(self.idle.items())),
             self.mutants,
+            self.read,
         )
 
     @property
@@ -107,9 +112,10 @@ def test(
 
     Tables are those of the texts, held in memory: nothing is read or written elsewhere. The exit
     code is 1 if a case fails, or a rule cannot be planned."""
-    texts, above = rule_texts(paths, define)
+    texts, above = rule_texts([rule_of_cases(path) for path in paths], define)
     asked = Asked(update, coverage, mutate)
     report = _run(texts, above, asked)
+    report.broken |= cases_of_no_rule(paths, report.read)
     if junit is not None:
         _write_junit(Path(junit), report)
     (_show_json if output == "json" else _show)(report, verbose)
@@ -140,6 +146,7 @@ def _run_share(names: Sequence[str], texts: Texts, above: Texts, asked: Asked) -
         from sqlengine.trial.bench import open_bench
 
         report = Report(broken=dict(found.broken), texts=dict(found.texts))
+        report.read = {file.path.absolute() for files in found.files.values() for file in files}
         with open_bench() as bench:
             for number, name in enumerate(found.rules, 1):
                 waiting.what = f"rule {number:,} of {len(found.rules):,}"
@@ -178,9 +185,7 @@ def _outcomes(bench: Bench, found: Collected, name: str, *, update: bool) -> Ite
 
 def _show(report: Report, verbose: bool) -> None:
     for rule, error in report.broken.items():
-        text, place = report.texts.get(rule), error.position
-        within = text is not None and place is not None and place.file == text.file
-        click.echo(rendered(error, text.text if text and within else None), err=True)
+        click.echo(rendered(error, source_of(error, report.texts.get(rule))), err=True)
     for rule, found in report.outcomes.items():
         for outcome in found:
             if not outcome.passed:
@@ -276,7 +281,7 @@ def _write_junit(path: Path, report: Report) -> None:
     from sqlengine.trial.junit import junit_xml
 
     described = {
-        rule: {o.case.name: _described(o) for o in found if not o.passed}
+        rule: ["" if o.passed else _described(o) for o in found]
         for rule, found in report.outcomes.items()
     }
     try:

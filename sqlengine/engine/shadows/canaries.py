@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import floor
 from typing import Final, TypeAlias
 
 from parser.canary import LEAST, Canary, canary_of
@@ -59,7 +60,7 @@ def _bound(canary: Canary, live: int, ran_ms: float) -> str:
     at the end."""
     whole = span(canary.duration_ms)
     if canary.ratio is None:
-        return f"{canary.bound(live):,.0f} in {whole}"
+        return f"{floor(canary.bound(live) or 0):,} in {whole}"
     counted = "" if live >= LEAST else f", which count as {LEAST}"
     times = f"{canary.ratio:g} times the {live:,} of the live version{counted}"
     return times if ran_ms >= canary.duration_ms else f"{times}, at that rate until {whole}"

@@ -21,6 +21,7 @@ from sqlengine.batch import Batch, IntArray
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.measures.job_costs import JobCosts
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.jobs.explanation import stages_on_spark
 from sqlengine.session.session import EmbeddedRunner
 from sqlengine.system.words import count
@@ -184,7 +185,9 @@ class Backtest:
             self.clock.now = self.past.period.since
         if not watermarks or self.clock.now is not None or runner.on_spark:
             return
-        self.clock.now = _first_time(runner, list(watermarks.values()))
+        # What is in error is counted when it is read again.
+        looking = replace(runner, dead_letters=RowsSetAside())
+        self.clock.now = _first_time(looking, list(watermarks.values()))
 
 
 def require_past(graph: GraphRunner) -> None:
