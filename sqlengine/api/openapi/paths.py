@@ -153,7 +153,7 @@ JOBS: Final = (
     Endpoint(
         "GET",
         "/api/v1/costs",
-        "what running jobs cost, the costliest first, with the slowest condition of the first 20",
+        "what running jobs cost, the costliest first, with the slowest condition of each",
         ref("Costs"),
         (Query("limit", "at most so many", WHOLE),),
         refusals=(400,),
