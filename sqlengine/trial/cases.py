@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import yaml
 
 from parser.errors import ParseError, Position, SqlError
-from sqlengine.trial.events import Row
+from sqlengine.trial.events import RECORD, Row
 
 SUFFIX: Final = ".test.yaml"
 # Rows as a file has them: of the one table, or by table.
@@ -205,8 +205,8 @@ def _is_file(node: yaml.Node) -> bool:
 
 
 def _rows_in(file: Path, place: Position) -> Iterator[Row]:
-    """Yields the rows of a file of JSON lines, gzip too, or of records as `sql topic read --output
-    json` shows them."""
+    """Yields the rows of a file of JSON lines, gzip too; records, as `sql topic read --output json`
+    shows them, under `RECORD`: what they are rows of is known later."""
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
@@ -219,13 +219,16 @@ def _rows_in(file: Path, place: Position) -> Iterator[Row]:
 def _row_in(line: str, place: str) -> Row:
     try:
         row = json.loads(line)
-        if isinstance(row, dict) and row.keys() >= {"offset", "value"}:
-            row = json.loads(row["value"]) if isinstance(row["value"], str) else row["value"]
     except ValueError as error:
         raise ParseError(f"{place} is no JSON", detail=str(error)) from None
     if not isinstance(row, dict):
         raise ParseError(f"{place} is no object")
-    return row
+    return {RECORD: row} if is_record(row) else row
+
+
+def is_record(row: Row) -> bool:
+    """True for an object that is a record of a topic, and no row of a table."""
+    return "offset" in row and not row.keys().isdisjoint(("value", "value_base64"))
 
 
 def _value(node: yaml.Node | None) -> object:
