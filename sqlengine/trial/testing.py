@@ -14,6 +14,7 @@ from sqlengine.trial.bench import Bench, Result
 from sqlengine.trial.cases import Case, CaseFile, Expected, Given
 from sqlengine.trial.events import BEGIN_MS, RECORD, TABLE, Event, Row, event_of, folded, instant
 from sqlengine.trial.matching import Difference, difference
+from sqlengine.trial.record_lines import rows_of_records
 from sqlengine.trial.rules import TrialRule
 
 
@@ -87,8 +88,6 @@ def _decoded(rule: TrialRule, rows: Sequence[tuple[Table, Row]]) -> Iterator[tup
         if not recorded:
             yield from found
             continue
-        from sqlengine.trial.record_lines import rows_of_records
-
         records = [record for _, row in found if isinstance(record := row[RECORD], dict)]
         written = rule.catalog.table_of(table)
         yield from ((table, row) for row in rows_of_records(table, written, records))
