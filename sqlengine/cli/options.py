@@ -114,6 +114,23 @@ def spark_options(command: F) -> F:
     return click.option("--master", help=text)(command)
 
 
+def place_options(command: F) -> F:
+    """--on with --master and --spark-conf, for commands that run a graph of their own."""
+    text = "What runs the operators."
+    places = click.Choice(["embedded", "spark"])
+    option = click.option(
+        "--on", "where", type=places, default="embedded", show_default=True, help=text
+    )
+    return option(spark_options(command))
+
+
+def files_option(given: str) -> Callable[[F], F]:
+    """--files, for commands whose tables may have files below the folders of what they are
+    `given`."""
+    text = f"Folder below which tables may have files, besides those of {given} and command."
+    return click.option("--files", multiple=True, type=click.Path(path_type=Path), help=text)
+
+
 def pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
     """Returns the values of a repeated option by their names. UsageError for one that is no
     NAME=VALUE."""

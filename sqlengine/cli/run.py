@@ -14,7 +14,7 @@ import click
 from parser.errors import SqlError
 from parser.script import substitute
 from sqlengine.cli.limits import limit_option, use_limits
-from sqlengine.cli.options import define_option, pairs, spark_options
+from sqlengine.cli.options import define_option, files_option, pairs, place_options
 from sqlengine.cli.texts import definitions, read_text
 from sqlengine.config import Cluster
 from sqlengine.session import ROWS_PER_READ
@@ -52,15 +52,7 @@ Text: TypeAlias = tuple[str | None, str]
     show_default=True,
     help="Rows a read.",
 )
-@click.option(
-    "--on",
-    "where",
-    type=click.Choice(["embedded", "spark"]),
-    default="embedded",
-    show_default=True,
-    help="What runs the operators.",
-)
-@spark_options
+@place_options
 @click.option(
     "--output",
     type=click.Choice(["table", "json", "events"]),
@@ -69,12 +61,7 @@ Text: TypeAlias = tuple[str | None, str]
     help="'json' is an object a row, 'events' one for all that happens, for programs.",
 )
 @click.option("--data", help="Data folder for topics (default: a temporary one).")
-@click.option(
-    "--files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Folder below which tables may have files, besides those of script and command.",
-)
+@files_option("script")
 @limit_option
 @click.option(
     "--verbose", is_flag=True, help="Show more: what Spark prints, and traces of what fails."

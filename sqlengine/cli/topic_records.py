@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 import click
 
-from parser.errors import SqlError
+from parser.errors import JobError, SqlError
 from sqlengine.cli.options import show
 from sqlengine.cli.portions import finishing, portions
 from sqlengine.cli.topic_access import Topics, open_topics, topic_options
 from sqlengine.client import Json
+from sqlengine.system.sizes import moment_ms
 from sqlengine.system.terminal import obeying
 from sqlengine.system.words import count
 
@@ -26,6 +28,7 @@ OFFSETS = "A number, 'earliest', 'latest', or a time such as 2026-01-31T12:00 (U
     "--shard", type=click.IntRange(0), help="One shard (default: all, one after the other)."
 )
 @click.option("--offset", default="earliest", show_default=True, help=OFFSETS)
+@click.option("--until", help="Only records before this offset, or this time.")
 @click.option("--key", help="Only records with this key.")
 @click.option("--limit", type=click.IntRange(0), help="At most so many records.")
 @topic_options
@@ -33,6 +36,7 @@ def read(
     name: str,
     shard: int | None,
     offset: str,
+    until: str | None,
     key: str | None,
     limit: int | None,
     data: str | None,
@@ -41,12 +45,14 @@ def read(
     output: str,
 ) -> None:
     """Print the records of a topic: their values, or with --output json all that is known of
-    each."""
+    each, which cases of rules take as they are."""
     left = limit if limit is not None else sys.maxsize
+    is_within = _before(until)
     with open_topics(data, server, token_file) as topics:
         shards = range(int(str(topics.about(name)["shards"]))) if shard is None else [shard]
         for number in shards:
-            for record in _records(topics, name, number, offset, left, key, follow=False):
+            found = _records(topics, name, number, offset, left, key, follow=False)
+            for record in takewhile(is_within, found):
                 _print(record, number, output)
                 left -= 1
 
@@ -98,6 +104,20 @@ def _records(
         if offset == str(body["next_offset"]) and not follow:
             return
         offset = str(body["next_offset"])
+
+
+def _before(until: str | None) -> Callable[[Json], bool]:
+    """Returns whether a record is before an offset or a time. JobError for another text."""
+    if until is None:
+        return lambda record: True
+    if until.isascii() and until.isdigit():
+        return lambda record: int(str(record["offset"])) < int(until)
+    try:
+        end_ms = moment_ms(until)
+    except ValueError:
+        hint = "write an offset, or a time like 2026-01-31T12:00 (UTC)"
+        raise JobError(f"'--until {until[:60]}' is no end", hint=hint) from None
+    return lambda record: int(str(record["timestamp"])) < end_ms
 
 
 def _print(record: Json, shard: int, output: str) -> None:

@@ -70,7 +70,8 @@ class Deployment:
         """Logs a prepared change, switches the graphs to it, and updates the catalog."""
         registry, versions = self._registry, prepared.versions
         names = {n: self._graph_name(work, n, versions[n], prepared.graphs) for n in work.ready}
-        change = _pending_change(work, versions, names, prepared.restored)
+        targets = {n: self._told(work, n) for n in work.ready}
+        change = _pending_change(work, versions, names, prepared.restored, targets)
         for name in work.ready:
             registry.register_policies(versions[name].version, work.ready[name])
         earlier = registry.earlier_versions(change.renamed)
@@ -246,7 +247,17 @@ class Deployment:
         return self._graphs.targets.of(work.ready[name].settings, self._told(work, name))
 
     def _told(self, work: Work, name: str) -> str:
+        """Returns where a job is told to run, '' where only its text says it: a shadow where its
+        rule does, whose operations and state it shares. JobError if it is to be elsewhere."""
         asked = work.request.targets.get(name)
+        if is_shadow(name) and self._graphs.runs(rule_of(name)):
+            there = self._graphs.targets.of_graph(self._graphs.of(rule_of(name)))
+            if asked in (None, there):
+                return there
+            raise JobError(
+                f"a shadow runs where its rule does, which is '{there}'",
+                hint=f"leave out '--on {asked}', or 'sql move {rule_of(name)} --to {asked}' first",
+            )
         return asked or self._registry.told(work.kept.get(name, name), work.ready[name])
 
     def _refuse_unfit_for_target(self, work: Work) -> None:
@@ -365,9 +376,10 @@ def _pending_change(
     versions: Mapping[str, JobVersion],
     graphs: Mapping[str, str],
     restored: Mapping[str, Restoration],
+    targets: Mapping[str, str],
 ) -> PendingChange:
-    """Returns the entry of the job log for the jobs that are ready, with the names of their
-    graphs."""
+    """Returns the entry of the job log for the jobs that are ready, with the names of their graphs,
+    and where they are told to run."""
     return PendingChange(
         {n: versions[n].version for n in work.ready},
         dict(graphs),
@@ -378,7 +390,7 @@ def _pending_change(
         by=work.request.by.name,
         dormant=tuple(sorted(work.dormant)),
         fates=dict(work.fates),
-        targets={n: to for n, to in work.request.targets.items() if n in work.ready},
+        targets={n: to for n, to in targets.items() if to},
     )
 
 

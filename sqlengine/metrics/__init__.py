@@ -23,13 +23,13 @@ from sqlengine.engine import Engine
 from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs
 from sqlengine.executors.dataflow.running_node import RunningNode
-from sqlengine.executors.measures.job_costs import FREE
 from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.graphs.totals import GraphTotals, Rising
 from sqlengine.jobs.job import JobState
 from sqlengine.jobs.targets import is_main
 from sqlengine.metrics import tables
+from sqlengine.metrics.costs import costs
 from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.memory import resident_bytes
 
@@ -62,7 +62,7 @@ class EngineCollector:
         yield self._sinks(totals)
         yield self._jobs()
         yield from self._job_counts()
-        yield from self._job_costs(totals)
+        yield from costs(self._engine, totals, self._rising)
         yield self._restarts()
         yield from self._job_progress()
         yield self._isolated()
@@ -142,38 +142,6 @@ class EngineCollector:
             held.add_metric([job], counts.held_back)
             letters.add_metric([job], counts.dead_letters)
         yield from (rows, late, held, letters)
-
-    def _job_costs(self, totals: GraphTotals) -> Iterator[Metric]:
-        """Yields what each job has cost, and what running ones keep."""
-        of_job = ["job"]
-        seconds = CounterMetricFamily(
-            "sqlengine_job_seconds",
-            "Time of a job's operators; of those that jobs share, a part",
-            labels=of_job,
-        )
-        cpu = CounterMetricFamily(
-            "sqlengine_job_cpu_seconds", "CPU time that a job has cost", labels=of_job
-        )
-        events = CounterMetricFamily(
-            "sqlengine_job_events", "Rows that came in the tables that a job reads", labels=of_job
-        )
-        for job in list(self._engine.log.jobs):
-            cost = totals.costs.get(job, FREE)
-            seconds.add_metric([job], self._rising.at_least(f"seconds {job}", cost.seconds))
-            cpu.add_metric([job], self._rising.at_least(f"cpu {job}", cost.cpu_s))
-            events.add_metric([job], self._rising.at_least(f"events {job}", cost.events))
-        state = GaugeMetricFamily(
-            "sqlengine_job_state_bytes", "Bytes of state of a running job", labels=of_job
-        )
-        for graph in self._graphs():
-            for job, size in graph.state_by_job().items():
-                state.add_metric([job], size)
-        over = GaugeMetricFamily(
-            "sqlengine_job_over_budget", "1 for a job that costs more than it may", labels=of_job
-        )
-        for job in self._engine.budgets.over:
-            over.add_metric([job], 1)
-        yield from (seconds, cpu, events, state, over)
 
     def _job_progress(self) -> Iterator[Metric]:
         """Yields how far running jobs are in each table that they read."""

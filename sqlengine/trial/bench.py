@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 from planner.catalog import Identifier, Table
@@ -82,9 +82,10 @@ class Bench:
         """Runs plans over rows of some tables, as `run` does over events: an epoch for each
         portion, which is taken when the one before is done."""
         self.memory.tables.clear()
-        self.now[0] = BEGIN_MS
+        first = list(islice(portions, 1))
+        self.now[0] = min(BEGIN_MS, *(portion.time for portion in first)) if first else BEGIN_MS
         written = {s.table.name: s.table for s in sinks if s.table is not None}
-        feed = _Feed(self, portions, until, tables)
+        feed = _Feed(self, chain(first, portions), until, tables)
         aside = RowsSetAside()
         runner = EmbeddedRunner(
             self.environment,

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 import yaml
 
 from parser.errors import ParseError, Position, SqlError
-from sqlengine.trial.events import Row
+from sqlengine.trial.events import RECORD, Row
 
 SUFFIX: Final = ".test.yaml"
 _EVENTS: Final = "events are lines of JSON in UTF-8, also as .gz"
@@ -248,8 +248,8 @@ def _is_file(node: yaml.Node) -> bool:
 
 
 def _rows_in(file: Path, place: Position) -> Iterator[Row]:
-    """Yields the rows of a file of JSON lines, gzip too, or of records as `sql topic read --output
-    json` shows them."""
+    """Yields the rows of a file of JSON lines, gzip too; records, as `sql topic read --output json`
+    shows them, under `RECORD`: what they are rows of is known later."""
     try:
         opened = gzip.open if file.suffix == ".gz" else open
         with opened(file, "rt", encoding="utf-8-sig") as lines:
@@ -286,14 +286,17 @@ def check_place(file: Path, named_by: Path, place: Position | None = None) -> No
 def _row_in(line: str, place: str) -> Row:
     try:
         row = json.loads(line)
-        if isinstance(row, dict) and row.keys() >= {"offset", "value"}:
-            row = json.loads(row["value"]) if isinstance(row["value"], str) else row["value"]
         json.dumps(row, ensure_ascii=False).encode()  # halves of characters are none
     except (ValueError, RecursionError) as error:
         raise ParseError(f"{place} is no JSON", detail=str(error), hint=_EVENTS) from None
     if not isinstance(row, dict):
         raise ParseError(f"{place} is no object")
-    return row
+    return {RECORD: row} if is_record(row) else row
+
+
+def is_record(row: Row) -> bool:
+    """True for an object that is a record of a topic, and no row of a table."""
+    return "offset" in row and not row.keys().isdisjoint(("value", "value_base64"))
 
 
 def _value(node: yaml.Node | None) -> object:

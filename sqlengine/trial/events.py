@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from parser.errors import ExecutionError, PlanError
-from parser.types import Schema
+from parser.types import DataType, Root, Schema
 from planner.catalog import Table
 from planner.logical.change_kinds import RowKind
 from sqlengine.batch import Batch
@@ -26,6 +26,7 @@ Row: TypeAlias = Mapping[str, object]
 KIND: Final = "_kind"  # "+I", "-U", "+U", "-D"; +I by default
 TABLE: Final = "_table"  # of which it is, in a list for several tables
 TIME: Final = "_time"  # the processing time at which it comes, "2026-01-31 12:00:00"
+RECORD: Final = "_record"  # a record of a topic, as what its table's format makes of it
 BEGIN_MS: Final = 1_767_225_600_000  # 2026-01-01 00:00:00: the clock before the first event
 _SECOND_MS: Final = 1000
 _END_MS: Final = 253_402_300_800_000  # of the year 9999
@@ -62,7 +63,7 @@ def event_of(table: Table, row: Row, before: int) -> Event:
     if column is not None and column in values:
         time = max(time, _instant_or_none(values[column]) or 0) if told is None else time
     elif column is not None:
-        values[column] = text_of(time)
+        values[column] = time_in(row_schema(table).type(column), time)
     return Event(table, values, time, _KINDS[kind])
 
 
@@ -76,6 +77,11 @@ def row_time_of(table: Table) -> str | None:
 def text_of(time: int) -> str:
     """Returns a time (ms) as texts of rows have it, such as '2026-01-31 12:00:00.000'."""
     return str(np.datetime64(time, "ms")).replace("T", " ")
+
+
+def time_in(type_: DataType, time: int) -> str:
+    """Returns a time (ms) as a column of a type with times has it in JSON."""
+    return text_of(time) + ("Z" if type_.root is Root.TIMESTAMP_LTZ else "")
 
 
 def _instant_or_none(value: object) -> int | None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from parser.errors import PlanError, SqlError
 from planner.catalog import Table
 from sqlengine.system.words import count
 from sqlengine.trial.bench import Bench, Result
 from sqlengine.trial.cases import Case, CaseFile, Expected, Given
-from sqlengine.trial.events import BEGIN_MS, TABLE, Event, Row, event_of, folded, instant
+from sqlengine.trial.events import BEGIN_MS, RECORD, TABLE, Event, Row, event_of, folded, instant
 from sqlengine.trial.matching import Difference, difference
+from sqlengine.trial.record_lines import rows_of_records
 from sqlengine.trial.rules import TrialRule
 
 
@@ -66,12 +68,29 @@ def rows_written(rule: TrialRule, result: Result) -> Mapping[str, Sequence[Row]]
 
 
 def events_of(rule: TrialRule, file: CaseFile, case: Case) -> list[Event]:
-    """Returns the events of a case, behind the rows that its file has for all. SqlError for what is
-    none of the rule."""
+    """Returns the events of a case, behind the rows that its file has for all; those that were
+    recorded in the order of their times. SqlError for what is none of the rule."""
     events: list[Event] = []
-    for table, row in (*_rows(rule, file.tables), *_rows(rule, case.events)):
-        events.append(event_of(table, row, events[-1].time if events else BEGIN_MS))
+    for given in (file.tables, case.events):
+        rows = list(_rows(rule, given))
+        begin = len(events)
+        for table, row in _decoded(rule, rows):
+            events.append(event_of(table, row, events[-1].time if events else BEGIN_MS))
+        if rows and all(RECORD in row for _, row in rows):
+            events[begin:] = sorted(events[begin:], key=lambda event: event.time)
     return events
+
+
+def _decoded(rule: TrialRule, rows: Sequence[tuple[Table, Row]]) -> Iterator[tuple[Table, Row]]:
+    """Yields rows as they are, and records as the rows that the formats of their tables make of
+    them."""
+    for (table, recorded), found in groupby(rows, lambda pair: (pair[0], RECORD in pair[1])):
+        if not recorded:
+            yield from found
+            continue
+        records = [record for _, row in found if isinstance(record := row[RECORD], dict)]
+        written = rule.catalog.table_of(table)
+        yield from ((table, row) for row in rows_of_records(table, written, records))
 
 
 def until_of(case: Case) -> int | None:

@@ -94,5 +94,10 @@ def die(engine: Engine) -> None:
     engine.broker.close()
 
 
+def rise(engine: Engine) -> None:
+    """Opens an engine that has died as the same object, which its fixture closes."""
+    engine.__init__(engine.config)  # type: ignore[misc]
+
+
 def lines(*values: Sequence[object]) -> list[bytes]:
     return [json.dumps(v).encode() for v in values]

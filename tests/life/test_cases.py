@@ -115,6 +115,67 @@ def test_what_differs_is_shown(sql: Sql, add: Add) -> None:
     assert "did not come" in str(suite[0][0].text)
 
 
+RECORDED = """
+CREATE TABLE logins (who STRING, ok BOOLEAN, id BYTES METADATA FROM 'key', host AS CAST(id AS STRING), seen TIMESTAMP_LTZ(3) METADATA FROM 'timestamp',
+  WATERMARK FOR seen AS seen - INTERVAL '5' SECOND)
+WITH ('connector' = 'topic', 'topic' = 'logins', 'format' = 'csv');
+CREATE TABLE tries (host STRING, n BIGINT, till TIMESTAMP(3)) WITH ('connector' = 'topic', 'topic' = 'tries', 'format' = 'json');
+INSERT INTO tries SELECT host, COUNT(*), CAST(window_end AS TIMESTAMP(3))
+FROM TABLE(TUMBLE(TABLE logins, DESCRIPTOR(seen), INTERVAL '1' MINUTE)) WHERE NOT ok GROUP BY host, window_start, window_end"""
+
+
+def test_a_range_of_a_topic_is_a_case(sql: Sql, tmp_path: Path) -> None:
+    """With the format of its table, keys, and times."""
+    (tmp_path / "tries.sql").write_text(RECORDED)
+    sql("topic", "create", "logins", "--data", "data", "--shards", "2")
+    for number, key in enumerate(("web-1", "web-1", "web-2", "web-1")):
+        more = ("--data", "data", "--key", key, "--shard", str(number // 2))
+        Path("row.csv").write_text(f"ann,{str(number == 1).lower()}\n")
+        sql("topic", "write", "logins", "row.csv", *more)
+    rows = sql(
+        "topic", "read", "logins", "--data", "data", "--output", "json", "--until", "1"
+    ).stdout
+    assert [(r["shard"], r["offset"]) for r in map(json.loads, rows.splitlines())] == [
+        (0, 0),
+        (1, 0),
+    ]
+    rows = sql("topic", "read", "logins", "--data", "data", "--output", "json").stdout
+    times = [json.loads(line)["timestamp"] for line in rows.splitlines()]
+    for number, time in enumerate(times):
+        rows = rows.replace(str(time), str(1_750_000_000_000 + 30_000 * (3 - number)), 1)
+    (tmp_path / "logins.jsonl").write_text(rows)
+    (tmp_path / "tries.test.yaml").write_text("- {events: {file: logins.jsonl}, alerts: []}")
+    sql("test", "tries.sql", "--update")
+    found = (tmp_path / "tries.test.yaml").read_text()
+    assert found.count('"host"') == 3
+    assert '{"host": "web-2", "n": 1, "till": "2025-06-15 15:08:00"}' in found
+    assert sql("test", "tries.sql").exit_code == 0
+    (tmp_path / "logins.jsonl").write_text(rows.replace("ann,true", "ann,true,perhaps"))
+    told = sql("test", "tries.sql").stdout
+    assert "1 record can be no row of table 'logins'" in told
+    assert "perhaps" in told
+
+
+def test_records_of_kafka_have_headers_and_keys(sql: Sql, tmp_path: Path) -> None:
+    table = """CREATE TABLE k (id INT, n INT, h MAP<STRING, BYTES> METADATA FROM 'headers', p INT METADATA FROM 'partition',
+      PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'k', 'key.format' = 'json',
+      'value.format' = 'json', 'value.fields-include' = 'EXCEPT_KEY', 'properties.bootstrap.servers' = 'nowhere:1');
+    CREATE TABLE a (id INT, n INT, trace STRING, p INT, PRIMARY KEY (id) NOT ENFORCED)
+    WITH ('connector' = 'topic', 'topic' = 'a', 'format' = 'json', 'upsert' = 'true');
+    INSERT INTO a SELECT id, n, CAST(h['trace'] AS STRING), p FROM k"""
+    (tmp_path / "k.sql").write_text(table)
+    key, more = '{"id": 1}', {"shard": 3, "headers": {"trace": "x"}}
+    records = [{"offset": 0, "key": key.replace("1", "2"), "value": '{"n": 5}', **more}]
+    records += [
+        {"offset": n, "key": key, "value": v, **more} for n, v in enumerate(('{"n": 6}', None))
+    ]
+    (tmp_path / "k.jsonl").write_text("\n".join(map(json.dumps, records)))
+    row = "{id: 2, n: 5, trace: x, p: 3}"
+    (tmp_path / "k.test.yaml").write_text(f"- {{events: {{file: k.jsonl}}, alerts: [{row}]}}")
+    done = sql("test", "k.sql")
+    assert done.exit_code == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("cases", "place", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from sqlengine.access.access_file import BadAccessFile, read_rules
 from sqlengine.access.principals import Budget, Exceeded
+from sqlengine.engine.views.slowest_conditions import SlowestConditions
 from sqlengine.engine.watch import budgets
 from sqlengine.jobs.budget_settings import budget_in
+from sqlengine.service import Service
 from tests.cli.conftest import Sql
 from tests.service.harness import WINDOW, User, rule, running
 from tests.support import eventually
@@ -21,10 +24,10 @@ RULES = 12  # more than so many that their limits are looked at together
 
 
 @pytest.fixture(scope="module")
-def costly(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def service_and_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, User]]:
     """A server with rules that share all they can, a dear one, one that writes each event, and a
     window; all have read the same events."""
-    with running(tmp_path_factory.mktemp("cost") / "data") as (_, user):
+    with running(tmp_path_factory.mktemp("cost") / "data") as (service, user):
         user.prepare()
         for n in range(RULES):
             user.submit(f"plain{n}", rule(f"plain{n}", f"word = 'w{n}'"))
@@ -37,7 +40,17 @@ def costly(tmp_path_factory: pytest.TempPathFactory) -> Any:
             user.write("timed", *({"id": i, "ts": f"2026-01-31 12:00:{i:02}"} for i in range(60)))
         eventually(lambda: costs(user)["noisy"]["events"] == 8000)
         eventually(lambda: costs(user)["window"]["events"] == 240)
-        yield user
+        yield service, user
+
+
+@pytest.fixture
+def service(service_and_user: tuple[Service, User]) -> Service:
+    return service_and_user[0]
+
+
+@pytest.fixture
+def costly(service_and_user: tuple[Service, User]) -> User:
+    return service_and_user[1]
 
 
 def costs(user: User) -> dict[str, Any]:
@@ -90,6 +103,31 @@ def test_the_command_and_the_metrics(
     assert 'sqlengine_job_events_total{job="dear"} 8000.0' in metrics
     assert 'sqlengine_job_cpu_seconds_total{job="dear"}' in metrics
     assert 'sqlengine_job_state_bytes{job="window"}' in metrics
+    asked, found = (
+        float(next(n for n in metrics.splitlines() if n.startswith(start)).split()[-1])
+        for start in (
+            f'sqlengine_job_cache_{what}_total{{job="plain1"}}' for what in ("lookups", "hits")
+        )
+    )
+    assert asked >= found > 0
+    assert 'sqlengine_job_slowest_condition_us{condition="(CHAR_LENGTH(' in metrics
+
+
+def test_conditions_are_measured_for_a_small_part_of_the_time(
+    costly: User, service: Service
+) -> None:
+    now = [0.0]
+    engine = service.engine
+    slowest = SlowestConditions(engine.graphs, engine.costs_by_job, lambda: now[0])
+    assert slowest.look()["dear"].condition.startswith("(CHAR_LENGTH(")
+    costly.submit("later", rule("later", "amount > 5"))
+    costly.write("events", {"id": 1, "word": "w", "amount": 1})
+    eventually(lambda: costs(costly)["later"]["events"] == 1)
+    assert "later" not in slowest.look(), "it is not time again"
+    now[0] += 60
+    assert slowest.look()["later"].condition == "(amount > 5)"
+    costly.client.post("/api/v1/jobs/later/stop")
+    assert "later" not in slowest.look()
 
 
 def test_a_job_that_does_not_run_has_no_cost(costly: User) -> None:

@@ -19,7 +19,7 @@ from sqlengine.engine.requests import Request
 from sqlengine.engine.shadows.canaries import verdict
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
-from tests.engine.by_hand import EVENTS, append, die, of_job, open_engine, rows, step
+from tests.engine.by_hand import EVENTS, append, die, of_job, open_engine, rise, rows, step
 
 FILTER = "INSERT INTO outs SELECT 'r', id FROM events WHERE id > {least}"
 WINDOW = """INSERT INTO outs SELECT 'r', COUNT(*) FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
@@ -347,11 +347,11 @@ def test_shadows_survive_a_death(engine: Engine, tmp_path: Path) -> None:
         if checkpoint:
             engine.graph.runner.checkpoint(wait=True)
         die(engine)
-        engine.__init__(engine.config)  # type: ignore[misc]
+        rise(engine)
         assert set(engine.graph.runner.graph.nodes) == nodes
     engine.promote("r")
     die(engine)
-    engine.__init__(engine.config)  # type: ignore[misc]
+    rise(engine)
     append(engine, 1500)
     step(engine)
     assert of_job(engine, "r") == [1, 1]
@@ -415,7 +415,7 @@ def test_the_time_of_a_canary_survives_a_death(engine: Engine, hours: list[float
     engine.submit("r", head(canary="1h, max-rate 100/h") + FILTER.format(least=5))
     pass_hours(engine, hours, 0.75)
     die(engine)
-    engine.__init__(engine.config)  # type: ignore[misc]
+    rise(engine)
     hours = clock_of(engine)
     hours[0] += 0.2
     engine.canaries.check()

@@ -12,6 +12,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BOOLEAN, Root
 from planner.binder import pool
+from planner.binder.computed import name_in
 from planner.binder.expressions.calls import CALLS
 from planner.binder.expressions.scalars import bind_condition, bind_scalar
 from planner.binder.scope import Place
@@ -19,7 +20,7 @@ from planner.binder.subqueries.syntax import conjuncts_of
 from planner.logical import Filter, LogicalPlan, NewTerm, Project
 from planner.passes.constant_folding import folded
 from planner.rewrite import conjunction
-from planner.scalar import ColumnRef, Literal, Scalar
+from planner.scalar import Literal, Scalar
 
 NAME = "NEW_TERM"
 _FORM = "write NEW_TERM(user, country, INTERVAL '30' DAY), or without an interval for ever"
@@ -95,7 +96,8 @@ class _Calls:
             )
         values = [bind_scalar(n, self.place) for n in node.expressions]
         memory_ms = _memory(values[-1], node) if values else 0
-        terms = tuple(map(self._name_of, values[:-1] if memory_ms else values))
+        asked = values[:-1] if memory_ms else values
+        terms = tuple(name_in(self._computed, value, "term$") for value in asked)
         if not terms:
             raise PlanError(f"{NAME} takes values", hint=_FORM, position=position_of(node))
         self._nodes.append((terms, memory_ms, node))
@@ -111,14 +113,6 @@ class _Calls:
         for number, (terms, memory_ms, node) in enumerate(self._nodes):
             plan = NewTerm(plan, terms, memory_ms, f"new${number}", time, position_of(node))
         return plan
-
-    def _name_of(self, value: Scalar) -> str:
-        if isinstance(value, ColumnRef):
-            return value.name
-        known = next((n for n, e in self._computed.items() if e.digest == value.digest), None)
-        name = known or f"term${len(self._computed)}"
-        self._computed[name] = value
-        return name
 
 
 def _memory(value: Scalar, node: exp.Expression) -> int:

@@ -11,6 +11,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import BIGINT, DOUBLE, INT, DataType, Root, TimeAttribute
 from planner.binder import pool
+from planner.binder.computed import name_in
 from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call, time_kept
 from planner.binder.expressions.casts import implicit_cast
@@ -153,12 +154,7 @@ class OverCalls:
 
     def _column_name(self, value: Scalar) -> str:
         """Returns the name of a column with this value, which is computed below if need be."""
-        if isinstance(value, ColumnRef):
-            return value.name
-        known = next((n for n, e in self._computed.items() if e.digest == value.digest), None)
-        name = known or f"window${len(self._computed)}"
-        self._computed[name] = value
-        return name
+        return name_in(self._computed, value, "window$")
 
     def _call(self, node: exp.Window, window: _Window, bind: Bind) -> OverCall:
         call = node.this

@@ -16,6 +16,7 @@ from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
 from parser.types import Schema, TimeAttribute, timestamp
 from planner.binder import pool, refusals
+from planner.binder.computed import name_in
 from planner.binder.expressions.calls import function_call, time_kept, user_arguments
 from planner.binder.expressions.scalars import BINDERS, bind_condition, bind_scalar
 from planner.binder.queries.aggregate_calls import aggregate_argument, user_aggregate
@@ -329,13 +330,7 @@ class PatternValues:
             assert column is not None
             return self._input(column)
 
-        plain = replace_where(argument, of_row)
-        if isinstance(plain, ColumnRef):
-            return plain.name
-        known = next((n for n, e in self._computed.items() if e.digest == plain.digest), None)
-        name = known or f"argument${len(self._computed)}"
-        self._computed[name] = plain
-        return name
+        return name_in(self._computed, replace_where(argument, of_row), "argument$")
 
 
 def input_columns(names: Sequence[str], schema: Schema) -> dict[str, ColumnRef]:

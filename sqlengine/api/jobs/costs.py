@@ -24,14 +24,16 @@ def costs_blueprint(engine: Engine) -> Blueprint:
     @blueprint.get("/costs")
     def list_costs() -> Response:
         """Lists running jobs by what they cost, the costliest first, all or ?limit= of them; with
-        the slowest condition of the first ones."""
+        the slowest condition of each: of the first ones measured now."""
         jobs = [job for job in engine.jobs() if may(Action.SEE_JOB, job.name)]
         views, following = page_behind(engine.costs.all(jobs), lambda view: view.job)
         over = engine.budgets.over
-        listed = [_cost_json(v, over.get(v.job)) | {"slowest": None} for v in views]
-        for entry in listed[:_MEASURED]:
-            found = engine.costs.conditions(engine.job(str(entry["name"])))
-            entry["slowest"] = asdict(found[0]) if found else None
+        slowest = dict(engine.costs.slowest())
+        for view in views[:_MEASURED]:
+            for cost in engine.costs.conditions(engine.job(view.job))[:1]:
+                slowest[view.job] = cost
+        found = {job: asdict(condition) for job, condition in slowest.items()}
+        listed = [_cost_json(v, over.get(v.job)) | {"slowest": found.get(v.job)} for v in views]
         return jsonify({"jobs": listed, "next": following})
 
     @blueprint.get("/jobs/<name>/cost")

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sqlengine.cli.messages import output_option, show_error
-from sqlengine.cli.options import connection_options, define_option, pairs, spark_options
+from sqlengine.cli.options import (
+    connection_options,
+    define_option,
+    files_option,
+    pairs,
+    place_options,
+)
 from sqlengine.cli.rules.alerts_file import AlertsFile
 from sqlengine.cli.rules.backtest_names import archives_of, check_names
 from sqlengine.cli.rules.backtest_pace import Pace
@@ -84,26 +90,13 @@ class Asked:
 @click.option(
     "--out", type=click.Path(dir_okay=False), help="Write the alerts here, as JSON lines."
 )
-@click.option(
-    "--on",
-    "where",
-    type=click.Choice(["embedded", "spark"]),
-    default="embedded",
-    show_default=True,
-    help="What runs the operators.",
-)
-@spark_options
+@place_options
 @click.option(
     "--share", type=click.FloatRange(0.01, 64), help="Take at most so much of a core: 0.5 is half."
 )
 @click.option("--memory", type=SIZE, help="How much state all rules may have, such as 2GB.")
 @click.option("--data", help="Data folder that has the topics (default: ask the server).")
-@click.option(
-    "--files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Folder below which tables may have files, besides those of rules and command.",
-)
+@files_option("rules")
 @define_option
 @connection_options
 @output_option(["table", "json"], "'json' is an object a rule, then one for all, for programs.")

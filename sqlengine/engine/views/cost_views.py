@@ -8,8 +8,14 @@ from functools import partial
 
 from parser.errors import JobError
 from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.views.slowest_conditions import SlowestConditions
 from sqlengine.executors.job_counts import NOTHING, JobCounts
-from sqlengine.executors.measures.conditions import ConditionCost, cached_shares, condition_costs
+from sqlengine.executors.measures.conditions import (
+    CacheUse,
+    ConditionCost,
+    cache_uses,
+    condition_costs,
+)
 from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.job import Job, JobState
@@ -38,12 +44,12 @@ class _Graph:
         self.jobs = list(graph.runner.jobs)
         self._name, self._state = graph.name, graph.state_by_job()
         self._total = sum(costs.get(job, FREE).cpu_s for job in self.jobs)
-        self._cached = cached_shares(graph.executor)
+        self._caches = cache_uses(graph.executor)
 
     def view(self, job: str, cost: JobCost, counts: JobCounts) -> CostView:
         share = cost.cpu_s / self._total if self._total else 0.0
-        state = self._state.get(job, 0)
-        return CostView(job, self._name, cost, share, state, counts.rows, self._cached.get(job))
+        state, hits = self._state.get(job, 0), self._caches.get(job, CacheUse()).share
+        return CostView(job, self._name, cost, share, state, counts.rows, hits)
 
 
 class CostViews:
@@ -58,6 +64,7 @@ class CostViews:
         self._graphs = graphs
         self._costs = costs
         self._counts = counts
+        self._slowest = SlowestConditions(graphs, costs)
 
     def all(self, jobs: Iterable[Job]) -> list[CostView]:
         """Returns what each of these jobs costs that runs, the costliest first."""
@@ -78,6 +85,16 @@ class CostViews:
         """Returns what the conditions of a running job's filters cost, the slowest first, measured
         now over rows that came last. JobError where it does not run."""
         return condition_costs(self._graph(job).executor, job.name)
+
+    def slowest(self) -> Mapping[str, ConditionCost]:
+        """Returns the slowest condition of each running job, as it was when it was measured last,
+        in turn, for a small part of the time; of those whose turn has come."""
+        return self._slowest.look()
+
+    def cache_uses(self) -> dict[str, CacheUse]:
+        """Returns how running jobs that have filters use caches."""
+        graphs = list(self._graphs.by_name.values())
+        return {job: use for graph in graphs for job, use in cache_uses(graph.executor).items()}
 
     def of(self, job: Job) -> CostView:
         """Returns what a job costs. JobError where it does not run."""

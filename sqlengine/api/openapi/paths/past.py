@@ -50,7 +50,7 @@ PAST: Final = (
     Endpoint(
         "GET",
         "/api/v1/costs",
-        "what running jobs cost, the costliest first, with the slowest condition of the first 20",
+        "what running jobs cost, the costliest first, with the slowest condition of each",
         ref("Costs"),
         PAGES,
         refusals=(400,),
