@@ -78,3 +78,39 @@ def test_thousands_of_keys_and_such_as_no_database_has(
     found = [e["row"] for e in collected.events if e["kind"] == "row"]
     assert len(found) == 2_001
     assert sorted(r for r in found if r[1] is not None) == [[1, "one"], [1999, "last"]]
+
+
+# Rows of texts that are alike, and what each database finds for 'a', 'A ', 'b' and 'ä'.
+ALIKE = {
+    "SQLite": ("varchar(9) COLLATE NOCASE", {"a": "aA", "A ": "", "b": "B", "ä": "ä"}),
+    "PostgreSQL": ("char(3)", {"a": "a", "A ": "A", "b": "", "ä": "ä"}),
+    "MySQL": ("varchar(9)", {"a": "aAä", "A ": "aAä", "b": "B", "ä": "aAä"}),
+}
+
+
+@pytest.mark.parametrize("cache", ["NONE", "PARTIAL"])
+def test_which_texts_are_equal_the_database_says(
+    server: Database, tmp_path: Path, cache: str
+) -> None:
+    """Each row is that of all keys to which it is equal there."""
+    kind, wanted = ALIKE[server.dialect.name]
+    collation = " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci" * (kind == "varchar(9)")
+    server.execute(
+        "DROP TABLE IF EXISTS asked",
+        f"CREATE TABLE asked (k {kind}{collation}, n integer, name varchar(20))",
+        "INSERT INTO asked VALUES ('a', 1, 'a'), ('A', 2, 'A'), ('B', 3, 'B'), ('ä', 4, 'ä')",
+    )
+    asks = [{"v": i, "k": k, "n": 1} for i, k in enumerate([*wanted, "c", *wanted])]
+    (tmp_path / "asks.json").write_text("".join(json.dumps(a) + "\n" for a in asks))
+    text = TABLES.format(
+        kind="STRING", folder=tmp_path, url=server.url, cache=cache, on="a.k = d.k",
+        user="" if server.username is None else f", 'username' = '{server.username}'",
+    )  # fmt: skip
+    collected = Collected(text)
+    with open_runner(tmp_path / "data") as runner:
+        assert Session(runner, collected).run(text), collected.messages
+    found: dict[int, str] = {}
+    for v, name in (e["row"] for e in collected.events if e["kind"] == "row"):
+        found[v] = "".join(sorted((name or "") + found.get(v, "")))
+    expected = [*wanted.values(), "", *wanted.values()]
+    assert found == dict(enumerate("".join(sorted(names)) for names in expected))
