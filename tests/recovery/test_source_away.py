@@ -12,10 +12,10 @@ import pytest
 
 from parser.errors import ServiceError, SqlError
 from planner.catalog import Table
+from sqlengine.config import Config
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import get_connector
-from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetterFilter
 from sqlengine.engine.job_lifecycle import JobLifecycle
