@@ -349,7 +349,8 @@ class Failure(msgspec.Struct, frozen=True):
     def of(cls, error: ServiceError) -> Failure:
         """Returns what travels of an error: of what a cluster behind the broker says, that it is
         away."""
-        kind = next((k for k in type(error).__mro__ if k.__module__ == errors.__name__), type(error))
+        known = (k for k in type(error).__mro__ if k.__module__ == errors.__name__)
+        kind = next(known, type(error))
         retry_ms = error.retry_ms if isinstance(error, TooFast) else 0
         return cls(kind.__name__, error.message, error.detail, error.hint, retry_ms)
 
