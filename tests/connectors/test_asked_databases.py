@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from tests.connectors.databases import Database
+from tests.servers.postgresql import PostgresServer
+from tests.service.harness import running
 from tests.sql.golden import Collected
+from tests.support import eventually
 
 KEYS = {
     "INT": ("integer", "7", "7"),
@@ -114,3 +118,41 @@ def test_which_texts_are_equal_the_database_says(
         found[v] = "".join(sorted((name or "") + found.get(v, "")))
     expected = [*wanted.values(), "", *wanted.values()]
     assert found == dict(enumerate("".join(sorted(names)) for names in expected))
+
+
+SILENT = """
+CREATE TABLE sales (id BIGINT, client STRING, now AS PROCTIME())
+WITH ('connector' = 'topic', 'topic' = 'sales', 'format' = 'json');
+CREATE TABLE clients (id STRING, name STRING) WITH ('connector' = 'jdbc', 'url' = '{url}',
+  'table-name' = 'silent', 'username' = 'postgres', 'lookup.cache' = 'NONE', 'lookup.timeout' = '3 s');
+CREATE TABLE named (id BIGINT, name STRING) WITH ('connector' = 'topic', 'topic' = 'named', 'format' = 'json');
+CREATE TABLE plain (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'plain', 'format' = 'json');
+"""
+NAMED = """INSERT INTO named SELECT s.id, c.name FROM sales AS s
+LEFT JOIN clients FOR SYSTEM_TIME AS OF s.now AS c ON s.client = c.id"""
+
+
+def test_a_table_that_does_not_answer_costs_its_own_job_a_pause(
+    postgresql: PostgresServer, tmp_path: Path
+) -> None:
+    database = Database(postgresql.url, "postgres")
+    database.execute(
+        "CREATE TABLE silent (id varchar(9), name varchar(9))",
+        "INSERT INTO silent VALUES ('a', 'one'), ('b', 'two')",
+    )
+    with running(tmp_path / "data") as (_, user), closing(database.connect()) as other:
+        for topic in ("sales", "named", "plain"):
+            user.topic(topic)
+        user.submit("tables", SILENT.format(url=database.url))
+        user.submit("named", NAMED)
+        user.submit("plain", "INSERT INTO plain SELECT id FROM sales")
+        user.write("sales", {"id": 1, "client": "a"})
+        eventually(lambda: user.read("named") == [{"id": 1, "name": "one"}])
+        other.cursor().execute("BEGIN; LOCK TABLE silent IN ACCESS EXCLUSIVE MODE")
+        user.write("sales", {"id": 2, "client": "b"})
+        eventually(lambda: user.states()["named"] == "restarting")
+        assert "no answer for 3 s" in user.job("named")["reason"]
+        eventually(lambda: user.read("plain")[-1] == {"id": 2})
+        other.rollback()
+        user.client.post("/api/v1/jobs/named/start", {})
+        eventually(lambda: user.read("named")[1:] == [{"id": 2, "name": "two"}])
