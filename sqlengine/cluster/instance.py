@@ -208,9 +208,9 @@ class Instance:
         self._broker.discard()  # others may have written to its log since
         try:
             subtask = self._recovered(index, fence, self._ends.left_out())
-        except SourceAway as error:
+        except SourceAway as away:
             # Nobody wants the rows of a job that was removed meanwhile.
-            removed = self._follower.removed(error)
+            removed = self._follower.removed(away)
             if not removed:
                 raise
             subtask = self._recovered(index, fence, {**self._ends.left_out(), **removed})
