@@ -28,6 +28,7 @@ from sqlengine.cluster.pause_handler import PauseHandler
 from sqlengine.cluster.step_watch import EndedJobs
 from sqlengine.cluster.subtask import Subtask
 from sqlengine.executors.epochs import LoggedChange
+from sqlengine.executors.failures import SourceAway
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.graphs.host import NotAligned
@@ -93,6 +94,12 @@ class ControlLogFollower:
         for entry in self._control.switches(subtask.runner.graph.version, self.version):
             self._switch(subtask, entry, None)
         self._pauses.apply_to(subtask)
+
+    def removed(self, away: SourceAway) -> dict[tuple[str, int], tuple[int, SqlError]]:
+        """Returns those of the job versions that wait for a source that are not in the graph any
+        more, as `SubtaskContext` leaves them out."""
+        gone = self._control.removed()
+        return {(n, v): (gone[n], away) for n, v in away.versions if n in gone}
 
     def poll(self, subtasks: Mapping[int, Subtask]) -> None:
         """Handles the entries that the leader has appended since the last call."""

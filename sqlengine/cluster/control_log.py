@@ -275,6 +275,17 @@ class ControlLog:
                 version = entry.version
                 yield entry
 
+    def removed(self) -> dict[str, int]:
+        """Returns the jobs that have left the graph for good so far, each with the last version of
+        the graph that it was in."""
+        gone: dict[str, int] = {}
+        for _, entry in self.read():
+            if isinstance(entry, Switch):
+                gone |= {name: entry.version - 1 for name, v in entry.jobs.items() if not v}
+                for name in (n for n, version in entry.jobs.items() if version):
+                    gone.pop(name, None)
+        return gone
+
 
 def _key(entry: ControlEntry) -> bytes:
     """Returns the key of an entry in the compacted topic: the last entry of each key is kept."""

@@ -35,7 +35,7 @@ from sqlengine.cluster.subtask_log import subtask_log_topic
 from sqlengine.config import Config
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.executors.failures import StepFailed
+from sqlengine.executors.failures import SourceAway, StepFailed
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
@@ -206,15 +206,14 @@ class Instance:
     def _open(self, index: int, fence: Callable[[], Fence]) -> Subtask:
         """Opens a subtask, with all switches that the others have made."""
         self._broker.discard()  # others may have written to its log since
-        subtask = open_subtask(
-            self.place.graph,
-            index,
-            self._parallelism,
-            self._host,
-            self._plans,
-            fence,
-            left_out=self._ends.left_out(),
-        )
+        try:
+            subtask = self._recovered(index, fence, self._ends.left_out())
+        except SourceAway as away:
+            # Nobody wants the rows of a job that was removed meanwhile.
+            removed = self._follower.removed(away)
+            if not removed:
+                raise
+            subtask = self._recovered(index, fence, {**self._ends.left_out(), **removed})
         try:
             self._follower.catch_up(subtask)
         except BaseException:
@@ -224,6 +223,22 @@ class Instance:
         for job, error in subtask.graph.lost_jobs.items():
             self._on_failure(frozenset({job}), str(error), lasting=True)
         return subtask
+
+    def _recovered(
+        self,
+        index: int,
+        fence: Callable[[], Fence],
+        left_out: Mapping[tuple[str, int], tuple[int, SqlError]],
+    ) -> Subtask:
+        return open_subtask(
+            self.place.graph,
+            index,
+            self._parallelism,
+            self._host,
+            self._plans,
+            fence,
+            left_out=left_out,
+        )
 
     def _plans(self, jobs: Mapping[str, int]) -> dict[str, PlannedJob | SqlError]:
         """Returns the plans of job versions, cached: each subtask asks for the same ones."""

@@ -15,6 +15,7 @@ AFTER_WRITE: Final = _PARTIAL + "expire-after-write"
 AFTER_ACCESS: Final = _PARTIAL + "expire-after-access"
 KEEPS_MISSING: Final = _PARTIAL + "cache-missing-key"
 RETRIES: Final = "lookup.max-retries"
+ANSWER_TIMEOUT: Final = "lookup.timeout"
 
 LOOKUP_OPTIONS: Final[Mapping[str, Option]] = {
     CACHE_OPTION: Option(
@@ -44,5 +45,10 @@ ASKED_OPTIONS: Final[Mapping[str, Option]] = {
     KEEPS_MISSING: Option(boolean, default="true", doc="that a key has no rows is kept, too"),
     RETRIES: Option(
         at_least(0), default="3", doc="how often the table is asked again after an error"
+    ),
+    ANSWER_TIMEOUT: Option(
+        duration,
+        doc="an answer may take so long, at most what 'sql serve --connector-timeout' says; the "
+        "jobs that wait for it are started again then, and all others go on",
     ),
 }

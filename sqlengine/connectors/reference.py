@@ -118,11 +118,19 @@ def _overview(connector: Connector, folder: Path) -> Mapping[str, str]:
         "look-up": _NOT if source is None else _LOOKUPS[source.lookup],
         "writes": _NOT if sink is None else _changes(sink),
         "delivery": _NOT if sink is None else sink.guarantee.value,
-        "on Spark": connector.on_spark,
+        "on Spark": _on_spark(connector),
         "tested with": connector.tested_with,
         "rows/CPU s in": rates.get("in", ""),
         "rows/CPU s out": rates.get("out", ""),
     }
+
+
+def _on_spark(connector: Connector) -> str:
+    if connector.on_spark != Connector.on_spark:
+        return connector.on_spark
+    can = connector.capabilities
+    sides = {"reads": can.source, "writes": can.sink}
+    return f"the driver {' and '.join(side for side, there in sides.items() if there)}"
 
 
 def _rates(folder: Path) -> _Rates:

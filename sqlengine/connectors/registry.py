@@ -5,6 +5,7 @@ Each connector is found by its entry point in the group 'sqlengine.connectors'."
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,6 +25,7 @@ from sqlengine.connectors.boundary.answers import text_or_none
 from sqlengine.connectors.boundary.lookup import WalledLookup
 from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
 from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.lookup_options import ANSWER_TIMEOUT
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector
@@ -245,7 +247,10 @@ def open_lookup(scan: Scan, columns: Sequence[str], environment: Environment) ->
     def opening() -> RowLookup:
         return with_secrets(_connected(row_lookup, table), connector, table, environment)
 
-    return WalledLookup(opening, scan, behind_boundary(table, connector, environment, "read"))
+    timeout = options_of(table).get(ANSWER_TIMEOUT)
+    most_s = timeout / 1000 if isinstance(timeout, int) else math.inf
+    calls = behind_boundary(table, connector, environment, "read", most_s)
+    return WalledLookup(opening, scan, calls)
 
 
 def content_stamp(table: Table, environment: Environment) -> str | None:

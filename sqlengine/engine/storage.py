@@ -16,13 +16,8 @@ def open_broker(config: Config, machine: Machine) -> EmbeddedBroker:
     """Opens the broker that the configuration names, which locks the data folder.
 
     Raises as the broker does, and ServiceError for a folder whose topics are in a cluster: jobs
-    would go on in others, at offsets of those; and for instances, which do not reach a cluster."""
+    would go on in others, at offsets of those."""
     if config.broker is not None:
-        if config.instances:
-            raise ServiceError(
-                "instances do not reach topics in RocketMQ",
-                hint="leave out --instances, or --broker",
-            )
         # Only who has a cluster loads its client.
         from sqlengine.broker.on_rocketmq.address import cluster_address
         from sqlengine.broker.on_rocketmq.broker import RocketBroker

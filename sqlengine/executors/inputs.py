@@ -46,11 +46,10 @@ class Inputs:
 
     `running`: sources by the id of their scan. `unstarted`: VALUES whose rows are not emitted yet.
     `failed`: errors of sources that are not read any more. `tolerates_lost_records`: a power loss
-    may have taken records of logged ranges. `requires_ranges`: a range whose source is away is an
-    error; else it is left out, and its jobs fail. `shuffle`: the rows that other subtasks send.
-    `bounds`: offsets by source and shard at which reading stops for now, because a job is being
-    moved. `pace`: how many rows of each source an epoch reads. `opened` may put another source in
-    the place of one that was opened."""
+    may have taken records of logged ranges. `shuffle`: the rows that other subtasks send. `bounds`:
+    offsets by source and shard at which reading stops for now, because a job is being moved.
+    `pace`: how many rows of each source an epoch reads. `opened` may put another source in the
+    place of one that was opened."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class Inputs:
         self.failed: dict[str, SqlError] = {}
         self.bounds: Positions = {}
         self.pace = ReadingPace()
-        self.tolerates_lost_records = self.requires_ranges = False
+        self.tolerates_lost_records = False
         # Of these a range is missing: what comes behind it is not read.
         self._incomplete: set[str] = set()
         self._environment = environment
@@ -331,7 +330,7 @@ class Inputs:
         """Reads a logged range again. If its rows are gone, yields nothing and marks the source as
         failed, from which nothing is read then; after a power loss yields those that are left.
 
-        RangeAway where the rows may come back, if ranges are required."""
+        RangeAway where the rows may come back."""
         if part.source not in self.running or part.source in self._incomplete:
             return
         running = self.running[part.source]
@@ -356,15 +355,14 @@ class Inputs:
 
     def _missed(self, name: str, shard: str, offset: int, error: SqlError) -> None:
         """Marks a source as failed that does not give what is repeated, unless that may come."""
-        if self.requires_ranges and _is_away(self.running[name].source, shard, offset, error):
+        if _is_away(self.running[name].source, shard, offset, error):
             raise RangeAway(name, error)
         self._incomplete.add(name)
         self.failed[name] = error
 
     def require(self, name: str) -> None:
-        """RangeAway for a source that is away since it should have been opened, if ranges are
-        required."""
-        if self.requires_ranges and name in self.away:
+        """RangeAway for a source that is away since it should have been opened."""
+        if name in self.away:
             raise RangeAway(name, self.away[name])
 
     @property

@@ -81,7 +81,7 @@ def repeat_epochs(
     the number of each, when all earlier ones are complete.
 
     ServiceError where the log has a gap, or answers of nondeterministic functions are gone;
-    SourceAway where a source is, see `Inputs.requires_ranges`."""
+    SourceAway where a range cannot be read now."""
     call_log = runner.outputs.call_log
     call_log.load()
     try:

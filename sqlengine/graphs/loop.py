@@ -20,6 +20,7 @@ from sqlengine.executors.failures import (
     FamilyFailed,
     JobsFailed,
     OperatorFailed,
+    SourceAway,
     StepEnded,
 )
 from sqlengine.executors.runner import GraphRunner
@@ -80,10 +81,10 @@ class GraphLoop:
 
     `on_failure` is called with jobs that fail and the reason (loop thread; it must not block).
     `problem`: why the graph does not run, for people; `broken`: it does not run until it is
-    reopened; `unavailable`: which waits for what runs its operators; `scheduler`: set while the
-    graph catches up with others. `gather_s`: an epoch begins so long after the one before at the
-    soonest, unless rows were left: rows that come meanwhile share it, and the first one after a
-    pause does not wait."""
+    reopened; `unavailable`: which waits for what runs its operators, or for a source; `scheduler`:
+    set while the graph catches up with others. `gather_s`: an epoch begins so long after the one
+    before at the soonest, unless rows were left: rows that come meanwhile share it, and the first
+    one after a pause does not wait."""
 
     def __init__(
         self,
@@ -254,9 +255,9 @@ class GraphLoop:
             self._pause(f"internal error: {error!r}", 1.0, fault=True)
         return False
 
-    def stands(self, error: ExecutorUnavailable) -> None:
-        """Makes the graph stand still until it is reopened, when what runs its operators is
-        back."""
+    def stands(self, error: ExecutorUnavailable | SourceAway) -> None:
+        """Makes the graph stand still until it is reopened, when what runs its operators is back,
+        or a source whose rows it repeats."""
         self.runner.broken = self.broken = self.unavailable = True
         if isinstance(error, FamilyFailed):
             self.runner.executor.factory.apart.add(error.family)

@@ -76,7 +76,7 @@ def open_graph(
     Jobs that fail in an epoch (those of `without` in `failed_epoch`) are taken out just before it,
     with what they have, but not out of a subtask. Those whose sources are away while epochs are
     repeated are left out, and kept as they were at the checkpoint; SourceAway for a graph of such
-    jobs."""
+    jobs, and for a subtask: others rely on its epochs, so that it waits as a whole."""
     faults = dict(without or {})
     departures: list[Departure] = []
     left_out = LeftOut()
@@ -88,7 +88,7 @@ def open_graph(
             graph = RunningGraph(name, host, plan_of, faults, context, departures, left_out)
             break
         except SourceAway as error:
-            if is_apart(name):
+            if is_apart(name) or subtask is not None:
                 raise
             log.warning("graph %s is recovered without jobs that wait: %s", name, error)
             left_out.add(error, last_letters(host.broker, name))
@@ -164,9 +164,10 @@ class RunningGraph:
         position = self.checkpoints.position
         self._apart = None if position is None else position.apart
         self.runner = self._open_runner(subtask)
-        # Parts, and tasks, go on without rows that cannot be read.
-        in_tasks = self.executor.in_tasks or (position is not None and position.tasks is not None)
-        self.runner.inputs.requires_ranges = subtask is None and not in_tasks
+        # Of jobs whose state is with tasks nothing can be kept apart.
+        self._with_tasks = self.executor.in_tasks or (
+            position is not None and position.tasks is not None
+        )
         self.lost_jobs: dict[str, SqlError] = {}
         # By migration: the epoch that restored it, and the offset in the log after that epoch.
         self._migrations: dict[str, tuple[int, int]] = {}
@@ -257,6 +258,9 @@ class RunningGraph:
             if self._syncs_late or not logged:
                 skip_unlogged_epochs(self.runner, logged=logged)
         except (OperatorFailed, JobsFailed, StepEnded) as error:
+            if isinstance(error, SourceAway) and self._with_tasks:
+                self.loop.stands(error)
+                return
             self._shut()
             if not isinstance(error, StepEnded):
                 error.epoch = self.runner.epoch

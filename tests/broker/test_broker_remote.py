@@ -12,10 +12,11 @@ import pytest
 
 from sqlengine.broker.base import Addition, Broker
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.broker.errors import BrokerError, BrokerUnreachable
+from sqlengine.broker.errors import BrokerAway, BrokerError, BrokerUnreachable
 from sqlengine.broker.remote.client import HttpTransport, RemoteBroker, connect
 from sqlengine.broker.remote.request_handler import handle_request
-from sqlengine.broker.remote.wire import Append
+from sqlengine.broker.remote.wire import Append, Failure
+from sqlengine.broker.rocketmq.errors import Refused, RocketAway
 from sqlengine.broker.storage.codec import Payload, encode
 from tests.support import PATIENCE_S
 
@@ -184,6 +185,14 @@ def test_requests_that_are_not_idempotent_are_not_repeated(stale: RemoteBroker) 
     with pytest.raises(BrokerUnreachable, match="no answer from") as error:
         stale.create_topic("t")
     assert "is not known" in str(error.value.detail)
+
+
+def test_that_a_cluster_behind_it_is_away_travels() -> None:
+    failure = Failure.of(RocketAway("broker-a does not answer", hint="wait"))
+    error = failure.error()
+    assert isinstance(error, BrokerAway)
+    assert (error.message, error.hint) == ("broker-a does not answer", "wait")
+    assert type(Failure.of(Refused(17, "to read", "gone")).error()) is BrokerError
 
 
 def test_where_no_broker_is(tmp_path: Path) -> None:

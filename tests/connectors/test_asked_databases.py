@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from tests.connectors.databases import Database
+from tests.servers.postgresql import PostgresServer
+from tests.service.harness import running
 from tests.sql.golden import Collected
+from tests.support import eventually
 
 KEYS = {
     "INT": ("integer", "7", "7"),
@@ -78,3 +82,77 @@ def test_thousands_of_keys_and_such_as_no_database_has(
     found = [e["row"] for e in collected.events if e["kind"] == "row"]
     assert len(found) == 2_001
     assert sorted(r for r in found if r[1] is not None) == [[1, "one"], [1999, "last"]]
+
+
+# Rows of texts that are alike, and what each database finds for 'a', 'A ', 'b' and 'ä'.
+ALIKE = {
+    "SQLite": ("varchar(9) COLLATE NOCASE", {"a": "aA", "A ": "", "b": "B", "ä": "ä"}),
+    "PostgreSQL": ("char(3)", {"a": "a", "A ": "A", "b": "", "ä": "ä"}),
+    "MySQL": ("varchar(9)", {"a": "aAä", "A ": "aAä", "b": "B", "ä": "aAä"}),
+}
+
+
+@pytest.mark.parametrize("cache", ["NONE", "PARTIAL"])
+def test_which_texts_are_equal_the_database_says(
+    server: Database, tmp_path: Path, cache: str
+) -> None:
+    """Each row is that of all keys to which it is equal there."""
+    kind, wanted = ALIKE[server.dialect.name]
+    collation = " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci" * (kind == "varchar(9)")
+    server.execute(
+        "DROP TABLE IF EXISTS asked",
+        f"CREATE TABLE asked (k {kind}{collation}, n integer, name varchar(20))",
+        "INSERT INTO asked VALUES ('a', 1, 'a'), ('A', 2, 'A'), ('B', 3, 'B'), ('ä', 4, 'ä')",
+    )
+    asks = [{"v": i, "k": k, "n": 1} for i, k in enumerate([*wanted, "c", *wanted])]
+    (tmp_path / "asks.json").write_text("".join(json.dumps(a) + "\n" for a in asks))
+    text = TABLES.format(
+        kind="STRING", folder=tmp_path, url=server.url, cache=cache, on="a.k = d.k",
+        user="" if server.username is None else f", 'username' = '{server.username}'",
+    )  # fmt: skip
+    collected = Collected(text)
+    with open_runner(tmp_path / "data") as runner:
+        assert Session(runner, collected).run(text), collected.messages
+    found: dict[int, str] = {}
+    for v, name in (e["row"] for e in collected.events if e["kind"] == "row"):
+        found[v] = "".join(sorted((name or "") + found.get(v, "")))
+    expected = [*wanted.values(), "", *wanted.values()]
+    assert found == dict(enumerate("".join(sorted(names)) for names in expected))
+
+
+SILENT = """
+CREATE TABLE sales (id BIGINT, client STRING, now AS PROCTIME())
+WITH ('connector' = 'topic', 'topic' = 'sales', 'format' = 'json');
+CREATE TABLE clients (id STRING, name STRING) WITH ('connector' = 'jdbc', 'url' = '{url}',
+  'table-name' = 'silent', 'username' = 'postgres', 'lookup.cache' = 'NONE', 'lookup.timeout' = '3 s');
+CREATE TABLE named (id BIGINT, name STRING) WITH ('connector' = 'topic', 'topic' = 'named', 'format' = 'json');
+CREATE TABLE plain (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'plain', 'format' = 'json');
+"""
+NAMED = """INSERT INTO named SELECT s.id, c.name FROM sales AS s
+LEFT JOIN clients FOR SYSTEM_TIME AS OF s.now AS c ON s.client = c.id"""
+
+
+def test_a_table_that_does_not_answer_costs_its_own_job_a_pause(
+    postgresql: PostgresServer, tmp_path: Path
+) -> None:
+    database = Database(postgresql.url, "postgres")
+    database.execute(
+        "CREATE TABLE silent (id varchar(9), name varchar(9))",
+        "INSERT INTO silent VALUES ('a', 'one'), ('b', 'two')",
+    )
+    with running(tmp_path / "data") as (_, user), closing(database.connect()) as other:
+        for topic in ("sales", "named", "plain"):
+            user.topic(topic)
+        user.submit("tables", SILENT.format(url=database.url))
+        user.submit("named", NAMED)
+        user.submit("plain", "INSERT INTO plain SELECT id FROM sales")
+        user.write("sales", {"id": 1, "client": "a"})
+        eventually(lambda: user.read("named") == [{"id": 1, "name": "one"}])
+        other.cursor().execute("BEGIN; LOCK TABLE silent IN ACCESS EXCLUSIVE MODE")
+        user.write("sales", {"id": 2, "client": "b"})
+        eventually(lambda: user.states()["named"] == "restarting")
+        assert "no answer for 3 s" in user.job("named")["reason"]
+        eventually(lambda: user.read("plain")[-1] == {"id": 2})
+        other.rollback()
+        user.client.post("/api/v1/jobs/named/start", {})
+        eventually(lambda: user.read("named")[1:] == [{"id": 2, "name": "two"}])

@@ -27,7 +27,7 @@ WITH ('connector' = 'topic', 'topic' = 'counts', 'format' = 'json', 'upsert' = '
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = Engine(Config(data=tmp_path / "data"))
+    engine = Engine(Config(data=tmp_path / "data", settings={"restart-strategy.type": "none"}))
     for topic in ("events", "alerts"):
         engine.broker.create_topic(topic)
     engine.broker.create_topic("counts", compacted=True)

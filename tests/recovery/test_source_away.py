@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from parser.errors import ServiceError, SqlError
 from planner.catalog import Table
+from sqlengine.config import Config
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import get_connector
@@ -20,8 +22,10 @@ from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.engine.keeping import Keeping
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import JobState, Origin
+from sqlengine.machine import THIS
 from sqlengine.snapshots.migrations import MigrationStore
 from tests.engine.by_hand import EVENTS, WINDOW, append, die, of_job, open_engine, rows, step
+from tests.spark.staged import Staged
 
 FAR = """
 CREATE TABLE {name} (id BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
@@ -376,4 +380,42 @@ def test_it_goes_away_again_before_the_job_goes_on(
     _send(engine, "far", 3)
     step(engine)
     assert _written(engine, "far_out") == [1, 3, 6]
+    engine.close()
+
+
+def _open_in_tasks(folder: Path) -> Engine:
+    config = Config(data=folder / "data", checkpoint_ms=1 << 60, target="spark")
+    engine = Engine(config, replace(THIS, spark=lambda _: Staged(2)))
+    for topic in ("events", "out", "far", "far_out"):
+        engine.broker.create_topic(topic, if_not_exists=True)
+    return engine
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_graph_in_tasks_waits_as_a_whole(tmp_path: Path, reach: Reach, removed: bool) -> None:
+    """Until the source is back, or its job is removed."""
+    engine = _open_in_tasks(tmp_path)
+    engine.submit("tables", EVENTS + FAR.format(name="far"))
+    engine.submit("far", SUMS.format(to="far_outs", job="far", of="far"))
+    engine.submit("near", "INSERT INTO outs SELECT 'near', id FROM events")
+    _send(engine, "far", 1, 2)
+    append(engine, 1)
+    step(engine)
+    die(engine)
+    reach.away = {"far"}
+    engine = _open_in_tasks(tmp_path)
+    assert engine.job("far").state is engine.job("near").state is JobState.RUNNING
+    assert "nobody answers for table 'far'" in (engine.graphs.problem or "")
+    engine._reopen()
+    assert "nobody answers for table 'far'" in (engine.graphs.problem or "")
+    if removed:
+        engine.remove("far")
+    reach.away = {"far"} if removed else set()
+    engine._reopen()
+    assert engine.graphs.problem is None
+    _send(engine, "far", 3)
+    append(engine, 2)
+    step(engine)
+    assert _written(engine, "far_out") == ([1, 3] if removed else [1, 3, 6])
+    assert of_job(engine, "near") == [1, 2]
     engine.close()

@@ -36,7 +36,7 @@ class ClusterTopics:
     called when there are new messages."""
 
     def __init__(self, address: ClusterAddress, kept: Kept, came: Callable[[], None]) -> None:
-        self._client = RocketClient(address.names, address.account)
+        self._client = RocketClient(address.names, address.account, address.tls)
         self._commands = address.commands
         self._kept = kept
         self._came = came

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import msgspec
 
 from parser.errors import ServiceError
-from sqlengine.broker.errors import TooFast
 from sqlengine.broker.remote.wire import (
     AnyRequest,
     Failure,
@@ -49,8 +48,7 @@ def handle_request(
             "BrokerError", "the request cannot be read", str(error), "use a client of this version"
         )
     except ServiceError as error:
-        retry_ms = error.retry_ms if isinstance(error, TooFast) else 0
-        failure = Failure(type(error).__name__, error.message, error.detail, error.hint, retry_ms)
+        failure = Failure.of(error)
     return msgspec.msgpack.encode(Response(None, failure))
 
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from parser.errors import ServiceError
 from sqlengine.broker import errors
 from sqlengine.broker.base import Appended, Broker, TopicOptions
 from sqlengine.broker.errors import BrokerError, TooFast
@@ -343,6 +344,15 @@ class Failure(msgspec.Struct, frozen=True):
     detail: str | None = None
     hint: str | None = None
     retry_ms: int = 0
+
+    @classmethod
+    def of(cls, error: ServiceError) -> Failure:
+        """Returns what travels of an error: of what a cluster behind the broker says, that it is
+        away."""
+        known = (k for k in type(error).__mro__ if k.__module__ == errors.__name__)
+        kind = next(known, type(error))
+        retry_ms = error.retry_ms if isinstance(error, TooFast) else 0
+        return cls(kind.__name__, error.message, error.detail, error.hint, retry_ms)
 
     def error(self) -> BrokerError:
         kind = getattr(errors, self.kind, BrokerError)

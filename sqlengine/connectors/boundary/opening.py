@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
@@ -19,9 +20,14 @@ T = TypeVar("T", Source, Sink)
 
 
 def behind_boundary(
-    table: Table, connector: Connector, environment: Environment, verb: str
+    table: Table,
+    connector: Connector,
+    environment: Environment,
+    verb: str,
+    most_s: float = math.inf,
 ) -> Calls:
-    """Returns the way in which a table will be called: beside, where its connector may block."""
+    """Returns the way in which a table will be called: beside, where its connector may block. An
+    answer may take `most_s`, if that is less than what the server allows."""
     openings = environment.openings
     can = connector.capabilities
     place = table.options.get("url") or table.options.get("path") or repr(table.options)
@@ -30,7 +36,7 @@ def behind_boundary(
         table.connector,
         verb,
         f"{table.connector} {place}",
-        openings.timeout_s,
+        min(openings.timeout_s, most_s),
         openings.command,
     )
     reads_topic = can.reads_topics and verb == "read"

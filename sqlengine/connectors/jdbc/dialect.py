@@ -54,7 +54,8 @@ class Dialect(ABC):
     `quote` stands around names, `mark` for a value, as the driver has it; `hurry` lets statements
     wait for a lock no longer than a moment, `begin` opens a transaction that writes; `text` is the
     type of a text that can be a key; `lock` stands behind a SELECT whose row no other may
-    change; `at_once` makes a transaction judge every row as it comes."""
+    change; `at_once` makes a transaction judge every row as it comes; `exact` are the types of
+    texts of which no two that differ are equal there."""
 
     name: ClassVar[str]
     prefixes: ClassVar[tuple[str, ...]]
@@ -66,6 +67,7 @@ class Dialect(ABC):
     text: ClassVar[str]
     lock: ClassVar[str] = ""
     at_once: ClassVar[str] = ""
+    exact: ClassVar[frozenset[str]] = frozenset()
     arrays: ClassVar[bool] = False
 
     @abstractmethod

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final, TypeAlias
 
@@ -14,6 +16,7 @@ from planner.catalog import Table
 from planner.rewrite import conjunction
 from planner.scalar import Call, ColumnRef, Literal, Scalar
 from sqlengine.connectors.chunks import Chunk
+from sqlengine.connectors.jdbc.loading import Loaded
 from sqlengine.connectors.jdbc.reading import TableReader
 from sqlengine.connectors.row_lookup import Found, RowLookup
 from sqlengine.state.columns import to_numpy
@@ -23,11 +26,12 @@ _SHARD: Final = "asked"
 _AT_ONCE: Final = 500
 # The values of a key, one for each column.
 _Key: TypeAlias = Sequence[Literal]
+_Values: TypeAlias = tuple[object, ...]
 
 
 class JdbcLookup(RowLookup):
-    """Asks for all keys in one statement. The database may find rows of other keys, too, such as
-    texts that its collation finds equal."""
+    """Asks for all keys in one statement. Which rows are those of a key the database says: its
+    collations may find texts equal that differ, for which it is asked once more, key by key."""
 
     def __init__(self, table: Table, columns: Sequence[str], reader: TableReader) -> None:
         self._reader = reader
@@ -37,6 +41,11 @@ class JdbcLookup(RowLookup):
         except BaseException:
             reader.close()
             raise
+        kinds = [c.type for c in self._columns]
+        # Times and numbers are compared as they are read, which may be less exact than there.
+        self._likens = all(k.is_string or k.is_integer for k in kinds) and any(
+            k.is_string and reader.likens(c) for c, k in zip(columns, kinds, strict=True)
+        )
 
     def _check(self, table: Table) -> None:
         self._reader.probe()
@@ -52,11 +61,39 @@ class JdbcLookup(RowLookup):
         """See `RowLookup`."""
         literals = [_literals(k, c.type) for k, c in zip(keys, self._columns, strict=True)]
         asked = list(zip(*literals, strict=True))
-        return [
-            self._found(asked[start : start + _AT_ONCE]) for start in range(0, len(asked), _AT_ONCE)
-        ]
+        starts = range(0, len(asked), _AT_ONCE)
+        return [f for s in starts for f in self._found(asked[s : s + _AT_ONCE], s)]
 
-    def _found(self, keys: Sequence[_Key]) -> Found:
+    def _found(self, keys: Sequence[_Key], start: int) -> Iterator[Found]:
+        """Yields the rows of some keys, whose numbers begin at `start`."""
+        loaded = self._loaded(keys)
+        alone = self._alike(keys, self._texts(loaded)) if self._likens else []
+        if alone:
+            asked = {_values(keys[number]) for number in alone}
+            others = [i for i, v in enumerate(self._texts(loaded)) if v not in asked]
+            taken = {name: column.take(others) for name, column in loaded.columns.items()}
+            loaded = loaded._replace(columns=taken, rows=len(others))
+        yield Found(_chunk(loaded))
+        for number in alone:
+            yield Found(_chunk(self._loaded([keys[number]])), start + number, has_key=True)
+
+    def _alike(self, keys: Sequence[_Key], found: Sequence[_Values]) -> list[int]:
+        """Returns the numbers of keys that may have rows with other texts than theirs."""
+        asked = [_values(key) for key in keys]
+        kinds = Counter(map(_folded, {*asked, *found}))
+        alike = {i for i, values in enumerate(asked) if kinds[_folded(values)] > 1}
+        missing = {*range(len(keys))} - {i for i, v in enumerate(asked) if v in set(found)}
+        if missing - alike:
+            left = [keys[i] for i in sorted(missing)]
+            if {*found} - {*asked} or self._loaded(left).rows:
+                alike |= missing
+        return sorted(alike)
+
+    def _texts(self, loaded: Loaded) -> list[_Values]:
+        columns = (loaded.columns[c.name].to_pylist() for c in self._columns)
+        return list(zip(*columns, strict=True))
+
+    def _loaded(self, keys: Sequence[_Key]) -> Loaded:
         where = _condition(self._columns, keys)
         if not self._reader.judges(where):
             # Values that no column there has, such as a text with NUL. Without a condition the
@@ -64,12 +101,31 @@ class JdbcLookup(RowLookup):
             keys = [k for k in keys if self._reader.judges(_condition(self._columns, [k]))]
             where = _condition(self._columns, keys or [[_sample(c.type) for c in self._columns]])
         self._reader.ask(where, 0)
-        loaded = self._reader.load()
-        return Found(Chunk(_SHARD, 0, loaded.rows, loaded.rows, columns=loaded.columns))
+        return self._reader.load()
 
     def close(self) -> None:
         """See `RowLookup`."""
         self._reader.close()
+
+
+def _chunk(loaded: Loaded) -> Chunk:
+    return Chunk(_SHARD, 0, loaded.rows, loaded.rows, columns=loaded.columns)
+
+
+def _values(key: _Key) -> _Values:
+    return tuple(literal.value for literal in key)
+
+
+def _folded(values: _Values) -> _Values:
+    """Returns a key without what most collations do not look at: case, accents, blanks behind."""
+    return tuple(_plain(v) if isinstance(v, str) else v for v in values)
+
+
+def _plain(text: str) -> str:
+    folded = text.casefold().rstrip(" ")
+    if folded.isascii():
+        return folded
+    return "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
 
 
 def _condition(columns: Sequence[ColumnRef], keys: Sequence[_Key]) -> Scalar:

@@ -73,6 +73,7 @@ class PostgreSql(Dialect):
     lock: ClassVar[str] = " FOR UPDATE"
     at_once: ClassVar[str] = "SET CONSTRAINTS ALL IMMEDIATE"
     arrays: ClassVar[bool] = True
+    exact: ClassVar[frozenset[str]] = frozenset({"text", "character varying"})
 
     def on_conflict(self, target: str, key: Sequence[str], others: Sequence[str]) -> str:
         keys = ", ".join(key)

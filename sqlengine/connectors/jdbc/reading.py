@@ -91,6 +91,12 @@ class TableReader:
             found = asked(where, self._shaped(cursor).types, self._dialect)
             return len(found) == len(conjuncts(where))
 
+    def likens(self, column: str) -> bool:
+        """Returns True if the database may find texts in a column equal that differ, as by case
+        or blanks at their ends."""
+        with self._cursor() as cursor:
+            return self._shaped(cursor).types.get(column) not in self._dialect.exact
+
     def _shaped(self, cursor: Cursor) -> Shape:
         if self._shape is None or not self._keeps:
             found = self._dialect.shape(cursor, self._table, self.name)

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from parser.errors import ExecutionError, SqlError
 from planner.catalog import Table
+from sqlengine.connectors.base import Busy
 from sqlengine.connectors.kafka.client import ANSWER_S, consumer, log, producer, words
 from sqlengine.connectors.kafka.properties import Settings
 from sqlengine.connectors.kafka.sink import ATTEMPT_S, KafkaSink
@@ -64,6 +65,8 @@ class TransactionalSink(KafkaSink):
         self._writes: Producer | None = None
         # Of the epoch whose transaction was begun, and may yet turn out to be there.
         self._attempted = 0
+        # Its commit was asked for, and nobody knows whether it was made.
+        self._in_doubt = False
 
     def last_epoch(self) -> int | None:
         """See `Sink`. Fences whoever has written as this writer. Raises as `commit`."""
@@ -108,21 +111,51 @@ class TransactionalSink(KafkaSink):
         if self._writes is None:
             super()._abandon()  # it has told whether the topic is there
             if self._owns:
-                self._read_mark()
+                # A transaction that a client before has left open must not hold this up.
+                self._read_mark(settled=False)
             made = producer(self._settings, self.health, self._refusals.append, self._name)
             made.init_transactions(ATTEMPT_S)
             # Nobody else can commit as this writer any more: what is read now stays so.
-            self._mark = self._read_mark()
+            self._mark = self._settled_mark()
             if self._mark.owner != self._owner:
                 made.begin_transaction()
                 self._commit_mark(made, self._mark.epoch)
             self._owns, self._writes = True, made
         return self._writes
 
-    def _read_mark(self) -> _Mark:
-        """Reads the last epoch. ExecutionError where another process has taken over."""
+    def _settled_mark(self) -> _Mark:
+        """Reads the last epoch once all transactions before have ended. Busy where Kafka does not
+        end one, as after the death of a broker, unless it is known how that has ended."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            mark = self._read_mark(settled=True)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._TIMED_OUT:
+                raise
+            mark = self._read_mark(settled=False)  # raises the same where nobody answers
+            if self._in_doubt or not self._owns:
+                raise self._hanging() from None
+            # The transaction is that of the last epoch; the next one ends it, too.
+            return replace(mark, epoch=max(mark.epoch, self._mark.epoch))
+        self._in_doubt = False
+        return mark
+
+    def _hanging(self) -> Busy:
+        return Busy(
+            f"topic '{self._topic}' of Kafka takes no rows now",
+            detail=f"Kafka has not ended a transaction of '{self._name}'",
+            hint="find it with 'kafka-transactions.sh find-hanging', and abort or commit it; the"
+            " rows are kept, and written then",
+        )
+
+    def _read_mark(self, *, settled: bool) -> _Mark:
+        """Reads the last epoch: where it is to be `settled`, that of a transaction which is open
+        yet is waited for. ExecutionError where another process has taken over."""
         get_on()
-        reader = consumer({**self._settings, "group.id": self._name}, self.health)
+        isolation = "read_committed" if settled else "read_uncommitted"
+        asking = {**self._settings, "group.id": self._name, "isolation.level": isolation}
+        reader = consumer(asking, self.health)
         try:
             found = self._committed(reader)
             group = reader.consumer_group_metadata()
@@ -177,7 +210,9 @@ class TransactionalSink(KafkaSink):
         at = TopicPartition(self._topic, _MARK, epoch, self._owner)
         client.send_offsets_to_transaction([at], self._mark.group, ATTEMPT_S)
         get_on()
+        self._in_doubt = True
         client.commit_transaction(ATTEMPT_S)
+        self._in_doubt = False
         self._mark = replace(self._mark, epoch=epoch, owner=self._owner)
 
     def _given_up(self, error: KafkaError) -> SqlError:

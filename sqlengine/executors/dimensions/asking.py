@@ -169,11 +169,13 @@ class _FoundRows:
         return whole
 
     def _rows(self, found: Found, questions: Questions, letters: list[Batch]) -> Iterator[Batch]:
-        chunks, steps = self._matched if found.key is None else self._given
+        filled = found.key is not None and not found.has_key
+        chunks, steps = self._given if filled else self._matched
         output: Output = [(0, chunks.batch(found.chunk, self._clock(), 0))]
         for number, step in enumerate(steps):
             output = list(_through(step, output, letters))
-            if not number and found.key is not None:
+            if not number and filled:
+                assert found.key is not None
                 output = [(0, self._filled(b, found.key, questions)) for _, b in output]
         yield from (batch for _, batch in output if batch.num_rows)
 

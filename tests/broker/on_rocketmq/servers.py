@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -66,13 +67,22 @@ class Servers:
         assert process.poll() is None, log.read_text()[-3000:]
         return log.read_text().count("ready on") > before
 
+    def log(self, name: str) -> str:
+        """What a server has logged, its instances, too."""
+        return (self.folder / f"{name}.log").read_text()
+
+    def instance(self, name: str, number: int) -> int:
+        """The process of an instance that a server has started last."""
+        ready = rf"instance {number} of shared is ready, process ([0-9]+)"
+        return int(re.findall(ready, self.log(name))[-1])
+
     def topic(self, name: str) -> RocketTopic:
         """A topic as another client has it."""
         return RocketTopic(self.cluster.client, name, "tests")
 
-    def send(self, topic: str, ids: Sequence[int]) -> None:
+    def send(self, topic: str, ids: Sequence[int], queue: int = 0) -> None:
         """Writes events."""
-        send(self.topic(topic), [b'{"id": %d, "word": "w%d"}' % (i, i % 3) for i in ids])
+        send(self.topic(topic), [b'{"id": %d, "word": "w%d"}' % (i, i % 3) for i in ids], queue)
 
     def rows(self, topic: str) -> list[int]:
         """The ids of what a job has written so far."""

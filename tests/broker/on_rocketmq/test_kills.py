@@ -44,9 +44,10 @@ def test_a_server_that_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     assert max(counts.values()) == 1
 
 
-def test_a_broker_that_is_killed(dying: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--instances", "2")], ids=["one process", "instances"])
+def test_a_broker_that_is_killed(dying: Cluster, tmp_path: Path, options: tuple[str, ...]) -> None:
     servers, rows = Servers(dying, tmp_path), 0
-    with servers.serve("stays") as server:
+    with servers.serve("stays", *options) as server:
         servers.copying("stays", "stays_in", "stays_out")
         for _ in range(3):
             for _ in range(20):

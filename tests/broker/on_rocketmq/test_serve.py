@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,24 @@ def test_two_servers_on_one_cluster(servers: Servers) -> None:
         eventually(lambda: len(servers.rows("chain_c")) >= 500)
         assert sorted(servers.rows("chain_c")) == list(range(500))
         assert end(first) == end(second) == 0
+
+
+def test_instances_reach_topics_there_through_their_server(servers: Servers) -> None:
+    """Each row is there once, though one of them is killed, and the server with the others."""
+    with servers.serve("parts", "--instances", "2"):
+        servers.cluster.topic(2, name="parts_in")
+        servers.copying("parts", "parts_in", "parts_out")
+        eventually(lambda: servers.log("parts").count("NewSplit") >= 2, "parts")
+        for number in range(4):
+            ids, instance = range(100 * number, 100 * number + 100), 1 + number // 2
+            servers.send("parts_in", ids, queue=number % 2)
+            servers.wait_for("parts_out", 100 * number + 20)
+            killed = servers.instance("parts", instance)
+            os.kill(killed, signal.SIGKILL)
+            eventually(lambda: servers.instance("parts", instance) != killed, "another")  # noqa: B023
+        servers.wait_for("parts_out", 400)
+    with servers.serve("parts", "--instances", "2") as server:
+        servers.send("parts_in", range(400, 500))
+        servers.wait_for("parts_out", 500)
+        assert sorted(servers.rows("parts_out")) == list(range(500))
+        assert end(server) == 0

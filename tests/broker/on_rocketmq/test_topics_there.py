@@ -22,11 +22,25 @@ from tests.connectors.rocketmq.cluster import Cluster, send
 
 
 @pytest.mark.parametrize(
-    "text", ["kafka://a:1", "rocketmq://", "rocketmq://a", "rocketmq://a:1?x=1", "rocketmq://a:1;b"]
-)
+    "text",
+    [
+        "kafka://a:1", "rocketmq://", "rocketmq://a", "rocketmq://a:1?x=1", "rocketmq://a:1;b",
+        "rocketmq://a:1?tls=yes", "rocketmq://a:1?trusted=ca.pem", "rocketmq://a:1?tls=true&verify=no",
+        "rocketmq://a:1?tls=false&key=me.key",
+    ],
+)  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(ServiceError, match="is not the address of a broker"):
         cluster_address(text)
+
+
+def test_how_connections_are_encrypted(tmp_path: Path) -> None:
+    assert cluster_address("rocketmq://a:1?tls=false&commands=one").tls is None
+    found = cluster_address("rocketmq://a:1?tls=true&verify=false").tls
+    assert found is not None
+    assert not found.verify
+    with pytest.raises(ServiceError, match="certificate or key for RocketMQ cannot be used"):
+        cluster_address(f"rocketmq://a:1?tls=true&trusted={tmp_path}/none.pem")
 
 
 def test_names_in_the_cluster() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.connectors.databases import Database, sqlite
 from tests.connectors.kafka.clients import Kafka, Record
-from tests.connectors.life_of_jobs import LifeOfJobs
+from tests.connectors.life_of_jobs import LifeOfJobs, Where
 from tests.connectors.tables import json_rows
 from tests.servers.postgresql import PostgresServer
 from tests.support import eventually
@@ -54,8 +54,8 @@ class Scene:
         for name, text in {"a_tables": tables, **JOBS}.items():
             (self._scripts / f"{name}.sql").write_text(text)
 
-    def life(self) -> LifeOfJobs:
-        return LifeOfJobs(self.folder / "data", self._scripts)
+    def life(self, where: Where = "server") -> LifeOfJobs:
+        return LifeOfJobs(self.folder / "data", self._scripts, where)
 
     def send(self, ids: range) -> None:
         records = zip(ids, json_rows(ids), strict=True)
@@ -108,3 +108,34 @@ def test_rows_are_there_once_when_kafka_comes_later(
             kafka.server.start()
     assert given == kept == list(range(sent))
     assert waited > kills // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["instances", "tasks"])
+def test_rows_are_there_once_where_parts_and_tasks_wait_for_kafka(
+    kafka: Kafka, postgresql: PostgresServer, tmp_path: Path, where: Where
+) -> None:
+    scene, chance, sent = Scene(kafka, postgresql, tmp_path), random.Random(9), 0
+    life = scene.life(where)
+    life.states()
+    try:
+        for _ in range(3):
+            for _ in range(20):
+                scene.send(range(sent, sent + 20))
+                sent += 20
+                time.sleep(0.02)
+            expected = sent - chance.randrange(40)
+            eventually(lambda: min(len(scene.kept()), len(scene.given())) >= expected, "rows")  # noqa: B023
+            life.kill()
+            kafka.server.kill()
+            life = scene.life(where)
+            life.states()
+            time.sleep(chance.uniform(2.0, 6.0))
+            kafka.server.start()
+        eventually(lambda: len(scene.given()) >= sent and len(scene.kept()) >= sent, "all rows")
+        given, kept = scene.given(), scene.kept()
+    finally:
+        life.kill()
+        if not kafka.server.running:
+            kafka.server.start()
+    assert given == kept == list(range(sent))

@@ -12,6 +12,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from parser.errors import ExecutionError, UnsupportedError
 from parser.types import BIGINT, BYTES, STRING, Schema, map_of, timestamp_ltz
@@ -21,6 +22,7 @@ from sqlengine.batch import Batch, RowKind, from_pydict
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.environment import rehearsing, writer_of
 from sqlengine.connectors.kafka.connector import KafkaConnector
+from sqlengine.connectors.kafka.transactions import TransactionalSink
 from sqlengine.connectors.registry import capabilities_of, open_sink
 from tests.connectors.kafka.clients import Kafka
 from tests.connectors.tables import SCHEMA, environment, json_rows, table
@@ -110,6 +112,29 @@ def test_a_client_of_its_own_that_comes_back_costs_one_more_attempt(
             eventually(lambda: _committed(sink, epoch) >= 0, "the commit")  # noqa: B023
             kafka.take_over(f"tests-{writer_name(made, writer)}")
     assert kafka.values(topic) == json_rows([1, 2, 3])
+
+
+def test_a_transaction_that_was_left_open_holds_up_no_attempt(
+    kafka: Kafka, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client was given up when the number of its epoch was out, and its commit was not."""
+    topic = kafka.topic()
+    timed_out = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def left_open(sink: TransactionalSink, client: Producer, epoch: int) -> None:
+        at = TopicPartition(topic, 0, epoch, "me")
+        client.send_offsets_to_transaction([at], sink._mark.group, 30)
+        raise timed_out
+
+    with closing(open_sink(target(kafka, topic), environment(writer=writer))) as sink:
+        assert write(sink, 1, [1]) == 1
+        sink.write(rows([2]))
+        with monkeypatch.context() as patch:
+            patch.setattr(TransactionalSink, "_commit_mark", left_open)
+            with pytest.raises(Busy):
+                sink.commit(2)
+        assert sink.commit(2) == 1
+    assert kafka.values(topic) == json_rows([1, 2])
 
 
 def test_epochs_that_another_process_has_written_are_not_taken_for_own(

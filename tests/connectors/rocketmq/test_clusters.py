@@ -7,11 +7,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from parser.errors import SqlError
 from sqlengine.batch import from_pydict
+from sqlengine.broker.errors import BrokerAway
+from sqlengine.broker.on_rocketmq.address import cluster_address
+from sqlengine.broker.on_rocketmq.broker import RocketBroker
 from sqlengine.broker.rocketmq import fetching
 from sqlengine.broker.rocketmq.tls import Tls
 from sqlengine.broker.rocketmq.wire import Account
@@ -93,6 +98,26 @@ def test_a_guarded_cluster(guarded: Cluster, authority: Authority) -> None:
         with pytest.raises(SqlError) as told:
             ids(options | wrong | {"requestTimeout": "3 s"})
         assert "of-" not in f"{told.value} {told.value.detail}", "no secret is told"
+
+
+def test_topics_of_a_server_are_in_a_guarded_cluster(
+    guarded: Cluster, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQLENGINE_ROCKETMQ_ACCESS_KEY", ME.access_key)
+    monkeypatch.setenv("SQLENGINE_ROCKETMQ_SECRET_KEY", ME.secret_key)
+    own = authority.folder / "client"
+    secured = f"tls=true&trusted={authority.own.certificate}"
+    address = f"rocketmq://{guarded.server.address}?{secured}&certificate={own}.pem&key={own}.key"
+    with closing(RocketBroker(tmp_path / "data", cluster_address(address))) as broker:
+        broker.create_topic("secured", 1)
+        broker.append("secured", 0, [b"1", b"2"], timestamp_ms=1)
+        found = eventually(lambda: broker.read("secured", 0, 0))
+        assert found.values.to_pylist() == [b"1", b"2"]
+    for less in (secured, "commands=one"):  # without a certificate, and without TLS
+        with pytest.raises(BrokerAway):
+            RocketBroker(
+                tmp_path / "other", cluster_address(f"rocketmq://{guarded.server.address}?{less}")
+            )
 
 
 @pytest.fixture(scope="module")
