@@ -12,6 +12,7 @@ are then as they are, records are there twice."""
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerError
 from sqlengine.broker.topic_access import BadRequest
 
+log = logging.getLogger("sqlengine")
 TOPIC: Final = "_request_answers"
 DAY_MS: Final = 86_400_000
 _MOST_BYTES: Final = 64 << 20
@@ -75,13 +77,18 @@ class Answers:
             return kept
 
     def keep(self, key: str, answer: Kept) -> None:
-        """Keeps the answer to a request that has begun."""
+        """Keeps the answer to a request that has begun. It was carried out, whatever comes of its
+        answer here: sent again it is carried out again where that cannot be kept."""
+        value = msgspec.json.encode(answer)
         with self._lock:
-            value = msgspec.json.encode(answer)
-            done = self._broker.append(
-                TOPIC, 0, [value], keys=[key.encode()], timestamp_ms=self._now_ms()
-            )
-            self._note(self._known(), key, done.first_offset)
+            try:
+                done = self._broker.append(
+                    TOPIC, 0, [value], keys=[key.encode()], timestamp_ms=self._now_ms()
+                )
+            except BrokerError as error:
+                log.warning("the answer to a request with a key is not kept: %s", error)
+            else:
+                self._note(self._known(), key, done.first_offset)
 
     def end(self, key: str) -> None:
         """Says that a request which has begun is over."""
