@@ -13,9 +13,11 @@ PYTEST := $(BIN)/python -m pytest
 SOURCES := $(wildcard parser udf rules planner sqlengine demo examples server.py hatch_build.py)
 # Tests start hundreds of interpreters: compiled modules are kept, where the environment says no, too.
 export PYTHONDONTWRITEBYTECODE :=
-# A process for each core, a file of tests in one of them: what a file prepares is prepared once. A process
-# that dies ends the run, which names its test: with another in its place xdist may wait for ever.
-SIDE_BY_SIDE := -n logical --maxprocesses=4 --dist loadfile --max-worker-restart=0
+# Three processes for two cores, since tests wait for servers half of the time; a file of tests in one of
+# them: what a file prepares is prepared once. A process that dies ends the run, which names its test: with
+# another in its place xdist may wait for ever.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+SIDE_BY_SIDE := -n $(shell expr $(CORES) \* 3 / 2 + $(CORES) % 2) --maxprocesses=6 --dist loadfile --max-worker-restart=0
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 

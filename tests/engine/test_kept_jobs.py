@@ -224,6 +224,7 @@ def test_records_that_retention_took_are_told(tmp_path: Path, database: Database
         eventually(lambda: database.rows() == left, lambda: told(engine))
 
 
+@pytest.mark.slow
 def test_jobs_whose_sink_failed_start_together(tmp_path: Path, database: Database) -> None:
     with running(tmp_path, SOON) as engine:
         tables(engine, database)
@@ -239,6 +240,7 @@ def test_jobs_whose_sink_failed_start_together(tmp_path: Path, database: Databas
             eventually(lambda n=n: database.rows(f"r{n}") == [1, 2], lambda: told(engine))  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_a_strategy_gives_up(tmp_path: Path, database: Database) -> None:
     fixed = {
         "restart-strategy": "fixed-delay",
@@ -326,6 +328,7 @@ def test_a_text_with_another_place_takes_what_the_old_place_refused(
         eventually(lambda: other.rows() == [2, 3], lambda: told(engine))
 
 
+@pytest.mark.slow
 def test_a_stopped_job_takes_its_state_to_another_text(tmp_path: Path, database: Database) -> None:
     with running(tmp_path, NEVER) as engine:
         tables(engine, database)
@@ -356,6 +359,7 @@ def test_a_failed_job_that_is_submitted_again_goes_on(tmp_path: Path, database: 
         assert engine.job("rule").state is JobState.STOPPED
 
 
+@pytest.mark.slow
 def test_one_reason_of_several_jobs_is_logged_once(
     tmp_path: Path, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -233,6 +233,7 @@ def test_a_restart_uses_what_was_submitted_whatever_became_of_the_file(
         assert user.fired(amount=6) == {"levels"}
 
 
+@pytest.mark.slow
 def test_a_job_of_the_watched_folder_takes_a_changed_module_with_its_own_change(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -337,6 +338,7 @@ def test_equal_calls_of_equal_content_are_one_node(
         assert f"merged.{function}@" in node["label"]
 
 
+@pytest.mark.slow
 def test_modules_come_with_a_request_where_the_server_takes_them(
     server: tuple[Service, User], tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def to_file(path: Path) -> None:
     path.write_text("x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "topic",
     ["_jobs", *(pytest.param(t, marks=pytest.mark.slow) for t in ("_epochs", "_dead_letters"))],
@@ -131,6 +132,7 @@ def test_what_is_in_the_place_of_a_file_is_named(
     assert str(data / name.removesuffix("/CURRENT")) in refusal(data)
 
 
+@pytest.mark.slow
 def test_a_cache_is_no_obstacle(data: Path) -> None:
     to_folder(data / "plans.sqlite")
     assert "plans.sqlite' is not used" in runs(data)

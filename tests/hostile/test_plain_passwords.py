@@ -287,6 +287,7 @@ def test_the_watched_folder(life: Life) -> None:
     life.search()
 
 
+@pytest.mark.slow
 def test_a_data_folder_of_before(life: Life) -> None:
     """Passwords that stand in the job log of an older version stay there, and are masked."""
     password = life.password()
@@ -411,6 +412,7 @@ def test_texts_that_take_long_to_scan(part: str) -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_a_backup_without_the_store(life: Life) -> None:
     """The job says which password it needs; another one runs beside."""
     with life.running() as (_, user):

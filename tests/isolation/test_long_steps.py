@@ -175,6 +175,7 @@ def test_a_job_leaves_its_graph_in_the_middle_of_its_step(
     assert [row["id"] for row in read(again, "alerts")] == list(range(hog[1]))
 
 
+@pytest.mark.slow
 def test_an_operator_of_many_jobs_counts_for_each_of_them(engine: Engine) -> None:
     names = [f"hog-{n}" for n in range(12)]
     text = f"SET 'job.step-timeout' = '1 s'; {JOIN}"
@@ -206,6 +207,7 @@ def test_a_set_of_many_rules_charges_a_rule_with_its_own_expressions(engine: Eng
     assert {engine.job(name).state for name in texts} == {JobState.RUNNING}
 
 
+@pytest.mark.slow
 def test_a_removal_ends_the_step_for_changes_that_wait_before_it(engine: Engine) -> None:
     begin_long_step(engine, HOGS["join"])
     with ThreadPoolExecutor(1) as pool:
@@ -225,6 +227,7 @@ def test_a_change_that_waits_too_long_names_the_job_that_holds_it_up(engine: Eng
     engine.remove("hog")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hog", ["join", pytest.param("match", marks=pytest.mark.slow)], indirect=True
 )
@@ -241,6 +244,7 @@ def test_an_engine_closes_in_the_middle_of_a_step_and_repeats_it(
     assert again.job("hog").state is JobState.FAILED
 
 
+@pytest.mark.slow
 def test_a_slow_step_is_shown_while_it_runs(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -311,6 +315,7 @@ def test_a_new_text_ends_the_step_and_goes_on_where_the_job_was(
     eventually(lambda: len(read(engine, "pairs")) >= 2 * rows, "the new text once more")
 
 
+@pytest.mark.slow
 def test_a_job_that_is_stopped_in_its_step_goes_on_where_it_was(engine: Engine) -> None:
     begin_long_step(engine, HOGS["join"])
     engine.stop_job("hog")
@@ -321,6 +326,7 @@ def test_a_job_that_is_stopped_in_its_step_goes_on_where_it_was(engine: Engine) 
     assert [row["a"] for row in read(engine, "pairs")] == list(range(rows))
 
 
+@pytest.mark.slow
 def test_an_alteration_of_its_table_ends_the_step(engine: Engine) -> None:
     begin_long_step(engine, HOGS["join"])
     began = time.monotonic()
@@ -358,6 +364,7 @@ def test_a_memory_limit_holds_within_a_step(
     assert set(open_engine().graph.runner.jobs) == {"rule", "totals"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "rows"), [("", 600), ("SET 'memory.limit' = '1 gb'; ", 100)])
 def test_a_job_without_a_limit_may_not_fill_the_memory_with_one_step(
     tmp_path: Path, engines: list[Engine], limit: str, rows: int
@@ -384,6 +391,7 @@ def test_a_job_without_a_limit_may_not_fill_the_memory_with_one_step(
     assert read(engine, "pairs") == []
 
 
+@pytest.mark.slow
 def test_epochs_read_fewer_rows_while_they_take_long(tmp_path: Path, engines: list[Engine]) -> None:
     """Rows of one key in a join: each costs as much as there are rows before it."""
     engine = Engine(Config(data=tmp_path / "data", isolation=False))

@@ -208,7 +208,7 @@ def streams(draw: st.DrawFn) -> list[Row]:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(rows=streams(), cost=st.sampled_from([1, 300, 2_000]), size=st.sampled_from([1, 4, 100]))
 def test_the_size_of_a_step_does_not_show(name: str, rows: list[Row], cost: int, size: int) -> None:
     wanted = Job(QUERIES[name], rows, None, size).run()
@@ -216,7 +216,7 @@ def test_the_size_of_a_step_does_not_show(name: str, rows: list[Row], cost: int,
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     rows=streams(),
     kills=st.sets(st.integers(1, 30), min_size=1),
