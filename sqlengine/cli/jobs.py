@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
@@ -23,6 +24,7 @@ from sqlengine.cli.messages import error_json, show_error
 from sqlengine.cli.options import (
     define_option,
     files_argument,
+    functions_option,
     path_for_server,
     savepoint_option,
     server_options,
@@ -30,7 +32,7 @@ from sqlengine.cli.options import (
 )
 from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, items_of, tally
 from sqlengine.cli.tables import draw_table, number
-from sqlengine.cli.texts import Texts, job_texts, tables_above
+from sqlengine.cli.texts import Texts, job_texts, modules_in, tables_above
 from sqlengine.cli.views.costs import show_costs
 from sqlengine.cli.views.live import show_live
 from sqlengine.cli.waiting import at_work, connect
@@ -51,6 +53,7 @@ from sqlengine.system.words import count, seconds
     type=click.Choice(["embedded", "spark"]),
     help="Where the jobs run, whatever their texts say (default: as these or the server say).",
 )
+@functions_option
 @define_option
 @server_options
 @click.pass_context
@@ -60,6 +63,7 @@ def submit(
     name: str | None,
     savepoint: str | None,
     target: str | None,
+    functions: str | None,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -71,12 +75,20 @@ def submit(
     team/night/a.sql is team.night.a. Jobs with errors are refused, each with its place; the others
     take effect together."""
     query: Json = {"savepoint": path_for_server(savepoint), "target": target}
-    ctx.exit(send(connect(server, token_file), job_texts(files, name, define), query, output))
+    texts, modules = job_texts(files, name, define), modules_in(functions)
+    ctx.exit(send(connect(server, token_file), texts, query, output, modules))
 
 
-def send(client: Client, texts: Texts, query: Json, output: str) -> int:
-    """Submits or validates jobs, and shows what came of it. 1 when one was refused."""
-    if len(texts) == 1:
+def send(
+    client: Client,
+    texts: Texts,
+    query: Json,
+    output: str,
+    modules: Mapping[str, str] = MappingProxyType({}),
+) -> int:
+    """Submits or validates jobs, and shows what came of it. `modules`: sources of the Python that
+    they use, by file name. 1 when one was refused."""
+    if len(texts) == 1 and not modules:
         ((job, (path, text)),) = texts.items()
         try:
             show(client.put(job_url(job), text.encode(), file=path, **query), output, draw_outcome)
@@ -88,12 +100,14 @@ def send(client: Client, texts: Texts, query: Json, output: str) -> int:
             return 1
         return 0
     if query.get("savepoint"):
-        raise click.UsageError("--savepoint is for one job: give one file")
+        raise click.UsageError("--savepoint is for one file, and goes without --functions")
     with at_work(f"the server plans {count(len(texts), 'job')}"):
         sent: Json = {
             "jobs": {n: t for n, (_, t) in texts.items()},
             "files": {n: f for n, (f, _) in texts.items() if f is not None},
         }
+        if modules:
+            sent["modules"] = dict(modules)
         body = client.post("/api/v1/jobs", sent, **query)
     show(body, output, lambda b: draw_outcomes(b, texts))
     return int(any(o["status"] == "refused" for o in items_of(body, "jobs")))
@@ -103,6 +117,7 @@ def send(client: Client, texts: Texts, query: Json, output: str) -> int:
 @files_argument
 @click.option("--name", help="Name of the job (default: the file's name without .sql).")
 @savepoint_option
+@functions_option
 @define_option
 @server_options
 @click.pass_context
@@ -111,6 +126,7 @@ def validate(
     files: Sequence[str],
     name: str | None,
     savepoint: str | None,
+    functions: str | None,
     define: Sequence[str],
     server: str | None,
     token_file: str | None,
@@ -122,7 +138,8 @@ def validate(
     query: Json = {"dry_run": "true", "savepoint": path_for_server(savepoint)}
     above = tables_above(files, define) if savepoint is None else {}
     texts = above | job_texts(files, name, define)
-    ctx.exit(send(connect(server, token_file), texts, query, output))
+    modules = modules_in(functions)
+    ctx.exit(send(connect(server, token_file), texts, query, output, modules))
 
 
 @click.command(short_help="Show the plan of a file or of a job.")

@@ -96,6 +96,13 @@ def define_option(command: F) -> F:
     return click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help=text)(command)
 
 
+def functions_option(command: F) -> F:
+    """--functions DIR, for commands that send jobs to a server."""
+    path = click.Path(exists=True, file_okay=False)
+    text = "Send the Python modules of this folder with the jobs (to a server with --uploads)."
+    return click.option("--functions", type=path, help=text)(command)
+
+
 def rows_option(text: str) -> Callable[[F], F]:
     """--output, for commands that print the rows of statements."""
     forms = click.Choice(list(PRINTERS))

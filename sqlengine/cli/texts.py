@@ -35,6 +35,17 @@ def read_text(path: str) -> str:
         ) from None
 
 
+def modules_in(folder: str | None) -> dict[str, str]:
+    """The sources of the Python modules of a folder, by file name; none for None. ServiceError
+    where there are none, or one cannot be read."""
+    if folder is None:
+        return {}
+    found = {path.name: read_text(str(path)) for path in sorted(Path(folder).glob("*.py"))}
+    if not found:
+        raise ServiceError(f"there is no module (.py) in '{folder}'")
+    return found
+
+
 def is_file(rule: str) -> bool:
     """True if what a command is given for a rule names a file, and no job of a server."""
     return rule.endswith(SUFFIX) or Path(rule).is_file()

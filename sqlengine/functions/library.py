@@ -132,10 +132,12 @@ class Library:
         sources = self._installed(place) if self.anywhere else None
         if sources is None:
             looked = ", ".join(f"'{f}'" for f in self.folders) or "no folder"
+            hint = f"put {module.partition('.')[0]}.py there, or name it: USING FILE '…'"
+            sent = "; or send it: sql submit --functions FOLDER, to a server with --uploads"
             raise JobError(
                 f"there is no module '{module}'",
                 detail=f"looked in {looked}",
-                hint=f"put {module.partition('.')[0]}.py there, or name it: USING FILE '…'",
+                hint=hint if self.anywhere else hint + sent,
             )
         return sources
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
+from sqlengine.cli import cli
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.service import Service
@@ -368,3 +370,23 @@ def test_modules_come_with_a_request_where_the_server_takes_them(
                 )
                 assert "is not the name of a module" in str(evil)
             assert [user.fired(amount=n) for n in (3, 4)] == [set(), {"b"}]
+
+
+def test_the_command_line_sends_the_modules_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sent.py").write_text(
+        "from sqlengine import udf\n\n@udf\ndef few(a: int) -> int:\n    return a - 3\n"
+    )
+    (tmp_path / "sent.sql").write_text(alerting("sent", "sent", "few(amount)"))
+
+    def submit(user: User, *options: str) -> Result:
+        given = ["submit", str(tmp_path / "sent.sql"), *options, "--server", user.client.server]
+        return CliRunner().invoke(cli, given)
+
+    with running(tmp_path / "data", uploads=True) as (_, user):
+        prepare(user)
+        alone = submit(user)
+        assert (alone.exit_code, "sql submit --functions FOLDER" in alone.stderr) == (1, True)
+        sent = submit(user, "--functions", str(tmp_path / "functions"))
+        assert sent.exit_code == 0, sent.stderr
+        assert [user.fired(amount=n) for n in (3, 4)] == [set(), {"sent"}]
