@@ -101,6 +101,30 @@ CASES = {
         "a 12:00, a 12:05, b 12:06, b 12:07, b 12:20, a 13:00, b 13:01",
         "a 12:00 0, a 13:00 4",
     ),
+    "a row at the end of a period tells how many were held back": Case(
+        "suppress: 1h by host, then count into n",
+        "a 12:00, a 12:20, b 12:30, a 12:59, a 13:00, a 13:01, b 14:00, b 15:00",
+        "a 12:00 0, b 12:30 0, a 12:59 2, a 13:00 0, b 14:00 0, a 13:01 1, b 15:00 0",
+    ),
+    "the end of all rows ends periods": Case(
+        "suppress: 1h then count into n", "a 12:00, a 12:20, b 12:30", "a 12:00 0, b 12:30 2"
+    ),
+    "a limit ends its periods, too": Case(
+        "threshold: 2 in 1h by host\nlimit: 2/1h, then count into n\nmaintenance: 11:00-12:00",
+        "a 11:59, a 12:00, a 12:01, a 12:02, a 12:03, b 12:04, b 12:05, b 12:06, b 12:07, a 18:00",
+        "a 12:01 0, a 12:03 0, b 12:07 2",
+    ),
+    "periods end by the clock": Case(
+        "suppress: 30m by host, then count into m",
+        "a 12:00, a 12:10, a 12:29, b 12:29, a 12:31, b 13:10",
+        "a 12:00 0, b 12:29 0, a 12:29 2, a 12:31 0, b 13:10 0",
+        CLOCK,
+    ),
+    "rows behind the watermark are told a period later": Case(
+        "suppress: 10m, then count into n",
+        "a 12:00, a 12:30, a 12:29, a 12:31, a 12:21, a 12:39, a 12:51",
+        "a 12:00 0, a 12:30 0, a 12:39 4, a 12:51 0",
+    ),
     "maintenance once": Case(
         "maintenance: [2026-01-01 12:00 to 2026-01-01 13:00]",
         "a 11:59, a 12:00, a 12:59, a 13:00",
@@ -209,6 +233,11 @@ def _events(rule: TrialRule, rows: Sequence[Sequence[str]]) -> list[Event]:
         ("limit: 9/h into host", "2:11", "is STRING, but 'limit' writes a BIGINT into it", TIMED),
         ("limit: 9/h by n into n", "2:11", "the alerts are counted by it", TIMED),
         ("suppress: 1h into n\nlimit: 9/h into id", "3:11", "there is one number for all", TIMED),
+        ("suppress: 1h, then count", "2:14", "is no suppress", TIMED),
+        ("suppress: 1h, then count into n\nlimit: 9/h", "2:14", "'suppress' and 'limit' hold back together", TIMED),
+        ("suppress: 1h, then count into n", "2:14", "is TIMESTAMP_LTZ(3), and the watermark is not", CAST),
+        ("suppress: 1h by host, then count into n", "2:14", "alerts that are updated",
+         "INSERT INTO latest SELECT host, COUNT(*) FROM events GROUP BY host"),
         ("suppress: 1h by host", "2:14", "alerts that are updated or deleted cannot be held back",
          "INSERT INTO latest SELECT host, COUNT(*) FROM events GROUP BY host"),
     ],
