@@ -104,7 +104,7 @@ CASES = {
     "a row at the end of a period tells how many were held back": Case(
         "suppress: 1h by host, then count into n",
         "a 12:00, a 12:20, b 12:30, a 12:59, a 13:00, a 13:01, b 14:00, b 15:00",
-        "a 12:00 0, b 12:30 0, a 12:59 2, a 13:00 0, b 14:00 0, a 13:01 1, b 15:00 0",
+        "a 12:00 0, b 12:30 0, a 12:59 2, a 13:00 0, b 14:00 0, b 15:00 0, a 13:01 1",
     ),
     "the end of all rows ends periods": Case(
         "suppress: 1h then count into n", "a 12:00, a 12:20, b 12:30", "a 12:00 0, b 12:30 2"
@@ -272,6 +272,24 @@ def test_the_functions_stand_with_over_in_the_order_of_time(sql: str, message: s
         _rule("title: x", f"INSERT INTO plain SELECT id, host, {sql}, 0 FROM events")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("TABLE events, DESCRIPTOR(ts), INTERVAL '1' HOUR", "takes a table, a time, a period"),
+        ("TABLE events, DESCRIPTOR(id), INTERVAL '1' HOUR, 1", "needs a time attribute"),
+        ("TABLE events, ts, INTERVAL '1' HOUR, 1", "with DESCRIPTOR"),
+        ("TABLE events, DESCRIPTOR(ts), INTERVAL '0' HOUR, 1", "period of a window must be positive"),
+        ("TABLE events, DESCRIPTOR(ts), INTERVAL '1' HOUR, 0", "a number of rows pass, from 1 on"),
+        ("TABLE (SELECT host, MAX(ts) AS ts FROM events GROUP BY host), DESCRIPTOR(ts), INTERVAL '1' HOUR, 1",
+         "over rows that are updated"),
+    ],
+)  # fmt: skip
+def test_the_table_function_takes_what_it_says(arguments: str, message: str) -> None:
+    text = f"INSERT INTO plain SELECT id, host, 0, 0 FROM TABLE(SUPPRESSION({arguments}))"
+    with pytest.raises(SqlError, match=message):
+        _rule("title: x", text)
+
+
 def test_why_says_what_holds_an_alert_back(sql: Sql, tmp_path: Path) -> None:
     head = "-- @rule\n-- threshold: 3 in 10m by host\n-- maintenance: 12:00-13:00\n"
     (tmp_path / "r.sql").write_text(f"{head}{TABLES}{TIMED}")
@@ -288,6 +306,18 @@ def test_why_says_what_holds_an_alert_back(sql: Sql, tmp_path: Path) -> None:
     assert (shown["fires"], shown["held_back"]) == (False, ["maintenance: 12:00-13:00"])
 
 
+def test_why_knows_rows_that_are_told_at_the_end(sql: Sql, tmp_path: Path) -> None:
+    head = "-- @rule\n-- threshold: 2 in 10m\n-- suppress: 1h, then count into n\n"
+    (tmp_path / "r.sql").write_text(f"{head}{TABLES}{TIMED}")
+    event = '{"id": 1, "host": "a", "ts": "2026-01-01 14:00:00"}'
+    assert "held back by threshold: 2 in 10m" in sql("why", "r.sql", event).stdout
+    (tmp_path / "r.sql").write_text(
+        f"-- @rule\n-- suppress: 1h, then count into n\n{TABLES}{TIMED}"
+    )
+    done = sql("why", "r.sql", event)
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "r fires")
+
+
 def test_cases_and_explain_know_the_head(sql: Sql, tmp_path: Path) -> None:
     (tmp_path / "r.sql").write_text(f"-- @rule\n-- suppress: 1h by host into n\n{TABLES}{TIMED}")
     (tmp_path / "r.test.yaml").write_text(
@@ -298,6 +328,22 @@ def test_cases_and_explain_know_the_head(sql: Sql, tmp_path: Path) -> None:
     )
     done = sql("test", "r.sql", "--coverage", "--mutate")
     assert (done.exit_code, done.stderr) == (0, "1 rule, 1 case, all passed\n"), done.stdout
+    counted = f"-- @rule\n-- suppress: 1h by host, then count into n\n{TABLES}{TIMED}"
+    (tmp_path / "closed.sql").write_text(counted)
+    (tmp_path / "closed.test.yaml").write_text(
+        "- name: a row at the end of the hour\n"
+        "  events: [{id: 0, host: a, ts: '2026-01-01 12:00:00'}, {id: 1, host: a}]\n"
+        "  until: 2026-01-01 13:30:00\n"
+        "  alerts: [{id: 0, n: 0}, {id: 1, n: 1}]\n"
+        "- name: within the hour nothing more\n"
+        "  events: [{id: 0, host: a, ts: '2026-01-01 12:00:00'}]\n"
+        "  alerts: [{id: 0, n: 0}]\n"
+    )
+    done = sql("test", "closed.sql", "--coverage", "--mutate")
+    assert (done.exit_code, done.stderr) == (0, "1 rule, 2 cases, all passed\n"), done.stdout
+    shown = sql("explain", "closed.sql").stdout
+    assert "TABLE(SUPPRESSION(TABLE (" in shown
+    assert sql("lint", "closed.sql").exit_code == 0
     shown = sql("explain", "r.sql").stdout
     assert "== the rule in plain SQL ==\n-- state that nobody touches is forgotten" in shown
     assert "SUPPRESSED(ts, INTERVAL '1' HOUR, 1) OVER (PARTITION BY host" in shown
