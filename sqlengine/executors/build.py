@@ -250,7 +250,6 @@ def _entry(
     return kind, build
 
 
-# One entry for each kind of node.
 _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
     (
         _entry(Scan, _scan),
