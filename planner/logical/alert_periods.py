@@ -62,7 +62,7 @@ class AlertPeriods(OneInput, Stateful):
 
     @property
     def meaning(self) -> tuple[str, ...]:
-        """With the columns, as it keeps rows."""
+        """Its parameters and the columns, as it keeps rows."""
         return (*self.parameters, "|", *map(str, self.schema))
 
     @property
