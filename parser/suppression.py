@@ -1,6 +1,7 @@
 """Texts of a rule's head about how often it may fire:
 
 suppress: 1h by host, rule into suppressed
+suppress: 1h by host, then count into suppressed
 threshold: 5 in 10m by host
 limit: 100/h
 maintenance: ["2026-02-01 22:00 to 2026-02-02 04:00", "Sun 02:00-04:00"]"""
@@ -18,7 +19,7 @@ from parser.errors import ParseError
 
 _NAME = r"(?:`[^`]+`|[^\s,`]+)"
 _BEHIND: Final = rf"(?:\s+by\s+(?P<by>{_NAME}(?:\s*,\s*{_NAME})*))?"
-_INTO: Final = rf"(?:\s+into\s+(?P<into>{_NAME}))?"
+_INTO: Final = rf"(?:(?:,?\s+(?P<then>then\s+count))?\s+into\s+(?P<into>{_NAME}))?"
 _SUPPRESS = re.compile(rf"(?P<time>\d+\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE)
 _THRESHOLD = re.compile(
     rf"(?P<rows>\d{{1,18}})\s+in\s+(?P<time>\d+\s*[a-z]+){_BEHIND}", re.IGNORECASE
@@ -43,12 +44,14 @@ _MOST_ROWS: Final = 10_000
 @dataclass(frozen=True)
 class AlertLimit:
     """So many alerts in a time (ms), counted for each value of the columns `by`, or for all.
-    `into`: the column of the alerts that says how many were held back; '' for none."""
+    `into`: the column of the alerts that says how many were held back; '' for none. `closes`: it is
+    not the next alert that says so, but a row at the end of the time."""
 
     rows: int
     period_ms: int
     by: tuple[str, ...] = ()
     into: str = ""
+    closes: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ Maintenance: TypeAlias = Once | Weekly
 
 
 def suppression(text: str) -> AlertLimit:
-    """Reads '1h by host into suppressed'. ParseError for any other text."""
+    """Reads '1h by host into suppressed', or '1h by host, then count into suppressed'. ParseError
+    for any other text."""
     found = _SUPPRESS.fullmatch(text.strip())
     return _limit(found, text, "suppress", "1h by host, rule")
 
@@ -85,7 +89,8 @@ def threshold(text: str) -> AlertLimit:
 
 
 def limit(text: str) -> AlertLimit:
-    """Reads '100/h by host into suppressed'. ParseError for any other text."""
+    """Reads '100/h by host into suppressed', or '100/h, then count into suppressed'. ParseError for
+    any other text."""
     found = _LIMIT.fullmatch(text.strip())
     return _limit(found, text, "limit", "100/h by host")
 
@@ -121,7 +126,8 @@ def _limit(found: re.Match[str] | None, text: str, field: str, like: str) -> Ale
     by = tuple(n.strip("`") for n in _EACH.findall(parts.get("by") or ""))
     if len(set(by)) < len(by):
         raise ParseError(f"'{text}' names a column twice", hint="name each column once")
-    return AlertLimit(rows, period, by, (parts.get("into") or "").strip("`"))
+    into = (parts.get("into") or "").strip("`")
+    return AlertLimit(rows, period, by, into, bool(parts.get("then")))
 
 
 def _once(text: str) -> Once:

@@ -10,6 +10,7 @@ from typing import Final
 from parser.suppression import DAY_MINUTES, AlertLimit, Maintenance, Once, suppression, threshold
 from parser.suppression import limit as read_limit
 from parser.suppression import maintenance as read_maintenance
+from parser.types import DataType
 from planner.logical import LogicalPlan, Project, Sink
 from planner.rule_settings import PREFIX, rule_in
 from planner.scalar import Call, ColumnRef, Scalar
@@ -87,11 +88,23 @@ def time_column(sink: Sink) -> str | None:
     return next((n for n in names if _is_row_time(items.get(n), n, sink.input)), None)
 
 
+def keeps_time(sink: Sink, name: str) -> bool:
+    """Returns True if a column of the row time is no cast from local time to instants, or back: it
+    can be compared with the watermark."""
+    items = dict(sink.input.items) if isinstance(sink.input, Project) else {}
+    kind = _uncast(items.get(name), name, sink.input)
+    return kind.root is sink.input.schema.type(name).root
+
+
 def _is_row_time(value: Scalar | None, name: str, plan: LogicalPlan) -> bool:
+    return _uncast(value, name, plan).is_rowtime
+
+
+def _uncast(value: Scalar | None, name: str, plan: LogicalPlan) -> DataType:
+    """The type that a column of the plan has before it is cast for the table."""
     while isinstance(value, Call) and value.function in ("CAST", "CHECK NOT NULL"):
         value = value.args[0]
-    kind = value.type if isinstance(value, ColumnRef) else plan.schema.type(name)
-    return kind.is_rowtime
+    return value.type if isinstance(value, ColumnRef) else plan.schema.type(name)
 
 
 def during(times: Iterable[Maintenance], at: str) -> str:

@@ -44,7 +44,7 @@ def plain_alerts(statement: Insert, bound: Sink, settings: Mapping[str, str]) ->
 
 def _kept(limits: AlertLimits) -> str:
     """A comment on how long state is kept."""
-    longest = max((x.limit.period_ms for x in limits.limits), default=0)
+    longest = max((x.limit.period_ms for x in limits.limits if not x.limit.closes), default=0)
     if not longest:
         return ""
     ttl = duration_text(longest + LONGER_MS)
@@ -91,6 +91,9 @@ def _from(query: str, columns: list[str], bound: Sink, limits: AlertLimits) -> s
         body += f"\nWHERE ({during(limits.maintenance, _local(time, bound))}) IS NOT TRUE"
     told: list[str] = []
     for limit in limits.limits:
+        if limit.limit.closes:
+            body = _closed(body, columns, limit, time)
+            continue
         at = "PROCTIME()" if time is None else name(time)
         of, number = limit.limit, _number(limit)
         by = f"PARTITION BY {', '.join(map(name, of.by))} " if of.by else ""
@@ -100,6 +103,18 @@ def _from(query: str, columns: list[str], bound: Sink, limits: AlertLimits) -> s
         passes = number if limit.function == "REACHED" else f"{number} IS NOT NULL"
         body = f"(\nSELECT *, {over}\nFROM {body}\n)\nWHERE {passes}"
     return body
+
+
+def _closed(body: str, columns: list[str], limit: Limit, time: str | None) -> str:
+    """The alerts that pass a limit, and those that end its periods."""
+    of, number = limit.limit, _number(limit)
+    clock = [] if time is not None else ["alert_clock"]
+    items = ", ".join([*map(name, columns), *(f"PROCTIME() AS {n}" for n in clock)])
+    by = f" PARTITION BY {names(of.by)}" if of.by else ""
+    at = f"DESCRIPTOR({name(time or clock[0])}), {_interval(of.period_ms)}, {of.rows}"
+    table = f"TABLE (\nSELECT {items}\nFROM {body}\n){by}"
+    given = names([*columns, *clock, number])
+    return f"TABLE(SUPPRESSION({table}, {at})) AS alerts {given}\nWHERE {number} IS NOT NULL"
 
 
 def _local(time: str | None, bound: Sink) -> str:

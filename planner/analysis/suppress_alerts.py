@@ -15,6 +15,7 @@ from planner.analysis.alert_limits import (
     AlertLimits,
     Limit,
     during,
+    keeps_time,
     limits_in,
 )
 from planner.analysis.alert_limits import time_column as row_time
@@ -26,7 +27,7 @@ from planner.binder.expressions.literals import text
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.scope import Context, Field, Place, Scope, did_you_mean
 from planner.binder.windows.over_alerts import alert_column
-from planner.logical import Frame, HoldBack, LogicalPlan, Over, Project, Sink, SortKey
+from planner.logical import AlertPeriods, Frame, HoldBack, LogicalPlan, Over, Project, Sink, SortKey
 from planner.rewrite import references
 from planner.scalar import Scalar
 from udf.casts.coercion import can_assign
@@ -68,7 +69,11 @@ def suppress_alerts(sink: Sink, context: AnalysisContext) -> Sink:
         plan = HoldBack(plan, _held(limits, context), reason, counts=True)
     number: tuple[str, ...] = ()
     for limit in limits.limits:
-        plan = _limited(plan, limit, (time or _CLOCK, *number))
+        plan = (
+            _closed(plan, limit, sink, time)
+            if limit.limit.closes
+            else _limited(plan, limit, (time or _CLOCK, *number))
+        )
         number = (_column(limit),) if limit in limits.counting else ()
     items = tuple(
         (c.name, _number(number[0], c) if c.name == limits.into else pool.column(c.name, c.type))
@@ -93,6 +98,8 @@ def _check(sink: Sink, limits: AlertLimits) -> None:
             _check_column(sink, limit, name)
         if into:
             _check_number(sink, limit, limits)
+        if limit.limit.closes:
+            _check_closing(sink, limit, limits)
 
 
 def _check_column(sink: Sink, limit: Limit, name: str) -> None:
@@ -122,6 +129,26 @@ def _check_number(sink: Sink, limit: Limit, limits: AlertLimits) -> None:
             f"column '{name}' of '{_target(sink)}' is {kind.plain}, but '{limit.field}' writes a"
             " BIGINT into it",
             hint="declare it as BIGINT",
+            subject=limit.key,
+        )
+
+
+def _check_closing(sink: Sink, limit: Limit, limits: AlertLimits) -> None:
+    """PlanError where the end of a period cannot be told by a row."""
+    if len(limits.counting) > 1:
+        raise PlanError(
+            f"'{limit.field}' cannot end its times with a row of their own",
+            detail="'suppress' and 'limit' hold back together, and have one number",
+            hint=f"write 'into {limit.limit.into}' without 'then count'",
+            subject=limit.key,
+        )
+    time = row_time(sink)
+    if time is not None and not keeps_time(sink, time):
+        kind = sink.input.schema.type(time).plain
+        raise PlanError(
+            f"'{limit.field}' cannot end its times with a row of their own",
+            detail=f"column '{time}' of '{_target(sink)}' is {kind}, and the watermark is not",
+            hint="declare the column with the type of the query's row time",
             subject=limit.key,
         )
 
@@ -173,6 +200,15 @@ def _limited(plan: LogicalPlan, limit: Limit, columns: tuple[str, ...]) -> Logic
     test = "IS NOT TRUE" if limit.function == "REACHED" else "IS NULL"
     held = function_call(test, (pool.column(name, call.type),), _NOWHERE)
     return HoldBack(over, held, f"{limit.field}: {limit.text}")
+
+
+def _closed(plan: LogicalPlan, limit: Limit, sink: Sink, time: str | None) -> LogicalPlan:
+    """The alerts that pass a limit, and those that end its periods."""
+    name, of = _column(limit), limit.limit
+    alerts = Project(plan, references(plan.schema, sink.input.schema.names))
+    periods = AlertPeriods(alerts, of.by, of.period_ms, of.rows, name, time)
+    held = function_call("IS NULL", (pool.column(name, BIGINT),), _NOWHERE)
+    return HoldBack(periods, held, f"{limit.field}: {limit.text}")
 
 
 def _number(name: str, column: Column) -> Scalar:

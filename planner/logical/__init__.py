@@ -8,6 +8,7 @@ anything else (`salt`)."""
 from __future__ import annotations
 
 from planner.logical.aggregates import GroupAggregate
+from planner.logical.alert_periods import AlertPeriods
 from planner.logical.changelogs import (
     DropUpdateBefore,
     FromChangelog,
@@ -69,6 +70,7 @@ __all__ = [
     "ROWS",
     "WINDOW_COLUMNS",
     "AggregateCall",
+    "AlertPeriods",
     "AlignedWindow",
     "AskedScan",
     "AssignWatermark",

@@ -14,6 +14,7 @@ from planner.graph.family_parameters import WithParameters
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
 from planner.logical import (
+    AlertPeriods,
     AskedScan,
     AssignWatermark,
     Constrain,
@@ -74,6 +75,7 @@ from sqlengine.operators.aggregates.two_phases import (
     GlobalAggregateOperator,
     LocalAggregateOperator,
 )
+from sqlengine.operators.alert_periods import AlertPeriodsOperator
 from sqlengine.operators.base import Operator
 from sqlengine.operators.changelog.constraint_enforcer import ConstraintEnforcerOperator
 from sqlengine.operators.changelog.materialize import MaterializeOperator
@@ -248,7 +250,6 @@ def _entry(
     return kind, build
 
 
-# One entry for each kind of node.
 _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
     (
         _entry(Scan, _scan),
@@ -281,6 +282,7 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(IntervalJoin, _interval_join),
         _entry(TemporalJoin, lambda plan, node: TemporalJoinOperator(plan)),
         _entry(Join, lambda plan, node: JoinOperator(plan)),
+        _entry(AlertPeriods, lambda plan, node: AlertPeriodsOperator(plan)),
         _entry(HoldBack, lambda plan, node: HoldBackOperator(plan)),
         _entry(Constrain, lambda plan, node: ConstraintEnforcerOperator(plan)),
         _entry(Normalize, lambda plan, node: NormalizeOperator(plan)),

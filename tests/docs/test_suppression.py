@@ -34,4 +34,4 @@ def test_every_statement_gives_what_the_page_shows(tmp_path: Path) -> None:
             lambda: str(results()),
         )
         assert results() == expected
-    assert len(shown) == 7
+    assert len(shown) == 9

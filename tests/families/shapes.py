@@ -143,6 +143,8 @@ ALERTS = {
         INSERT INTO outs SELECT '{name}', host, {least} FROM events WHERE {where}""",
     "limited": """SET 'rule.limit' = '2/2s into n';
         INSERT INTO outs SELECT '{name}', host, {least} FROM events WHERE {where}""",
+    "closed": """SET 'rule.suppress' = '3s by host, then count into n';
+        INSERT INTO outs SELECT '{name}', host, {least} FROM events WHERE {where}""",
     "reached": """SET 'rule.threshold' = '2 in 3s by host'; SET 'rule.suppress' = '2s';
         INSERT INTO outs SELECT '{name}', host, id + {least} FROM events WHERE {where}""",
     "every alert": """SET 'rule.suppress' = '1s by job, host into n';

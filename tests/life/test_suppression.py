@@ -101,6 +101,30 @@ CASES = {
         "a 12:00, a 12:05, b 12:06, b 12:07, b 12:20, a 13:00, b 13:01",
         "a 12:00 0, a 13:00 4",
     ),
+    "a row at the end of a period tells how many were held back": Case(
+        "suppress: 1h by host, then count into n",
+        "a 12:00, a 12:20, b 12:30, a 12:59, a 13:00, a 13:01, b 14:00, b 15:00",
+        "a 12:00 0, b 12:30 0, a 12:59 2, a 13:00 0, b 14:00 0, b 15:00 0, a 13:01 1",
+    ),
+    "the end of all rows ends periods": Case(
+        "suppress: 1h then count into n", "a 12:00, a 12:20, b 12:30", "a 12:00 0, b 12:30 2"
+    ),
+    "a limit ends its periods, too": Case(
+        "threshold: 2 in 1h by host\nlimit: 2/1h, then count into n\nmaintenance: 11:00-12:00",
+        "a 11:59, a 12:00, a 12:01, a 12:02, a 12:03, b 12:04, b 12:05, b 12:06, b 12:07, a 18:00",
+        "a 12:01 0, a 12:03 0, b 12:07 2",
+    ),
+    "periods end by the clock": Case(
+        "suppress: 30m by host, then count into m",
+        "a 12:00, a 12:10, a 12:29, b 12:29, a 12:31, b 13:10",
+        "a 12:00 0, b 12:29 0, a 12:29 2, a 12:31 0, b 13:10 0",
+        CLOCK,
+    ),
+    "rows behind the watermark are told a period later": Case(
+        "suppress: 10m, then count into n",
+        "a 12:00, a 12:30, a 12:29, a 12:31, a 12:21, a 12:39, a 12:51",
+        "a 12:00 0, a 12:30 0, a 12:39 4, a 12:51 0",
+    ),
     "maintenance once": Case(
         "maintenance: [2026-01-01 12:00 to 2026-01-01 13:00]",
         "a 11:59, a 12:00, a 12:59, a 13:00",
@@ -209,6 +233,11 @@ def _events(rule: TrialRule, rows: Sequence[Sequence[str]]) -> list[Event]:
         ("limit: 9/h into host", "2:11", "is STRING, but 'limit' writes a BIGINT into it", TIMED),
         ("limit: 9/h by n into n", "2:11", "the alerts are counted by it", TIMED),
         ("suppress: 1h into n\nlimit: 9/h into id", "3:11", "there is one number for all", TIMED),
+        ("suppress: 1h, then count", "2:14", "is no suppress", TIMED),
+        ("suppress: 1h, then count into n\nlimit: 9/h", "2:14", "'suppress' and 'limit' hold back together", TIMED),
+        ("suppress: 1h, then count into n", "2:14", "is TIMESTAMP_LTZ(3), and the watermark is not", CAST),
+        ("suppress: 1h by host, then count into n", "2:14", "alerts that are updated",
+         "INSERT INTO latest SELECT host, COUNT(*) FROM events GROUP BY host"),
         ("suppress: 1h by host", "2:14", "alerts that are updated or deleted cannot be held back",
          "INSERT INTO latest SELECT host, COUNT(*) FROM events GROUP BY host"),
     ],
@@ -243,6 +272,24 @@ def test_the_functions_stand_with_over_in_the_order_of_time(sql: str, message: s
         _rule("title: x", f"INSERT INTO plain SELECT id, host, {sql}, 0 FROM events")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("TABLE events, DESCRIPTOR(ts), INTERVAL '1' HOUR", "takes a table, a time, a period"),
+        ("TABLE events, DESCRIPTOR(id), INTERVAL '1' HOUR, 1", "needs a time attribute"),
+        ("TABLE events, ts, INTERVAL '1' HOUR, 1", "with DESCRIPTOR"),
+        ("TABLE events, DESCRIPTOR(ts), INTERVAL '0' HOUR, 1", "period of a window must be positive"),
+        ("TABLE events, DESCRIPTOR(ts), INTERVAL '1' HOUR, 0", "a number of rows pass, from 1 on"),
+        ("TABLE (SELECT host, MAX(ts) AS ts FROM events GROUP BY host), DESCRIPTOR(ts), INTERVAL '1' HOUR, 1",
+         "over rows that are updated"),
+    ],
+)  # fmt: skip
+def test_the_table_function_takes_what_it_says(arguments: str, message: str) -> None:
+    text = f"INSERT INTO plain SELECT id, host, 0, 0 FROM TABLE(SUPPRESSION({arguments}))"
+    with pytest.raises(SqlError, match=message):
+        _rule("title: x", text)
+
+
 def test_why_says_what_holds_an_alert_back(sql: Sql, tmp_path: Path) -> None:
     head = "-- @rule\n-- threshold: 3 in 10m by host\n-- maintenance: 12:00-13:00\n"
     (tmp_path / "r.sql").write_text(f"{head}{TABLES}{TIMED}")
@@ -259,6 +306,18 @@ def test_why_says_what_holds_an_alert_back(sql: Sql, tmp_path: Path) -> None:
     assert (shown["fires"], shown["held_back"]) == (False, ["maintenance: 12:00-13:00"])
 
 
+def test_why_knows_rows_that_are_told_at_the_end(sql: Sql, tmp_path: Path) -> None:
+    head = "-- @rule\n-- threshold: 2 in 10m\n-- suppress: 1h, then count into n\n"
+    (tmp_path / "r.sql").write_text(f"{head}{TABLES}{TIMED}")
+    event = '{"id": 1, "host": "a", "ts": "2026-01-01 14:00:00"}'
+    assert "held back by threshold: 2 in 10m" in sql("why", "r.sql", event).stdout
+    (tmp_path / "r.sql").write_text(
+        f"-- @rule\n-- suppress: 1h, then count into n\n{TABLES}{TIMED}"
+    )
+    done = sql("why", "r.sql", event)
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "r fires")
+
+
 def test_cases_and_explain_know_the_head(sql: Sql, tmp_path: Path) -> None:
     (tmp_path / "r.sql").write_text(f"-- @rule\n-- suppress: 1h by host into n\n{TABLES}{TIMED}")
     (tmp_path / "r.test.yaml").write_text(
@@ -269,6 +328,22 @@ def test_cases_and_explain_know_the_head(sql: Sql, tmp_path: Path) -> None:
     )
     done = sql("test", "r.sql", "--coverage", "--mutate")
     assert (done.exit_code, done.stderr) == (0, "1 rule, 1 case, all passed\n"), done.stdout
+    counted = f"-- @rule\n-- suppress: 1h by host, then count into n\n{TABLES}{TIMED}"
+    (tmp_path / "closed.sql").write_text(counted)
+    (tmp_path / "closed.test.yaml").write_text(
+        "- name: a row at the end of the hour\n"
+        "  events: [{id: 0, host: a, ts: '2026-01-01 12:00:00'}, {id: 1, host: a}]\n"
+        "  until: 2026-01-01 13:30:00\n"
+        "  alerts: [{id: 0, n: 0}, {id: 1, n: 1}]\n"
+        "- name: within the hour nothing more\n"
+        "  events: [{id: 0, host: a, ts: '2026-01-01 12:00:00'}]\n"
+        "  alerts: [{id: 0, n: 0}]\n"
+    )
+    done = sql("test", "closed.sql", "--coverage", "--mutate")
+    assert (done.exit_code, done.stderr) == (0, "1 rule, 2 cases, all passed\n"), done.stdout
+    shown = sql("explain", "closed.sql").stdout
+    assert "TABLE(SUPPRESSION(TABLE (" in shown
+    assert sql("lint", "closed.sql").exit_code == 0
     shown = sql("explain", "r.sql").stdout
     assert "== the rule in plain SQL ==\n-- state that nobody touches is forgotten" in shown
     assert "SUPPRESSED(ts, INTERVAL '1' HOUR, 1) OVER (PARTITION BY host" in shown

@@ -26,6 +26,7 @@ RULE = """-- @rule
 -- {head}
 INSERT INTO alerts (rule, id, host, ts) SELECT RULE_NAME(), id, host, ts FROM events WHERE {where}"""
 HOUR = "suppress: 1h by host into n"
+COUNTED = "suppress: 1h by host, then count into n"
 
 
 class World:
@@ -149,6 +150,64 @@ def test_a_restart_changes_nothing(world: World, restart: Callable[[World], None
     assert world.came("r") == [(0, 0), (5, 4), (8, 2)]
     assert world.came("all") == [(1, 0), (9, 3)]
     assert (world.held("r"), world.held("all")) == (7, 3)
+
+
+@pytest.mark.parametrize("restart", [killed, closed, kept_and_killed])
+def test_a_row_ends_each_period_whatever_happens(
+    world: World, restart: Callable[[World], None]
+) -> None:
+    world.rule("r", head=COUNTED)
+    world.send("12:00", "12:05", "12:10")
+    restart(world)
+    world.rule("r", "id <> 4", head=COUNTED)
+    world.send("12:15", "12:50", "12:59")
+    restart(world)
+    world.send("14:10", host="b")
+    restart(world)
+    assert world.came("r") == [(0, 0), (6, 0), (5, 4)]
+    world.send("14:11", "14:12")
+    world.send("14:15", host="b")
+    world.send("16:00", host="c")
+    assert world.came("r")[3:] == [(7, 0), (10, 0), (9, 1), (8, 1)]
+    assert world.held("r") == 6
+
+
+def test_rules_of_one_kind_end_their_own_periods(world: World) -> None:
+    for number in range(4):
+        world.rule(f"r{number}", f"id >= {number}", head=COUNTED)
+    world.send("12:00", "12:10", "12:20", "12:30", "12:40")
+    assert len(world.engine.graph.executor.run.families) == 1
+    assert {f"r{n}": world.held(f"r{n}") for n in range(4)} == {"r0": 4, "r1": 3, "r2": 2, "r3": 1}
+    world.send("14:00", host="b")
+    assert [world.came(f"r{n}") for n in (0, 3)] == [
+        [(0, 0), (5, 0), (4, 4)],
+        [(3, 0), (5, 0), (4, 1)],
+    ]
+
+
+def test_the_clock_ends_periods_without_a_row(world: World) -> None:
+    text = "INSERT INTO clocked SELECT RULE_NAME(), id, host, 0 FROM events"
+    world.engine.submit("r", f"-- @rule\n-- {COUNTED}\n{text}")
+    for now in (0, 1000, 3599):
+        world.now = now
+        world.send("12:00")
+    assert world.came("r") == [(0, 0)]
+    world.now = 3600
+    step(world.engine)
+    assert world.came("r") == [(0, 0), (2, 2)]
+    executor = world.engine.graph.executor
+    (node,) = [n for n, o in executor.running.items() if "Periods" in type(o.node.plan).__name__]
+    world.now = 3 * 3600
+    world.send("12:00", host="b")
+    assert len(executor.tables_of(node)["keys"]) == 1
+
+
+def test_a_number_is_told_before_it_is_forgotten(world: World) -> None:
+    world.rule("r", head=COUNTED)
+    world.send("12:00", "12:05")
+    world.now = 26 * 3600
+    world.send("12:10", host="b")
+    assert world.came("r") == [(0, 0), (1, 1), (2, 0)]
 
 
 def test_state_is_forgotten_a_day_after_its_time(world: World) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sqlengine.config import Config
@@ -38,7 +38,9 @@ CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 # By the head: the minutes of a period, the alerts in it, and whether words count
 # apart.
+CLOSED = "-- @rule\n-- suppress: 30m by word, then count into n\n"
 LIMITS: dict[str, tuple[int, int, bool]] = {
+    CLOSED: (30, 1, True),
     "-- @rule\n-- suppress: 30m by word into n\n": (30, 1, True),
     "-- @rule\n-- suppress: 20m into n\n": (20, 1, False),
     "-- @rule\n-- limit: 2/1h into n\n": (60, 2, False),
@@ -78,6 +80,23 @@ class Counted:
     began: int = -1_000
     passed: int = 0
     held: int = 0
+    due: int = 0
+    last: tuple[int, str, int] = (0, "", 0)
+
+    def closed(self, minute: int) -> list[tuple[int, str, int, int | None]]:
+        """The alert that ends the period, once it is over at that minute."""
+        if not self.held or minute < self.due:
+            return []
+        told, self.held = self.held, 0
+        return [(*self.last, told)]
+
+    def hold(self, alert: tuple[int, str, int], period: int, watermark: int) -> None:
+        """Takes an alert that is held back, of which a row at the end of the period will tell."""
+        if self.held == 1:
+            # The watermark is in ms, and the period over one before its last minute.
+            end = self.began + period
+            self.due = end if end > watermark else watermark + period
+        self.last = alert
 
     def number(self, minute: int, period: int, most: int) -> int | None:
         """The number of an alert; None where it is held back."""
@@ -93,7 +112,7 @@ class Counted:
 
 @dataclass
 class Model:
-    """What should have happened: `known` by rule name the version, the condition and the head of
+    """What should have happened: `ended` are the alerts that end periods, `known` by rule name the version, the condition and the head of
     the live text, and what it has `counted`, by word; `shadows` likewise, and `ran` how long each
     canary has run (h)."""
 
@@ -107,9 +126,12 @@ class Model:
     shadows: dict[str, tuple[int, str, str]] = field(default_factory=dict)
     shadow_alerts: list[tuple[int, str, int]] = field(default_factory=list)
     ran: dict[tuple[str, int], float] = field(default_factory=dict)
+    ended: list[tuple[int, str, int, int | None]] = field(default_factory=list)
+    watermark: int = -1_000
 
     def read_all(self) -> None:
         for number in range(self.read, len(self.events)):
+            self._close()
             for name in sorted(self.running):
                 version, condition, head = self.known[name]
                 if CONDITIONS[condition](*self.events[number]):
@@ -117,7 +139,15 @@ class Model:
             for name, (version, condition, _) in sorted(self.shadows.items()):
                 if CONDITIONS[condition](*self.events[number]):
                     self.shadow_alerts.append((number, name, version))
+            self.watermark = max(self.watermark, 10 * self.events[number][1])
+        self._close()
         self.read = len(self.events)
+
+    def _close(self) -> None:
+        for name in self.running:
+            if self.known[name][2] == CLOSED:
+                for counted in self.counted[name].values():
+                    self.ended += counted.closed(self.watermark)
 
     def _fire(self, number: int, name: str, version: int, head: str) -> None:
         if head not in LIMITS:
@@ -125,7 +155,12 @@ class Model:
             return
         (word, amount), (period, most, by_word) = self.events[number], LIMITS[head]
         counted = self.counted[name].setdefault(word if by_word else "", Counted())
+        if head == CLOSED and abs(10 * amount - counted.began) >= period:
+            counted.due = self.watermark
+            self.ended += counted.closed(self.watermark)
         told = counted.number(10 * amount, period, most)
+        if told is None and head == CLOSED:
+            counted.hold((number, name, version), period, self.watermark)
         if told is not None:
             self.alerts.append((number, name, version, told))
 
@@ -213,7 +248,23 @@ class Life:
         self.engine.submit(name, head + sql)
 
 
+# Chance rarely ends a period: here it outlasts a crash and a change of the rule.
+ENDING: list[tuple[str, object]] = [
+    ("submit", ("r1", "NOT (word IN ('', 'x_y'))", CLOSED)),
+    ("append", [("curl", 1), ("curl", 2), ("curl", 3), ("bash -c", 3), ("bash -c", 2)]),
+    ("step", None),
+    ("crash", None),
+    ("submit", ("r1", "LOWER(word) LIKE '%curl%'", CLOSED)),
+    ("append", [("curl", 3)]),
+    ("step", None),
+    ("checkpoint", None),
+    ("append", [("", 9), ("curl", 9)]),
+    ("step", None),
+]
+
+
 @settings(max_examples=20, deadline=None)
+@example(ENDING)
 @given(st.lists(ACTIONS, max_size=30))
 def test_each_alert_is_judged_by_the_version_valid_for_its_event(
     actions: list[tuple[str, object]],
@@ -231,7 +282,11 @@ def test_each_alert_is_judged_by_the_version_valid_for_its_event(
         for kind, value in actions:
             act(life, model, kind, value)
         act(life, model, "step", None)
-        assert read_alerts(life.engine) == model.alerts
+        came = read_alerts(life.engine)
+        assert sorted(came, key=str) == sorted([*model.alerts, *model.ended], key=str)
+        # Periods of several rules and words end at once, in no order.
+        assert [alert for alert in came if alert not in model.ended] == model.alerts
+        assert actions != ENDING or [alert[3] for alert in model.ended] == [3, 1]
         assert read_shadows(life.engine) == sorted(model.shadow_alerts)
         life.engine.close()
 

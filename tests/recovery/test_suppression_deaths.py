@@ -13,7 +13,7 @@ import pytest
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from tests.engine.by_hand import step
-from tests.life.test_suppression_lives import HOUR, RULE, TABLES
+from tests.life.test_suppression_lives import COUNTED, HOUR, RULE, TABLES
 from tests.recovery.crash_points import CrashAtWrite, Life, Outputs, check_every_death
 from tests.recovery.test_shadow_deaths import (
     Operation,
@@ -25,6 +25,8 @@ from tests.recovery.test_shadow_deaths import (
 )
 
 STORM = "threshold: 2 in 10m\n-- limit: 2/20m by host into n"
+
+SHORT = COUNTED.replace("1h", "15m")
 
 
 def feed(batch: int, engine: Engine) -> None:
@@ -47,9 +49,11 @@ OPERATIONS: tuple[Operation, ...] = (
     partial(submit, "tables", 1, TABLES),
     partial(submit, "r", 1, rule(HOUR, "id >= 0")),
     partial(submit, "s", 1, rule(STORM, "id > 3")),
+    partial(submit, "c", 1, rule(SHORT, "id >= 0")),
     partial(feed, 0),
     partial(submit, "r", 2, rule(HOUR, "id >= 1")),  # goes on as silent as before
     partial(feed, 1),
+    partial(submit, "c", 2, rule(SHORT, "id <> 9")),  # what it held back is told once
     checkpoint,
     partial(submit, "s", 2, rule(f"status: shadow\n-- {STORM}", "id > 4")),
     partial(feed, 2),

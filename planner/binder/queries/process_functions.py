@@ -19,6 +19,7 @@ from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.queries.changelog_functions import is_changelog_function
 from planner.binder.scope import Context, Place, Query, Scope, did_you_mean, distinct_names
+from planner.binder.windows.alert_periods import is_alert_function
 from planner.binder.windows.table_functions import is_window_function
 from planner.catalog import Catalog, Function
 from planner.logical import LogicalPlan, ProcessFunction, ProcessTable, Project, Union
@@ -40,7 +41,9 @@ def process_function(node: exp.Expression, catalog: Catalog) -> Function | None:
     if not isinstance(node, exp.TableFromRows) or not isinstance(called, exp.Anonymous):
         return None
     # Functions of values are no relations, and hide none.
-    hidden = is_window_function(called) or is_changelog_function(called)
+    hidden = any(
+        is_own(called) for is_own in (is_window_function, is_changelog_function, is_alert_function)
+    )
     path = (*(q.name for q in called.args.get("qualifiers") or ()), called.name)
     function = catalog.function(path, built_in=hidden)
     return function if function is not None and function.user.kind is Kind.PROCESS else None

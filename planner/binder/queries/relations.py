@@ -45,6 +45,7 @@ from planner.binder.scope import (
 from planner.binder.subqueries.expressions import Subqueries
 from planner.binder.windows import aggregates, tvf_aggregates
 from planner.binder.windows import table_functions as windows
+from planner.binder.windows.alert_periods import bind_alert_function, is_alert_function
 from planner.binder.windows.over import OverCalls, with_aliases
 from planner.binder.windows.patterns import bind_match
 from planner.catalog import Table, View
@@ -341,6 +342,8 @@ def _source(
             query = bind_process_function(function, node.this, context, _table_argument)
         case exp.TableFromRows() if is_changelog_function(node.this):
             query = bind_changelog_function(node.this, context, _table_argument)
+        case exp.TableFromRows() if is_alert_function(node.this):
+            query = bind_alert_function(node.this, context, _table_argument)
         case exp.TableFromRows():
             query = windows.bind_table_function(node.this, context, _table_argument)
         case exp.Values():

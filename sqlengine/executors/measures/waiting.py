@@ -13,6 +13,7 @@ from parser.types import DataType
 from planner.graph.family_members import number_columns
 from planner.graph.physical import PhysicalNode
 from planner.logical import (
+    AlertPeriods,
     EmittingAggregate,
     IntervalJoin,
     LogicalPlan,
@@ -123,6 +124,8 @@ def _timers(
             yield from _named(tables, "waiting", plan.order[0].column)
         case TemporalSort():
             yield from _named(tables, "rows", plan.order[0].column)
+        case AlertPeriods() if plan.time is not None:
+            yield from _named(tables, "keys", "#due")
         case Rank():
             yield from _named(tables, "rows", "#time")
         case IntervalJoin() if not plan.proctime:
@@ -146,7 +149,7 @@ def _number(plan: LogicalPlan, table: KeyedTable, column: str) -> int:
     """Returns how many rows of the table wait."""
     if isinstance(plan, IntervalJoin):  # those that found a match wait for nothing
         return int(np.count_nonzero(~_met(plan, table, table.live())))
-    if not isinstance(plan, Rank | EmittingAggregate):
+    if not isinstance(plan, Rank | EmittingAggregate | AlertPeriods):
         return len(table)
     times = table.array(column, table.live())
     return int(pc.sum(pc.less(times.cast(pa.int64()), _NEVER)).as_py() or 0)

@@ -14,3 +14,9 @@ INSERT INTO clocked SELECT k, v, 0 FROM e WHERE v > 3;
 END;
 SET 'rule.limit' = '3/2s';
 INSERT INTO clocked (k, v) SELECT k, SUM(v) FROM TABLE(TUMBLE(TABLE e, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY k, window_start, window_end;
+SET 'rule.limit' = '2/2s by k, then count into n';
+RESET 'rule.suppress';
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO timed (k, v, ts) SELECT k, v, ts FROM e;
+INSERT INTO clocked SELECT k, v, 0 FROM e WHERE v > 3;
+END;
