@@ -37,6 +37,8 @@ from planner.tables import Table, Watermark
 # Options of writers, of where a new job begins to read, and of watermarks (`AssignWatermark` has
 # those): they change no row.
 _NO_ROWS = ("sink.", "scan.startup.", "scan.watermark.")
+# Options of how a table is asked for rows, and of who asks: the rows are the same.
+_NO_ANSWERS = ("lookup.", "scan.", "sink.", "request.timeout", "password", "token")
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,19 @@ class AskedScan(LookedUpScan):
         assert self.rows is not None
         lists = (self.keys, self.columns)
         return (self.rows.digest, *(", ".join(map(repr, names)) for names in lists))
+
+    def content(self, outputs: Names) -> tuple[str, ...]:
+        """Leaves out how the table is asked."""
+        assert self.rows is not None
+        return replace(self, rows=_however_asked(self.rows)).identity
+
+
+def _however_asked(plan: LogicalPlan) -> LogicalPlan:
+    """Returns a plan over a table without the options that change none of its answers."""
+    if not isinstance(plan, Scan):
+        return plan.with_inputs([_however_asked(source) for source in plan.inputs])
+    options = {k: v for k, v in plan.table.options.items() if not k.startswith(_NO_ANSWERS)}
+    return replace(plan, table=replace(plan.table, options=options))
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,27 @@ def test_an_epoch_is_repeated_with_the_answers_that_it_had(tmp_path: Path, cache
         assert totals(user)[-2] == {"name": "old", "n": 5}
 
 
+def test_how_a_table_is_asked_may_change_under_a_job(tmp_path: Path) -> None:
+    """Its counts go on; the cache of before is gone, and a changed table is another one."""
+    path = tmp_path / "clients.db"
+    clients(path, a="one")
+    with running(tmp_path / "data") as (_, user):
+        begun(user, path)
+        user.write("sales", {"id": 0, "client": "a"})
+        eventually(lambda: totals(user)[-1:] == [{"name": "one", "n": 1}])
+        for n, cache in enumerate(("PARTIAL', 'lookup.partial-cache.max-rows' = '5", "NONE"), 2):
+            user.submit("tables", JOB.format(path=path, cache=cache))
+            user.write("sales", {"id": n, "client": "a"})
+            eventually(lambda n=n: totals(user)[-1:] == [{"name": "one", "n": n}])
+        clients(path, a="two")
+        user.write("sales", {"id": 9, "client": "a"})
+        eventually(lambda: user.read("named")[-1:] == [{"id": 9, "name": "two"}])
+        other = JOB.format(path=tmp_path / "other.db", cache="NONE")
+        clients(tmp_path / "other.db", a="one")
+        refusal = user.refused(lambda: user.submit("tables", other))
+        assert "would be lost" in str(refusal)
+
+
 def test_a_table_out_of_reach_costs_its_own_job_a_pause(tmp_path: Path) -> None:
     path = tmp_path / "clients.db"
     clients(path, a="one")
