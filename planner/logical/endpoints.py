@@ -37,8 +37,8 @@ from planner.tables import Table, Watermark
 # Options of writers, of where a new job begins to read, and of watermarks (`AssignWatermark` has
 # those): they change no row.
 _NO_ROWS = ("sink.", "scan.startup.", "scan.watermark.")
-# Options of how a table is asked for rows, and of who asks: the rows are the same.
-_NO_ANSWERS = ("lookup.", "scan.", "sink.", "request.timeout", "password", "token")
+# Options of how and how often a table of look-ups is asked, and of who asks: its rows are the same.
+_NO_ANSWERS = ("lookup.", "sink.", "request.timeout", "password", "token")
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,11 @@ class LookedUpScan(Scan, abstract=True):
     def monotonicity(self) -> ModifiedMonotonicity | None:
         return ModifiedMonotonicity.of_all(self.schema.names, Monotonicity.CONSTANT)
 
+    def content(self, outputs: Names) -> tuple[str, ...]:
+        """Leaves out how the table is asked."""
+        assert self.rows is not None
+        return replace(self, rows=_however_asked(self.rows)).identity
+
     @property
     def functions(self) -> frozenset[str]:
         found: frozenset[str] = frozenset()
@@ -198,11 +203,6 @@ class AskedScan(LookedUpScan):
         assert self.rows is not None
         lists = (self.keys, self.columns)
         return (self.rows.digest, *(", ".join(map(repr, names)) for names in lists))
-
-    def content(self, outputs: Names) -> tuple[str, ...]:
-        """Leaves out how the table is asked."""
-        assert self.rows is not None
-        return replace(self, rows=_however_asked(self.rows)).identity
 
 
 def _however_asked(plan: LogicalPlan) -> LogicalPlan:

@@ -176,6 +176,26 @@ def test_how_a_table_is_asked_may_change_under_a_job(tmp_path: Path) -> None:
         assert "would be lost" in str(refusal)
 
 
+def test_how_often_a_table_is_read_may_change_under_a_job(tmp_path: Path) -> None:
+    path, data = tmp_path / "clients.db", tmp_path / "data"
+    interval = "FULL', 'lookup.full-cache.periodic-reload.interval' = '{}"
+    clients(path, a="one")
+    with running(data) as (_, user):
+        begun(user, path, interval.format("1 h"))
+        user.write("sales", {"id": 0, "client": "a"})
+        eventually(lambda: totals(user)[-1:] == [{"name": "one", "n": 1}])
+        user.submit("tables", JOB.format(path=path, cache=interval.format("50 ms")))
+        user.write("sales", {"id": 1, "client": "a"})
+        eventually(lambda: totals(user)[-1:] == [{"name": "one", "n": 2}])
+    with running(data) as (_, user):
+        user.write("sales", {"id": 2, "client": "a"})
+        eventually(lambda: totals(user)[-1:] == [{"name": "one", "n": 3}])
+        clients(path, a="two")
+        eventually(
+            lambda: user.write("sales", {"id": 3, "client": "a"}) or "two" in str(totals(user))
+        )
+
+
 def test_a_table_out_of_reach_costs_its_own_job_a_pause(tmp_path: Path) -> None:
     path = tmp_path / "clients.db"
     clients(path, a="one")
