@@ -37,6 +37,8 @@ from planner.tables import Table, Watermark
 # Options of writers, of where a new job begins to read, and of watermarks (`AssignWatermark` has
 # those): they change no row.
 _NO_ROWS = ("sink.", "scan.startup.", "scan.watermark.")
+# Options of how and how often a table of look-ups is asked, and of who asks: its rows are the same.
+_NO_ANSWERS = ("lookup.", "sink.", "request.timeout", "password", "token")
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ class LookedUpScan(Scan, abstract=True):
     def monotonicity(self) -> ModifiedMonotonicity | None:
         return ModifiedMonotonicity.of_all(self.schema.names, Monotonicity.CONSTANT)
 
+    def content(self, outputs: Names) -> tuple[str, ...]:
+        """Leaves out how the table is asked."""
+        assert self.rows is not None
+        return replace(self, rows=_however_asked(self.rows)).identity
+
     @property
     def functions(self) -> frozenset[str]:
         found: frozenset[str] = frozenset()
@@ -196,6 +203,14 @@ class AskedScan(LookedUpScan):
         assert self.rows is not None
         lists = (self.keys, self.columns)
         return (self.rows.digest, *(", ".join(map(repr, names)) for names in lists))
+
+
+def _however_asked(plan: LogicalPlan) -> LogicalPlan:
+    """Returns a plan over a table without the options that change none of its answers."""
+    if not isinstance(plan, Scan):
+        return plan.with_inputs([_however_asked(source) for source in plan.inputs])
+    options = {k: v for k, v in plan.table.options.items() if not k.startswith(_NO_ANSWERS)}
+    return replace(plan, table=replace(plan.table, options=options))
 
 
 @dataclass(frozen=True)

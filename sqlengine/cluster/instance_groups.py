@@ -86,6 +86,14 @@ class InstanceGroups:
             self._local = LocalProcesses(self._broker, self._config, self._machine)
         return self._local
 
+    def is_given_up(self, graph: str) -> bool:
+        """True if processes of a graph have died so often that they are not restarted."""
+        return graph in self._supervisors and bool(self._supervisors[graph].given_up)
+
+    def start_again(self, graph: str, pause_s: float) -> None:
+        """Starts these processes after a pause."""
+        self._supervisors[graph].start_again(pause_s)
+
     def end(self, graph: str) -> None:
         """Stops the processes of a distributed graph, if it has any."""
         if graph in self._supervisors:

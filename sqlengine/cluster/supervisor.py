@@ -58,7 +58,7 @@ class ProcessSupervisor:
     `placement` starts them.
 
     With `max_deaths` an instance that has died so often in a row, soon after its start each time,
-    is not restarted, and the jobs of the graph fail."""
+    is given up: the jobs of the graph fail, and it is not restarted before `start_again`."""
 
     patience_s = None
 
@@ -93,6 +93,18 @@ class ProcessSupervisor:
         if self._thread.is_alive():
             self._thread.join()
 
+    @property
+    def given_up(self) -> list[Child]:
+        """The processes that died too often. Any thread."""
+        return [child for child in self.children if child.restart_at == math.inf]
+
+    def start_again(self, pause_s: float) -> None:
+        """Starts the processes that were given up after a pause. Any thread: that of the supervisor
+        touches none of them before."""
+        for child in self.given_up:
+            child.deaths, child.backoff_s = 0, _MIN_BACKOFF_S
+            child.restart_at = self._now() + pause_s
+
     def run(self) -> None:
         """Supervises until `stop` (the supervisor's thread)."""
         try:
@@ -116,8 +128,7 @@ class ProcessSupervisor:
             log.warning("instance %s of %s ended with code %d", child.name, self.graph.name, code)
             self._reap(child)
             if child.deaths == self._max_deaths:
-                # Never again: its jobs fail below.
-                child.restart_at = math.inf
+                child.restart_at = math.inf  # before its jobs fail, which may start it again
                 self.graph.fail_jobs(
                     f"the process of graph '{self.graph.name}' died {child.deaths} times in a row"
                     f" (code {code})"

@@ -327,6 +327,14 @@ class GraphManager:
             if isinstance(graph, DistributedGraph):
                 self._instances.run(graph)
 
+    def is_given_up(self, graph: ManagedGraph) -> bool:
+        """True if the process of an isolation group has died so often that it is not restarted."""
+        return self._instances.is_given_up(graph.name)
+
+    def start_again(self, graph: ManagedGraph, pause_s: float) -> None:
+        """Starts a process that was given up after a pause: it goes on exactly where it was."""
+        self._instances.start_again(graph.name, pause_s)
+
     @property
     def delivers_once(self) -> bool:
         """True if the server is configured for exactly-once delivery."""

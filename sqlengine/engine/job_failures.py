@@ -24,6 +24,8 @@ log = logging.getLogger("sqlengine")
 # Seconds until a graph that cannot be recovered is tried again, at first and at most.
 _RETRY_S: Final = 0.5
 _RETRY_MOST_S: Final = 30.0
+# The states of failed jobs that are started again, after they left their graph or with it.
+_GO_ON: Final = (JobState.RESTARTING, JobState.RUNNING)
 
 
 class _Failure(NamedTuple):
@@ -137,9 +139,7 @@ class JobFailures:
     def _log_failed(self, failed: Sequence[tuple[str, Job]]) -> None:
         """Logs each reason once, with the jobs that failed for it."""
         jobs = {job.name: job for _, job in failed}
-        alike = grouped(
-            ((reason, job.state is JobState.RESTARTING), job.name) for reason, job in failed
-        )
+        alike = grouped(((reason, job.state in _GO_ON), job.name) for reason, job in failed)
         for (reason, again), names in alike.items():
             soonest = max(0, min(jobs[n].next_ms for n in names) - self._registry.clock()) / 1000
             then = f"; started again in {soonest:.1f} s" if again else ""
@@ -154,7 +154,9 @@ class JobFailures:
         if not present:
             return []
         try:
-            return self._lifecycle.fail(present, reason, lasting=lasting, kept=kept)
+            failed = self._lifecycle.fail(present, reason, lasting=lasting, kept=kept)
+            self.forget([job.name for job in failed if job.state is JobState.RUNNING])
+            return failed
         except Exception:
             shown = counted(sorted(present))
             log.exception("%s could not be stopped, it will be tried again", shown)

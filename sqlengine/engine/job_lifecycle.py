@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from parser.errors import JobError, SqlError
 from sqlengine.connectors.boundary.calls import ConnectorFailed
@@ -30,6 +31,7 @@ from sqlengine.registry import CANNOT_RUN, Registry
 from sqlengine.system.words import counted
 
 log = logging.getLogger("sqlengine")
+_LOST: Final = "it left its graph without its position and its state"
 
 
 class JobLifecycle:
@@ -81,7 +83,7 @@ class JobLifecycle:
             removed = dict.fromkeys((j.name for j in left), 0)
             graph.switch(graph.change(graph.runner.graph, {}, removed, {}))
             self._registry.log.write(
-                {j.name: replace(j, graph=MAIN, cause=Cause.NONE) for j in left},
+                {j.name: replace(_without_position(j), graph=MAIN, cause=Cause.NONE) for j in left},
                 self._registry.clock(),
             )
             self._graphs.retire_idle()
@@ -110,9 +112,28 @@ class JobLifecycle:
             elif job.state in (JobState.RUNNING, JobState.FAILED):
                 self._registry.set_state(job, JobState.FAILED, reason, MAIN)
         for graph, jobs in failed.items():
-            self.leave(self._graphs.by_name[graph], jobs)
+            self._take_out(self._graphs.by_name[graph], jobs)
         self._graphs.retire_idle()
         return [self._registry.job(name) for name in sorted(names)]
+
+    def _take_out(self, graph: ManagedGraph, failed: Sequence[Job]) -> None:
+        """Removes jobs that failed from their graph. If its process was given up, those stay that
+        are started again: all that they have is there, and only a process can go on with it."""
+        stays = self._graphs.is_given_up(graph)
+        again = [job for job in failed if stays and job.state is JobState.RESTARTING]
+        leaving = [job for job in failed if job not in again]
+        try:
+            if leaving:
+                self.leave(graph, leaving)
+        finally:
+            if again:
+                self._start_process_again(graph, again)
+
+    def _start_process_again(self, graph: ManagedGraph, jobs: Sequence[Job]) -> None:
+        now = self._registry.clock()
+        self._graphs.start_again(graph, max(0, *(job.next_ms - now for job in jobs)) / 1000)
+        running = {job.name: replace(job, state=JobState.RUNNING) for job in jobs}
+        self._registry.log.write(running, now)
 
     def keep(self, kept: Mapping[str, str]) -> None:
         """Logs what jobs have that are being stopped, and that a recovery has taken out already."""
@@ -160,6 +181,8 @@ class JobLifecycle:
                 self.resume(jobs, apart=True)
             else:
                 self._start_anew(jobs[0], None)
+                began = f"it began as a new job does: {_LOST}"
+                self._registry.set_cause(self._registry.job(jobs[0].name), Cause.NONE, began)
         except SqlError as error:
             # As they are by now: what they keep may be another thing already.
             failed = [self._registry.job(j.name) for j in jobs]
@@ -347,6 +370,12 @@ class JobLifecycle:
             self._registry.set_cause(job, Cause.NONE, f"it waits to be merged: {error.detail}")
             return Outcome(name, "merging", job.version)
         return Outcome(name, "merged", job.version)
+
+
+def _without_position(job: Job) -> Job:
+    """Returns a job that has left its graph with nothing, which its reason says from now on."""
+    lost = f"{_LOST}, and begins as a new job does"
+    return replace(job, reason=f"{job.reason}; {lost}" if job.reason else lost)
 
 
 def _check_status(job: Job) -> None:

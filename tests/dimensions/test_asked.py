@@ -155,6 +155,51 @@ def test_an_epoch_is_repeated_with_the_answers_that_it_had(tmp_path: Path, cache
         assert totals(user)[-2] == {"name": "old", "n": 5}
 
 
+def counted(user: User, n: int) -> None:
+    eventually(lambda: totals(user)[-1:] == [{"name": "one", "n": n}])
+
+
+def test_how_a_table_is_asked_may_change_under_a_job(tmp_path: Path) -> None:
+    """Its counts go on; the cache of before is gone, and a changed table is another one."""
+    path = tmp_path / "clients.db"
+    clients(path, a="one")
+    with running(tmp_path / "data") as (_, user):
+        begun(user, path)
+        user.write("sales", {"id": 0, "client": "a"})
+        counted(user, 1)
+        for n, cache in enumerate(("PARTIAL', 'lookup.partial-cache.max-rows' = '5", "NONE"), 2):
+            user.submit("tables", JOB.format(path=path, cache=cache))
+            user.write("sales", {"id": n, "client": "a"})
+            counted(user, n)
+        clients(path, a="two")
+        user.write("sales", {"id": 9, "client": "a"})
+        eventually(lambda: user.read("named")[-1:] == [{"id": 9, "name": "two"}])
+        other = JOB.format(path=tmp_path / "other.db", cache="NONE")
+        clients(tmp_path / "other.db", a="one")
+        refusal = user.refused(lambda: user.submit("tables", other))
+        assert "would be lost" in str(refusal)
+
+
+def test_how_often_a_table_is_read_may_change_under_a_job(tmp_path: Path) -> None:
+    path, data = tmp_path / "clients.db", tmp_path / "data"
+    interval = "FULL', 'lookup.full-cache.periodic-reload.interval' = '{}"
+    clients(path, a="one")
+    with running(data) as (_, user):
+        begun(user, path, interval.format("1 h"))
+        user.write("sales", {"id": 0, "client": "a"})
+        counted(user, 1)
+        user.submit("tables", JOB.format(path=path, cache=interval.format("50 ms")))
+        user.write("sales", {"id": 1, "client": "a"})
+        counted(user, 2)
+    with running(data) as (_, user):
+        user.write("sales", {"id": 2, "client": "a"})
+        counted(user, 3)
+        clients(path, a="two")
+        eventually(
+            lambda: user.write("sales", {"id": 3, "client": "a"}) or "two" in str(totals(user))
+        )
+
+
 def test_a_table_out_of_reach_costs_its_own_job_a_pause(tmp_path: Path) -> None:
     path = tmp_path / "clients.db"
     clients(path, a="one")

@@ -25,9 +25,11 @@ WITH ('connector' = 'topic', 'topic' = 'counts', 'format' = 'json', 'upsert' = '
 """
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = Engine(Config(data=tmp_path / "data", settings={"restart-strategy.type": "none"}))
+@pytest.fixture(params=["none"])
+def engine(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """`param`: the restart strategy."""
+    settings = {"restart-strategy.type": request.param}
+    engine = Engine(Config(data=tmp_path / "data", settings=settings))
     for topic in ("events", "alerts"):
         engine.broker.create_topic(topic)
     engine.broker.create_topic("counts", compacted=True)
@@ -66,7 +68,7 @@ def counts(engine: Engine) -> dict[int, int]:
 
 
 def kill(engine: Engine, times: int) -> None:
-    """Kills the process of the group so often, until it comes again or is given up."""
+    """Kills the process of the group until it has come again so often, or is given up."""
 
     def killed() -> bool:
         views = engine.instances.views()
@@ -99,10 +101,29 @@ def test_a_process_that_dies_again_and_again_fails_the_jobs_of_its_group(engine:
     eventually(lambda: engine.job("grouped").state is JobState.FAILED, "it is given up")
     reason = engine.job("grouped").reason
     assert reason is not None
-    assert reason.endswith("died 5 times in a row (code -9)")
+    assert "died 5 times in a row (code -9); it left its graph without its position" in reason
     append(engine, 0, 30)
     eventually(lambda: len(records(engine, "alerts")) == 30, "the others go on")
     eventually(lambda: set(engine.graphs.by_name) == {"main"}, "nothing of the group is left")
     engine.start_job("grouped")
     append(engine, 30, 60)
     eventually(lambda: counts(engine) == {0: 10, 1: 10, 2: 10}, "it begins anew")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["exponential-delay"], indirect=True)
+def test_a_group_that_is_started_again_goes_on_where_its_process_died(engine: Engine) -> None:
+    settings = "SET 'job.isolation' = 'error-sensitive'; SET 'restart-strategy.type' = 'none';"
+    engine.submit("once", f"{settings} INSERT INTO alerts SELECT id FROM events WHERE id < 0")
+    append(engine, 0, 300)
+    eventually(lambda: counts(engine) == {0: 100, 1: 100, 2: 100}, "the group counts")
+    graph = engine.job("grouped").graph
+    assert engine.job("once").graph == graph
+    kill(engine, 5)
+    append(engine, 300, 600)
+    eventually(lambda: counts(engine) == {0: 200, 1: 200, 2: 200}, "the group goes on")
+    job = engine.job("grouped")
+    assert (job.state, job.graph, job.restarts) == (JobState.RUNNING, graph, 1)
+    (view,) = engine.instances.views()
+    assert view.restarts == 5
+    assert engine.job("once").state is JobState.FAILED
