@@ -548,9 +548,14 @@ class Engine:
 
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done since it was first submitted, over restarts, versions and
-        moves between graphs."""
+        moves between graphs. A shadow has nothing of those before it."""
         counts = self.graphs.counts()
-        return {name: counts.get(name, NOTHING) for name in list(self.log.jobs)}
+        return {
+            name: counts.get(name, NOTHING).of_shadow(job.version)
+            if is_shadow(name)
+            else counts.get(name, NOTHING)
+            for name, job in list(self.log.jobs.items())
+        }
 
     def costs_by_job(self) -> dict[str, JobCost]:
         """Returns what each job has cost since the server started, over moves between graphs."""
