@@ -47,6 +47,19 @@ def test_a_rule_is_shadowed_compared_and_promoted(served: Sql, user: User, tmp_p
     assert (refused.exit_code, "job 'all' has no shadow" in refused.stderr) == (1, True)
 
 
+@pytest.mark.parametrize("command", [("promote",), ("diff",), ("why", "{}")])
+def test_a_job_that_is_not_there_is_named_with_what_is(
+    served: Sql, user: User, command: tuple[str, ...]
+) -> None:
+    name, *event = command
+    done = served(name, "al", *event)
+    assert done.exit_code == 1
+    assert "job 'al' does not exist" in done.stderr
+    assert "did you mean 'all'?" in done.stderr
+    done = served(name, "all@shadow", *event)
+    assert (done.exit_code, "job 'all' has no shadow" in done.stderr) == (1, True), done.stderr
+
+
 def test_a_shadow_is_withdrawn(served: Sql, user: User) -> None:
     user.submit("shy", rule("shy", "amount > 5"))
     user.submit("shy", HEAD + rule("shy", "amount > 3"))

@@ -19,9 +19,7 @@ GROUP BY window_start, window_end, id * 2 HAVING COUNT(*) > {least}"""
 HELD = "-- @rule\n-- suppress: 1h by id\n-- maintenance: Sun 02:00-04:00\n" + rule("held")
 
 
-def test_states_are_told_in_the_words_of_the_rule(
-    served: Sql, user: User, tmp_path: Path
-) -> None:
+def test_states_are_told_in_the_words_of_the_rule(served: Sql, user: User, tmp_path: Path) -> None:
     file = tmp_path / "many.sql"
     said = []
     for head, command in (("", "submit"), ("-- status: shadow\n", "validate"), ("", "submit")):
