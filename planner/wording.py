@@ -26,7 +26,7 @@ def named(plan: LogicalPlan) -> str:
     if "$" not in text:
         return text
     words = words_of(plan)
-    return in_words(in_words(text, {f" AS {name}": "" for name in words}), words)
+    return in_words(in_words(_plain(text), {f" AS {name}": "" for name in words}), words)
 
 
 def words_of(node: LogicalPlan) -> Mapping[str, str]:
@@ -56,12 +56,18 @@ def _made(node: LogicalPlan) -> Iterator[tuple[str, str]]:
     calls = node.calls if isinstance(node, Over) else getattr(node, "aggregates", ())
     for call in calls:
         field = call.name.removeprefix(ALERT)
-        yield call.name, str(call).rpartition(" AS ")[0] if field == call.name else field
+        value = _plain(str(call).rpartition(" AS ")[0])
+        yield call.name, value if field == call.name else field
     if isinstance(node, NewTerm):
         yield node.name, f"NEW_TERM({', '.join(node.terms)})"
     for name, value in node.items if isinstance(node, Project) else ():
         if not isinstance(value, ColumnRef) or value.name != name:
             yield name, str(value)
+
+
+def _plain(text: str) -> str:
+    """A text of calls as SQL has it, which counts all rows with a star."""
+    return text.replace("COUNT()", "COUNT(*)")
 
 
 def _limit(plan: Over, call: OverCall) -> str:
