@@ -64,7 +64,11 @@ def job_texts(paths: Sequence[str], name: str | None, define: Sequence[str]) -> 
     for alone, path in _named(paths, name):
         job = alone if name is not None else _name_below_tables(alone, path)
         if job in texts:
-            hint = "submit them one by one, with --name"
+            hint = (
+                "put a '_tables.sql' into the folder above both"
+                if job == Path(TABLES).stem
+                else "submit them one by one, with --name"
+            )
             raise JobError(_named_equally(texts[job][0] or "-", path, job), hint=hint)
         texts[job] = (None if path == "-" else path), _text(path, values)
     return texts
