@@ -257,8 +257,8 @@ class ChangePlanner:
         if old is None or text is None or text.file is None or old == text.file:
             return None
         return (
-            f"'{old}' is job '{name}' already, and '{text.file}' would take its place: to have both,"
-            " remove the first folder's jobs, put a '_tables.sql' into the folder above both, and"
+            f"'{old}' is job '{name}' already, and '{text.file}' would take its place: to have"
+            " both, remove the first folder's jobs, put a '_tables.sql' into the folder above both, and"
             " submit that: jobs have the names of their folders below it"
         )
 

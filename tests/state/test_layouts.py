@@ -36,7 +36,9 @@ def layouts() -> str:
         for node in lower(graph).in_order:
             if not isinstance(node.plan, RulesPlan):
                 found = layouts_of(node, OperatorFactory())
-                lines += [f"  {type(node.plan).__name__} {node.plan.label}"] if found else []
+                lines += (
+                    [f"  {type(node.plan).__name__} {node.plan.label}".rstrip()] if found else []
+                )
                 lines += [f"    {table}: {layout}" for table, layout in found.items()]
     return "\n".join(lines) + "\n"
 
