@@ -258,8 +258,8 @@ class ChangePlanner:
             return None
         return (
             f"'{old}' is job '{name}' already, and '{text.file}' would take its place: to have"
-            " both, remove the first folder's jobs, put a '_tables.sql' into the folder above both, and"
-            " submit that: jobs have the names of their folders below it"
+            " both, remove the first folder's jobs, put a '_tables.sql' into the folder above"
+            " both, and submit that: jobs have the names of their folders below it"
         )
 
     def _with_definers(self, name: str, error: SqlError) -> SqlError:

@@ -131,7 +131,7 @@ def test_two_folders_with_tables_are_told_apart(served: Sql, user: User, tmp_pat
     said = refused.stdout + refused.stderr
     assert (refused.exit_code, "is used by ones" in said) == (1, True), said
     assert f"'{tmp_path / 'one' / '_tables.sql'}' is job '_tables' already" in said, said
-    assert "put a '_tables.sql' into the folder above both" in said
+    assert "put a '_tables.sql' into the folder above" in said
     assert served("remove", "ones", "_tables").exit_code == 0
     together = served("submit", tmp_path)
     assert "would both be the job '_tables'" in together.stderr
