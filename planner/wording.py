@@ -71,7 +71,7 @@ def _plain(text: str) -> str:
 
 
 def _limit(plan: Over, call: OverCall) -> str:
-    """What the head of a rule says of alerts: 'suppress: 1 in 1h by host'."""
+    """Returns a limit of alerts as a rule's head has it: 'suppress: 1 in 1h by host'."""
     period, most = call.constants
     unit, size = next((u, ms) for u, ms in _UNITS.items() if period % ms == 0)
     by = f" by {', '.join(plan.partition)}" if plan.partition else ""
