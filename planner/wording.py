@@ -56,8 +56,8 @@ def _made(node: LogicalPlan) -> Iterator[tuple[str, str]]:
     calls = node.calls if isinstance(node, Over) else getattr(node, "aggregates", ())
     for call in calls:
         field = call.name.removeprefix(ALERT)
-        value = _plain(str(call).rpartition(" AS ")[0])
-        yield call.name, value if field == call.name else field
+        text = _plain(str(call).rpartition(" AS ")[0])
+        yield call.name, text if field == call.name else field
     if isinstance(node, NewTerm):
         yield node.name, f"NEW_TERM({', '.join(node.terms)})"
     for name, value in node.items if isinstance(node, Project) else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,5 +70,5 @@ def test_a_budget_that_is_wrong_is_refused_alone(user: User) -> None:
     user.submit("loud", rule("loud", "amount > 5"))
     for setting in ("state' = 'lots'", "cpu-us-per-event' = '-1'", "exceeded' = 'burn'"):
         text = f"SET 'job.budget.{setting};\n" + rule("wrong")
-        assert user.refused(lambda text=text: user.submit("wrong", text)).status == 400
+        assert user.refused(partial(user.submit, "wrong", text)).status == 400
     assert user.fired(amount=6) == {"loud"}

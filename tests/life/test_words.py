@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from tests.cli.conftest import Sql
 from tests.service.harness import User, rule
@@ -21,7 +22,7 @@ HELD = "-- @rule\n-- suppress: 1h by id\n-- maintenance: Sun 02:00-04:00\n" + ru
 
 def test_states_are_told_in_the_words_of_the_rule(served: Sql, user: User, tmp_path: Path) -> None:
     file = tmp_path / "many.sql"
-    said = []
+    said: list[Any] = []
     for head, command in (("", "submit"), ("-- status: shadow\n", "validate"), ("", "submit")):
         file.write_text(COUNTED.format(head=head, least=len(said)))
         said.append(served(command, file))

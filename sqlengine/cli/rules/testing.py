@@ -116,7 +116,8 @@ def test(
     texts, above = rule_texts([rule_of_cases(path) for path in paths], define, unread)
     asked = Asked(update, coverage, mutate)
     report = _run(texts, above, asked)
-    report.broken |= unread | cases_of_no_rule(paths, report.read)
+    report.broken |= unread
+    report.broken |= cases_of_no_rule(paths, report.read)
     if junit is not None:
         _write_junit(Path(junit), report)
     (_show_json if output == "json" else _show)(report, verbose)
