@@ -30,10 +30,9 @@ from planner.binder.windows.over_alerts import alert_column
 from planner.logical import AlertPeriods, Frame, HoldBack, LogicalPlan, Over, Project, Sink, SortKey
 from planner.rewrite import references
 from planner.scalar import Scalar
+from planner.wording import ALERT, ALERT_CLOCK, ALERT_LOCAL
 from udf.casts.coercion import can_assign
 
-# Columns beside those of the alerts: the clock, and the time that maintenance asks for.
-_CLOCK, _LOCAL = "alert$clock", "alert$local"
 _TIMESTAMP = timestamp(3)
 _NOWHERE = exp.Null()
 
@@ -72,7 +71,7 @@ def suppress_alerts(sink: Sink, context: AnalysisContext) -> Sink:
         plan = (
             _closed(plan, limit, sink, time)
             if limit.limit.closes
-            else _limited(plan, limit, (time or _CLOCK, *number))
+            else _limited(plan, limit, (time or ALERT_CLOCK, *number))
         )
         number = (_column(limit),) if limit in limits.counting else ()
     items = tuple(
@@ -163,24 +162,24 @@ def _timed(sink: Sink, limits: AlertLimits, time: str | None) -> LogicalPlan:
     plan = sink.input
     clock = function_call("PROCTIME", (), _NOWHERE)
     at = clock if time is None else pool.column(time, plan.schema.type(time))
-    added: tuple[tuple[str, Scalar], ...] = ((_CLOCK, clock),) if limits.limits else ()
+    added: tuple[tuple[str, Scalar], ...] = ((ALERT_CLOCK, clock),) if limits.limits else ()
     if limits.maintenance:
         plain = at.type.as_attribute(TimeAttribute.NONE)
         local = at if plain.same_as(_TIMESTAMP) else cast("CAST", at, _TIMESTAMP, _NOWHERE)
-        added = (*added, (_LOCAL, local))
+        added = (*added, (ALERT_LOCAL, local))
     return Project(plan, (*references(plan.schema, plan.schema.names), *added))
 
 
 def _held(limits: AlertLimits, context: AnalysisContext) -> Scalar:
     """The condition for alerts in a maintenance."""
-    local = pool.column(_LOCAL, _TIMESTAMP)
+    local = pool.column(ALERT_LOCAL, _TIMESTAMP)
     scope = Scope((Field((), "t", local),))
     place = Place(Context(context.catalog, context.settings), scope, "WHERE")
     return bind_scalar(parse_condition(during(limits.maintenance, "t")), place)
 
 
 def _column(limit: Limit) -> str:
-    return f"alert${limit.field}"
+    return ALERT + limit.field
 
 
 def _limited(plan: LogicalPlan, limit: Limit, columns: tuple[str, ...]) -> LogicalPlan:
@@ -192,7 +191,7 @@ def _limited(plan: LogicalPlan, limit: Limit, columns: tuple[str, ...]) -> Logic
     over = Over(
         plan,
         of.by,
-        (SortKey(_CLOCK),),
+        (SortKey(ALERT_CLOCK),),
         Frame(),
         (call,),
         ttl_ms=of.period_ms + LONGER_MS,

@@ -16,6 +16,7 @@ from parser.errors import OptionError
 from planner.graph.merge import Graph
 from planner.logical import LogicalPlan, Names
 from planner.scalar import digest_of
+from planner.wording import named
 
 JOB_STATE = "job.state"
 
@@ -93,7 +94,7 @@ def operation_of(plan: LogicalPlan, node: str, identity: str, content: str = "")
     return Operation(
         node,
         identity,
-        name_of(plan),
+        named(plan),
         type(plan).__name__,
         meaning,
         below,
@@ -130,11 +131,6 @@ def _windows(plan: LogicalPlan) -> list[str]:
         if not source.stateful:
             found += _windows(source)
     return found
-
-
-def name_of(plan: LogicalPlan) -> str:
-    """Returns the operation's name in reports."""
-    return f"{type(plan).__name__} {plan.label}".rstrip()
 
 
 def decide(
@@ -261,4 +257,4 @@ def _note(plan: LogicalPlan, found: dict[str, str]) -> None:
         # Inputs first: the order of insertion is the order of the report.
         for source in plan.inputs:
             _note(source, found)
-        found[plan.digest] = name_of(plan)
+        found[plan.digest] = named(plan)

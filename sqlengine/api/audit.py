@@ -15,6 +15,7 @@ from sqlengine.access.policy import Action
 from sqlengine.api.conventions.pages import page_of
 from sqlengine.api.principal import may
 from sqlengine.api.queries import whole_number
+from sqlengine.broker.topic_access import BadRequest
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.jobs.trail import text_hash
@@ -33,14 +34,22 @@ def audit_blueprint(engine: Engine) -> Blueprint:
         """Lists the jobs that ran at ?at= (ms, or ISO 8601), with the versions and texts that they
         had."""
         asked = request.args.get("at")
-        at = engine.now_ms() if asked is None else moment_ms(asked)
+        now = engine.now_ms()
+        at = now if asked is None else moment_ms(asked)
+        if at > now:
+            raise BadRequest(
+                f"which jobs will run at {time_text(at)} is not known",
+                detail=f"it is {time_text(now)} now, by the clock of the server",
+                hint="leave 'at' out for the jobs that run now",
+            )
         found = jobs_at(folder, at)
         known = found.live()
         seen = sorted(name for name in known if may(Action.SEE_JOB, name))
         names, following = page_of(seen, str)
         jobs = [_live_json(engine, name, known[name]) for name in names]
-        body = {"at": time_text(at), "known": found.known, "server_ran": found.up, "jobs": jobs}
-        return jsonify(body | {"next": following})
+        body = {"at": time_text(at), "known": found.known, "server_ran": found.up}
+        proof = {"proven": found.proven, "last_line": found.last}
+        return jsonify({**body, **proof, "jobs": jobs, "next": following})
 
     @blueprint.get("/audit")
     def audit() -> Response:

@@ -141,10 +141,11 @@ def topic_not_found(name: str, known: Iterable[str]) -> TopicNotFound:
 
 def offset_out_of_range(where: str, offset: int, begin: int, end: int) -> OffsetOutOfRange:
     why = "was removed by retention" if offset < begin else "does not exist yet"
+    there = f"read from an offset between {begin} and {end - 1}, or" if begin < end else "read"
     return OffsetOutOfRange(
         f"offset {offset} of {where} is out of range",
         detail=f"it {why}: the shard begins at {begin} and ends before {end}",
-        hint=f"read from an offset between {begin} and {end}",
+        hint=f"{there} from {end} what comes next",
     )
 
 

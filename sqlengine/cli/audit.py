@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from time import time_ns
 
 import click
 
@@ -131,10 +132,14 @@ def live(at: str, output: str, data: str | None) -> None:
     """Show the jobs that ran at a time; 'sql jobs --at' shows their texts, too."""
     _files(None, data)
     time = _ms("--at", at)
-    found = jobs_at(data_folder(data) / FOLDER, time)
+    now = time_ns() // 1_000_000
+    if time > now:
+        raise click.BadParameter(f"it is {time_text(now)} now", param_hint="--at")
+    found = jobs_at(data_folder(data) / FOLDER, time, runs=False)
     jobs = [{"name": n, **asdict(job)} for n, job in found.live().items()]
-    body = {"at": time_text(time), "known": found.known, "server_ran": found.up, "jobs": jobs}
-    show_live(body, None, output)
+    body = {"at": time_text(time), "known": found.known, "server_ran": found.up}
+    proof = {"proven": found.proven, "last_line": found.last}
+    show_live({**body, **proof, "jobs": jobs}, None, output)
 
 
 def _time(option: str, text: str | None) -> str | None:

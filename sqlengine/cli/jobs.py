@@ -32,7 +32,7 @@ from sqlengine.cli.options import (
 )
 from sqlengine.cli.outcomes import draw_files, draw_outcome, draw_outcomes, items_of, tally
 from sqlengine.cli.tables import draw_table, number
-from sqlengine.cli.texts import Texts, job_texts, modules_in, tables_above
+from sqlengine.cli.texts import Texts, Unread, job_texts, modules_in, tables_above
 from sqlengine.cli.views.costs import show_costs
 from sqlengine.cli.views.live import show_live
 from sqlengine.cli.waiting import at_work, connect
@@ -137,9 +137,12 @@ def validate(
     A file is looked at together with the _tables.sql above it."""
     query: Json = {"dry_run": "true", "savepoint": path_for_server(savepoint)}
     above = tables_above(files, define) if savepoint is None else {}
-    texts = above | job_texts(files, name, define)
-    modules = modules_in(functions)
-    ctx.exit(send(connect(server, token_file), texts, query, output, modules))
+    unread = Unread()
+    texts = above | job_texts(files, name, define, unread)
+    failed = send(connect(server, token_file), texts, query, output, modules_in(functions))
+    for error in unread.values():
+        show_error(error, None)
+    ctx.exit(1 if unread else failed)
 
 
 @click.command(short_help="Show the plan of a file or of a job.")

@@ -18,6 +18,8 @@ from sqlengine.sigma.files import TABLES
 
 # Job name -> (file, text); no file for standard input.
 Texts = dict[str, tuple[str | None, str]]
+# Job name -> the reason for which its file cannot be read.
+Unread = dict[str, SqlError]
 
 
 def read_text(path: str) -> str:
@@ -62,40 +64,68 @@ def definitions(pairs: Sequence[str]) -> dict[str, str]:
     return result
 
 
-def job_texts(paths: Sequence[str], name: str | None, define: Sequence[str]) -> Texts:
+def job_texts(
+    paths: Sequence[str], name: str | None, define: Sequence[str], unread: Unread | None = None
+) -> Texts:
     """The jobs in files and in folders, under the names that they have where the topmost folder
     with a `_tables.sql` above them is submitted, or watched; so a rule has one name, however many
-    of its folder are named."""
+    of its folder are named. Files that cannot be read go to `unread`, as long as there is another
+    one; else, and without `unread`, SqlError."""
     if name is not None and (len(paths) != 1 or Path(paths[0]).is_dir()):
         raise click.BadParameter("--name goes with one file", param_hint="--name")
     if "-" in paths and name is None:
         raise click.BadParameter("standard input needs --name", param_hint="--name")
+    texts = _read(paths, name, define, unread)
+    _check_any(texts, unread)
+    return texts
+
+
+def _read(
+    paths: Sequence[str], name: str | None, define: Sequence[str], unread: Unread | None
+) -> Texts:
     values = definitions(define)
     texts: Texts = {}
     for alone, path in _named(paths, name):
         job = alone if name is not None else _name_below_tables(alone, path)
         if job in texts:
-            hint = "submit them one by one, with --name"
+            hint = (
+                "put a '_tables.sql' into the folder above both"
+                if job == Path(TABLES).stem
+                else "submit them one by one, with --name"
+            )
             raise JobError(_named_equally(texts[job][0] or "-", path, job), hint=hint)
-        texts[job] = (None if path == "-" else path), _text(path, values)
+        try:
+            texts[job] = (None if path == "-" else path), _text(path, values)
+        except SqlError as error:
+            if unread is None:
+                raise
+            unread[job] = error
     return texts
+
+
+def _check_any(texts: Texts, unread: Unread | None) -> None:
+    if unread and not texts:
+        raise next(iter(unread.values()))
 
 
 def _named_equally(one: str, other: str, job: str) -> str:
     return f"'{one}' and '{other}' would both be the job '{job}'"
 
 
-def rule_texts(paths: Sequence[str], define: Sequence[str]) -> tuple[Texts, Texts]:
+def rule_texts(
+    paths: Sequence[str], define: Sequence[str], unread: Unread | None = None
+) -> tuple[Texts, Texts]:
     """The rules in files and folders, by the names of their jobs, and those `_tables.sql` above
-    them that are not among them."""
+    them that are not among them. `unread`: see `job_texts`."""
     texts: Texts = {}
     for path in paths:
-        for name, (file, text) in job_texts([path], None, define).items():
+        for name, (file, text) in _read([path], None, define, unread).items():
             before = texts.setdefault(name, (file, text))[0]
             if Path(str(before)).absolute() != Path(str(file)).absolute():
                 raise JobError(
                     _named_equally(str(before), str(file), name), hint="give them one by one"
                 )
+    _check_any(texts, unread)
     return texts, tables_above([str(file) for file, _ in texts.values()], define)
 
 

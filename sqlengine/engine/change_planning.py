@@ -242,12 +242,25 @@ class ChangePlanner:
         for cause, errors in by_cause.items():
             items = {item for item, names in work.causes.items() if cause in names}
             used = {o for name in errors for o in self._registry.log.jobs[name].uses} & items
-            error = in_use(used, errors, hint)
+            error = in_use(used, errors, self._same_name(work, cause) or hint)
             over = [n for n, p in work.ready.items() if items & set(map(full_name, p.uses))]
             for name in dict.fromkeys((cause, *over)):
                 if name not in work.dependents:
                     work.refuse(name, error)
             work.removes.discard(cause)
+
+    def _same_name(self, work: Work, name: str) -> str | None:
+        """Returns a hint where the text of a job comes from a file of another folder than before:
+        two files of one name, as '_tables.sql' is, are most likely meant as two jobs."""
+        job, text = self._registry.log.jobs.get(name), work.texts.get(name)
+        old = None if job is None else self._registry.version(job).file
+        if old is None or text is None or text.file is None or old == text.file:
+            return None
+        return (
+            f"'{old}' is job '{name}' already, and '{text.file}' would take its place: to have"
+            " both, remove the first folder's jobs, put a '_tables.sql' into the folder above"
+            " both, and submit that: jobs have the names of their folders below it"
+        )
 
     def _with_definers(self, name: str, error: SqlError) -> SqlError:
         """Returns the error; where a definition exists already, one that names the jobs that have

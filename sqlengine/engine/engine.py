@@ -74,6 +74,7 @@ from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.executors.spark.view import SparkView
 from sqlengine.executors.steps.guard import StepView
 from sqlengine.executors.steps.limits import Steps
+from sqlengine.formats.options import did_you_mean
 from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.host import GraphHost
@@ -490,9 +491,8 @@ class Engine:
     def history(self, name: str) -> list[JobVersion]:
         """Returns all versions of a job, also a removed one, oldest first."""
         if not self.log.versions_of(name):
-            raise JobError(
-                f"job '{name}' does not exist and never did", hint="'sql jobs' lists all"
-            )
+            hint = did_you_mean(name, self.log.jobs) or "'sql jobs' lists all"
+            raise JobError(f"job '{name}' does not exist and never did", hint=hint)
         return [v for _, v in sorted(self.log.versions_of(name).items())]
 
     def difference(self, name: str) -> Difference:
@@ -548,9 +548,14 @@ class Engine:
 
     def counts(self) -> dict[str, JobCounts]:
         """Returns what each job has done since it was first submitted, over restarts, versions and
-        moves between graphs."""
+        moves between graphs. A shadow has nothing of those before it."""
         counts = self.graphs.counts()
-        return {name: counts.get(name, NOTHING) for name in list(self.log.jobs)}
+        return {
+            name: counts.get(name, NOTHING).of_shadow(job.version)
+            if is_shadow(name)
+            else counts.get(name, NOTHING)
+            for name, job in list(self.log.jobs.items())
+        }
 
     def costs_by_job(self) -> dict[str, JobCost]:
         """Returns what each job has cost since the server started, over moves between graphs."""

@@ -40,6 +40,12 @@ class JobCounts(msgspec.Struct, frozen=True, omit_defaults=True):
             self.held_back + other.held_back,
         )
 
+    def of_shadow(self, version: int) -> JobCounts:
+        """Returns the counts of a rule's shadow, which has the name of those before it, but not
+        their rows."""
+        rows = self.version_rows if self.version == version else 0
+        return msgspec.structs.replace(self, rows=rows)
+
     def at_least(self, other: JobCounts) -> JobCounts:
         """Returns the greater of two counts of one graph, number by number."""
         later = max(self, other, key=lambda c: (c.version, c.version_rows))

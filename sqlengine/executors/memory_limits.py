@@ -9,7 +9,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from parser.errors import OptionError
 from planner.graph.merge import Graph
-from planner.graph.takeover import name_of
+from planner.wording import named
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import JobsFailed
 from sqlengine.executors.steps.by_version import ByVersion
@@ -75,7 +75,7 @@ def footprint(
         if layouts:
             known = executor.sizes_of(node.id)
             sizes = tuple(TableSize(n, layout, *known[n]) for n, layout in layouts.items())
-            yield OperationState(node.id, name_of(node.plan), node.plan.stateful, node.jobs, sizes)
+            yield OperationState(node.id, named(node.plan), node.plan.stateful, node.jobs, sizes)
 
 
 def state_by_job(executor: EmbeddedExecutor, graph: Graph) -> Counter[str]:

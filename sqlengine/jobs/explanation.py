@@ -14,13 +14,13 @@ from planner.graph.merge import Graph, merge
 from planner.graph.physical import PhysicalPlan, lower
 from planner.graph.rule_sets import RulesPlan
 from planner.graph.scan_filters import scan_filters
-from planner.graph.takeover import name_of
 from planner.graph.two_phases import split_aggregates
 from planner.logical import LogicalPlan, Scan, Sink
 from planner.plan import Trace
 from planner.rewrite import nodes
 from planner.scalar import Call, Scalar, walk
 from planner.settings import AGG_PHASES, AGG_STRATEGIES, FILTER_PUSH_DOWN, flag, one_of
+from planner.wording import named
 from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.spark.explain import StageView, stages_of, stages_text
 from sqlengine.executors.spark.local_phases import with_local_phases
@@ -181,7 +181,7 @@ def _family_text(graph: Graph, job: str, families: FamilyPlan) -> str:
     by which `sql jobs --output json` finds the others."""
     found = ((name, families.member_of.get(name)) for name in graph.jobs[job])
     return "\n".join(
-        f"{name[:8]} {name_of(graph.nodes[name].plan)}  [family of {len(seat.family.members)}:"
+        f"{name[:8]} {named(graph.nodes[name].plan)}  [family of {len(seat.family.members)}:"
         f" {seat.family.id.removeprefix(FAMILY)[:8]}]"
         for name, seat in found
         if seat is not None

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from planner.graph.distribution import INCOMING
 from planner.graph.merge import Graph, GraphNode
 from planner.graph.physical import lower
-from planner.graph.takeover import name_of
 from planner.logical import AssignWatermark, LookupJoin, Scan, Values
+from planner.wording import named
 from sqlengine.executors.graph_change import RestoredJob
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sinks.pending_commits import PendingCommit
@@ -207,14 +207,14 @@ def obstacles(snapshot: JobSnapshot, graph: Graph, runner: GraphRunner) -> Itera
         if node.id in runner.inputs.running:
             source, position = runner.inputs.running[node.id], snapshot.sources[digest]
             if not _same_position(source, position, snapshot.file_versions.get(digest)):
-                yield f"'{name_of(node.plan)}' is read to another position"
+                yield f"'{named(node.plan)}' is read to another position"
         for name, table in runner.executor.tables_of(node.id).items():
             rows = snapshot.tables.get((digest, name))
             # Tasks of Spark keep no time for jobs that need none: any will do.
             if isinstance(node.plan, AssignWatermark) and rows is not None and not len(rows):
                 continue
             if not _same_rows(table, rows, distributed):
-                yield f"'{name_of(node.plan)}' has come to another time"
+                yield f"'{named(node.plan)}' has come to another time"
 
 
 def _same_position(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from parser.types import BOOLEAN
@@ -10,6 +10,7 @@ from planner.logical import Filter, LogicalPlan, MatchRecognize, Project, Sink
 from planner.logical.joins import BinaryJoin
 from planner.rewrite import nodes, transform_sink
 from planner.scalar import Call, Literal, Scalar
+from planner.wording import in_words, words_of
 
 _PARTS = ("AND", "OR")
 _TRUE = Literal(True, BOOLEAN.with_nullable(False))
@@ -32,22 +33,6 @@ class Condition:
         if isinstance(self.node, MatchRecognize):
             return f"{self.node.conditions[self.at][0]} AS {text}"
         return text
-
-
-def words_of(node: LogicalPlan) -> Mapping[str, str]:
-    """Returns words for columns that have no name in the rule: those of the nearest aggregates."""
-    found: dict[str, str] = {}
-    for below in nodes(node):
-        for call in getattr(below, "aggregates", ()):
-            found.setdefault(call.name, str(call).rpartition(" AS ")[0])
-    return {name: text for name, text in found.items() if "$" in name}
-
-
-def in_words(text: str, words: Mapping[str, str]) -> str:
-    """Returns a text in which columns have other names."""
-    for name in sorted(words, key=len, reverse=True):  # …$10 before …$1
-        text = text.replace(name, words[name])
-    return text
 
 
 def conditions_of(sinks: Sequence[Sink]) -> list[Condition]:

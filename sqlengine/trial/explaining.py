@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from planner.logical import Filter, HoldBack, LogicalPlan, Project, Sink
 from planner.rewrite import nodes
 from planner.scalar import Call, ColumnRef, Scalar, columns_of
+from planner.wording import ALERT_CLOCK, ALERT_LOCAL, in_words, words_of
 from sqlengine.batch import Batch
 from sqlengine.trial.bench import Bench
-from sqlengine.trial.conditions import has_parts, in_words
+from sqlengine.trial.conditions import has_parts
 from sqlengine.trial.events import Event, Row, rows_of
 from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.testing import rows_written
@@ -106,7 +107,7 @@ def worded(step: Filtered | State, words: Mapping[str, str]) -> Filtered | State
         return Filtered(in_words(step.condition, words), rows)
     return replace(
         step,
-        operation=in_words(step.operation, {f" AS {name}": "" for name in words}),
+        key=_row(step.key, words),
         came=tuple(_row(row, words) for row in step.came),
         gave=tuple(_row(row, words) for row in step.gave),
         instead_of=tuple(_row(row, words) for row in step.instead_of),
@@ -121,7 +122,8 @@ def _worded(verdict: Verdict, words: Mapping[str, str]) -> Verdict:
 
 
 def _row(row: Row, words: Mapping[str, str]) -> Row:
-    return {words.get(name, name): value for name, value in row.items()}
+    shown = (name for name in row if name not in (ALERT_CLOCK, ALERT_LOCAL))
+    return {words.get(name, name): row[name] for name in shown}
 
 
 def why(bench: Bench, rule: TrialRule, events: Sequence[Event]) -> Why:
@@ -133,7 +135,7 @@ def why(bench: Bench, rule: TrialRule, events: Sequence[Event]) -> Why:
     stateful = dict.fromkeys(type(n).__name__ for n in reversed(found) if n.stateful)
     alone = f"its state is empty but for this event: {', '.join(stateful)}"
     return Why(
-        tuple(_filtered(bench, rule, node, events) for node in filters.values()),
+        tuple(worded(_filtered(bench, rule, n, events), words_of(n)) for n in filters.values()),
         rows_written(rule, result),
         (alone,) if stateful else (),
         tuple(dict.fromkeys(_held_back(bench, rule, reversed(found), events))),

@@ -29,13 +29,14 @@ def junit_xml(
                 suite,
                 "testcase",
                 name=_shown(outcome.case.name),
-                classname=rule,
+                classname=_shown(rule),
                 time=f"{outcome.seconds:.3f}",
             )
             if not outcome.passed:
                 _failure(case, words)
     for rule, error in broken.items():
-        case = ET.SubElement(_suite(root, rule, 1, 1, 0), "testcase", name="plan", classname=rule)
+        suite = _suite(root, rule, 1, 1, 0)
+        case = ET.SubElement(suite, "testcase", name="plan", classname=_shown(rule))
         _failure(case, str(error))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
@@ -45,7 +46,7 @@ def _suite(root: ET.Element, name: str, tests: int, failures: int, seconds: floa
     return ET.SubElement(
         root,
         "testsuite",
-        name=name,
+        name=_shown(name),
         tests=str(tests),
         failures=str(failures),
         time=f"{seconds:.3f}",

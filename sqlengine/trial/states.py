@@ -13,8 +13,8 @@ from planner.logical.patterns import Skip
 from planner.rewrite import conjunction, nodes
 from planner.scalar import Scalar, columns_of, conjuncts_of
 from planner.tables import Identifier
+from planner.wording import named, words_of
 from sqlengine.batch import Batch
-from sqlengine.trial.conditions import words_of
 from sqlengine.trial.events import Row, folded
 from sqlengine.trial.explaining import (
     Filtered,
@@ -72,13 +72,13 @@ class _Then:
         came = [[change.row for change in self._came(source)] for source in node.inputs]
         rows = tuple(row for port in came for row in port)
         if not rows:
-            return State(_named(node), {}, (), (), ())
+            return State(named(node), {}, (), (), ())
         port = next(p for p, found in enumerate(came) if found)
         given = self.difference(node)
         idle = not given.rows and not given.instead_of
         late = isinstance(node, Stateful) and node.drops_late and idle
         state = State(
-            _named(node),
+            named(node),
             {name: came[port][0].get(name) for name in node.exchange(port) or ()},
             rows,
             tuple(change.row for change in given.rows),
@@ -212,7 +212,3 @@ def _prefix(node: MatchRecognize, length: int) -> MatchRecognize | None:
         history=history,
         measures=(),
     )
-
-
-def _named(node: LogicalPlan) -> str:
-    return f"{type(node).__name__} {node.label}".strip()

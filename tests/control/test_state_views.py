@@ -39,7 +39,7 @@ def test_operators_and_their_rows(tmp_path: Path) -> None:
     assert (watermark.state.job_state, count.state.job_state) == (False, True)
     assert (count.number, count.state.name, count.state.rows, count.keys) == (
         2,
-        "GroupAggregate by host: COUNT(*) AS aggregate$0",
+        "GroupAggregate by host: COUNT(*)",
         3,
         3,
     )

@@ -137,6 +137,17 @@ def test_files_and_partitions_outside_the_period_are_not_read(sql: Sql, rules: P
     assert wide[""]["rows"] == 7 * 200
 
 
+def test_the_rate_is_that_of_the_time_of_the_data(sql: Sql, rules: Path) -> None:
+    """Without an end the period ends with the last row, whenever it is looked at."""
+    Path("logins.jsonl").write_bytes(lines(list(events([3, 4]))))
+    asked = ("backtest", "rules/failed.sql", "--table", "logins=logins.jsonl", "--output", "json")
+    found = report(sql(*asked, "--since", "2026-01-03"))["failed"]
+    assert found["alerts"] == 134
+    assert found["per_hour"] == pytest.approx(134 / 48, rel=0.02)
+    found = report(sql(*asked, "--since", "2026-01-03", "--until", "2026-01-13"))["failed"]
+    assert found["per_hour"] == pytest.approx(134 / 240)
+
+
 def test_topics_of_a_server_beside_its_live_version(served: Sql, user: User, rules: Path) -> None:
     user.topic("logins")
     user.submit("_tables", (rules / "_tables.sql").read_text())

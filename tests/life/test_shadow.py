@@ -104,6 +104,21 @@ def test_a_shadow_writes_to_no_table_of_its_own_and_the_live_version_runs_on(
     assert [r["row"]["n"] for r in shadow_rows(engine, "_shadow_live")] == [12]
 
 
+@pytest.mark.parametrize("text", [FILTER, WINDOW])
+def test_only_the_rows_of_a_shadow_count_for_it(engine: Engine, text: str) -> None:
+    """Neither those that the live version gives beside it, nor those of a shadow before it."""
+    engine.submit("r", text.format(least=2))
+    engine.submit("r", head() + text.format(least=1))
+    append(engine, 2, 3, 4, 5000, 6000, 6001, 7001, 9000)
+    step(engine)
+    assert engine.counts()["r@shadow"].rows == len(shadow_rows(engine)) > 0
+    assert engine.counts()["r"].rows == len(of_job(engine, "r")) > 0
+    engine.promote("r")
+    engine.submit("r", head() + text.format(least=100_000))
+    step(engine)
+    assert engine.counts()["r@shadow"].rows == engine.rows_by_job()["r@shadow"] == 0
+
+
 def test_equal_parts_are_one(engine: Engine) -> None:
     """A shadow with the text of the live version adds two projections with their ends to the graph, and no operator."""
     engine.submit("r", WINDOW.format(least=0))

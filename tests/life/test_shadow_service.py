@@ -47,6 +47,19 @@ def test_a_rule_is_shadowed_compared_and_promoted(served: Sql, user: User, tmp_p
     assert (refused.exit_code, "job 'all' has no shadow" in refused.stderr) == (1, True)
 
 
+@pytest.mark.parametrize("command", [("promote",), ("diff",), ("why", "{}")])
+def test_a_job_that_is_not_there_is_named_with_what_is(
+    served: Sql, user: User, command: tuple[str, ...]
+) -> None:
+    name, *event = command
+    done = served(name, "al", *event)
+    assert done.exit_code == 1
+    assert "job 'al' does not exist" in done.stderr
+    assert "did you mean 'all'?" in done.stderr
+    done = served(name, "all@shadow", *event)
+    assert (done.exit_code, "job 'all' has no shadow" in done.stderr) == (1, True), done.stderr
+
+
 def test_a_shadow_is_withdrawn(served: Sql, user: User) -> None:
     user.submit("shy", rule("shy", "amount > 5"))
     user.submit("shy", HEAD + rule("shy", "amount > 3"))
@@ -102,3 +115,29 @@ def test_why_is_asked_of_the_version_that_is_live(served: Sql, user: User) -> No
     user.submit("alone", HEAD + rule("alone", "amount > 7"))
     served("remove", "alone", "--shadow")
     assert "amount > 7" in served("why", "alone", event).stdout, "it never was live"
+
+
+def test_two_folders_with_tables_are_told_apart(served: Sql, user: User, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        tables = TABLES.replace("events", f"ev_{name}").replace("alerts", f"al_{name}")
+        (tmp_path / name / "_tables.sql").write_text(tables)
+        text = f"INSERT INTO al_{name} SELECT '{name}', id FROM ev_{name}"
+        (tmp_path / name / f"{name}s.sql").write_text(text)
+        for topic in (f"ev_{name}", f"al_{name}"):
+            user.topic(topic)
+    assert served("submit", tmp_path / "one").exit_code == 0
+    refused = served("submit", tmp_path / "two")
+    said = refused.stdout + refused.stderr
+    assert (refused.exit_code, "is used by ones" in said) == (1, True), said
+    assert f"'{tmp_path / 'one' / '_tables.sql'}' is job '_tables' already" in said, said
+    assert "put a '_tables.sql' into the folder above" in said
+    assert served("remove", "ones", "_tables").exit_code == 0
+    together = served("submit", tmp_path)
+    assert "would both be the job '_tables'" in together.stderr
+    assert "put a '_tables.sql' into the folder above both" in together.stderr
+    (tmp_path / "_tables.sql").write_text(TABLES.replace("events", "ev").replace("alerts", "al"))
+    done = served("submit", tmp_path)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "ones" not in user.states()
+    assert {"one._tables", "two._tables", "two.twos"} <= user.states().keys()

@@ -138,6 +138,10 @@ def test_the_commands(life: User, place: Path, monkeypatch: pytest.MonkeyPatch) 
             life.client.get("/api/v1/live", at=far)
         with pytest.raises(Refused, match="is no time"):
             life.client.get("/api/v1/audit", since=far)
+    for command in (["jobs"], ["audit", "live", "--data", str(place)]):
+        late = CliRunner().invoke(cli, [*command, "--at", "2200-01-01"])
+        assert (late.exit_code in (1, 2), late.stdout) == (True, "")
+        assert "it is 20" in late.stderr
     early = CliRunner().invoke(cli, ["jobs", "--at", "2020-01-01"])
     assert early.exit_code == 1
     assert "is not known" in early.stderr
@@ -153,13 +157,19 @@ def test_restarts_and_kills(place: Path) -> None:
         first = now()
         server.process.kill()
         server.process.wait()
+    second = now()
+    done = CliRunner().invoke(cli, ["audit", "live", "--at", str(second), "--data", str(place)])
+    assert "as far as the audit log knows" in done.stderr, done.output
     with running(place) as (_, user):
+        assert not user.client.get("/api/v1/live", at=second)["proven"]
+        assert user.client.get("/api/v1/live")["proven"]
         second = now()
         assert live(user, first)["r"]["version"] == 1
         assert live(user, second)["r"]["version"] == 1
     between = now()
     with running(place) as (_, user):
         assert not live(user, between)
+        assert user.client.get("/api/v1/live", at=between)["proven"]
         assert set(live(user, now())) == {"all", "r"}
         assert [t["what"] for t in told(place, "r")] == ["job added"]
     files_in(place / "audit")[-1].unlink()  # as a folder of before had none

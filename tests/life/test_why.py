@@ -108,7 +108,7 @@ STATES = {
     ),
     "pattern": (3, ["  matched nothing, not yet F S", "  TRUE   S AS ok   [ok = true]"]),
     "first": (5, ["  gives nothing because of it"]),
-    "over": (5, ["  FALSE  (over$0 > 2)   [over$0 = 2]"]),
+    "over": (5, ["  FALSE  (COUNT(*) > 2)   [COUNT(*) = 2]"]),
 }
 
 

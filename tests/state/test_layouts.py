@@ -11,7 +11,6 @@ from planner.catalog import Catalog
 from planner.graph.merge import Graph, merge
 from planner.graph.physical import lower
 from planner.graph.rule_sets import RulesPlan
-from planner.graph.takeover import name_of
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.jobs.planning import JobText, plan_job
 from sqlengine.snapshots.checkpoints import LAYOUT
@@ -37,7 +36,9 @@ def layouts() -> str:
         for node in lower(graph).in_order:
             if not isinstance(node.plan, RulesPlan):
                 found = layouts_of(node, OperatorFactory())
-                lines += [f"  {name_of(node.plan)}"] if found else []
+                lines += (
+                    [f"  {type(node.plan).__name__} {node.plan.label}".rstrip()] if found else []
+                )
                 lines += [f"    {table}: {layout}" for table, layout in found.items()]
     return "\n".join(lines) + "\n"
 

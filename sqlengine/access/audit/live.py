@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -36,11 +36,14 @@ class KnownJob:
 @dataclass(frozen=True)
 class Moment:
     """All jobs at some moment. `known`: False for one before the log began; `up`: False while no
-    server ran."""
+    server ran; `proven`: False where the log does not show that the server still ran, as one that
+    was killed writes no last line. `last`: the time of the last line before it ('': none)."""
 
     jobs: Mapping[str, KnownJob]
     known: bool = True
     up: bool = True
+    proven: bool = True
+    last: str = ""
 
     def live(self) -> dict[str, KnownJob]:
         """Returns the jobs that ran, by name, without shadows: these write to no table."""
@@ -48,15 +51,20 @@ class Moment:
         return dict(sorted(found.items())) if self.up else {}
 
 
-def jobs_at(folder: Path, time_ms: int | None = None) -> Moment:
-    """Returns the jobs at a time, or after the last line."""
+def jobs_at(folder: Path, time_ms: int | None = None, *, runs: bool = True) -> Moment:
+    """Returns the jobs at a time, or after the last line. `runs`: the server whose log it is runs
+    now, and has since its last start."""
     until = None if time_ms is None else time_text(time_ms)
     lines: list[Line] = []
+    following: Line | None = None
     for path in reversed(files_in(folder)):
-        of_file = [line for line in _lines(path) if until is None or str(line["time"]) <= until]
+        found = list(_lines(path))
+        of_file = [line for line in found if until is None or str(line["time"]) <= until]
+        following = next(iter(found[len(of_file) :]), following)
         lines = [*of_file, *lines]
         if any(line["what"] == ALL_JOBS for line in of_file):
-            return _after(lines)
+            went_on = runs if following is None else following["what"] != STARTED
+            return _after(lines, went_on)
     return Moment({}, known=False)
 
 
@@ -72,7 +80,8 @@ def _lines(path: Path) -> Iterator[Line]:
                 yield found
 
 
-def _after(lines: Iterable[Line]) -> Moment:
+def _after(lines: Sequence[Line], went_on: bool) -> Moment:
+    """The jobs after these lines. `went_on`: the server that wrote the last of them ran longer."""
     jobs: dict[str, KnownJob] = {}
     up = True
     for line in lines:
@@ -86,7 +95,7 @@ def _after(lines: Iterable[Line]) -> Moment:
         elif what.startswith(JOB):
             jobs.pop(str(line.get("renamed", "")), None)
             jobs[name] = _job_of(line)
-    return Moment(jobs, up=up)
+    return Moment(jobs, up=up, proven=went_on or not up, last=str(lines[-1]["time"]))
 
 
 def _all_of(line: Line) -> dict[str, KnownJob]:

@@ -26,7 +26,7 @@ from sqlengine.cli.rules.backtest_pace import Pace
 from sqlengine.cli.rules.backtest_report import Report, show, show_json
 from sqlengine.cli.rules.collected import collected, source_of
 from sqlengine.cli.rules.server_texts import jobs_of, texts_of
-from sqlengine.cli.texts import Texts, rule_texts
+from sqlengine.cli.texts import Texts, Unread, rule_texts
 from sqlengine.cli.values import SIZE, Moment
 from sqlengine.cli.waiting import Waiting, at_work, connect
 from sqlengine.client import Client, local_server
@@ -175,8 +175,12 @@ def _planned(
 ) -> tuple[Rules, Rules | None, int]:
     """Returns the rules, their other versions where these are asked for, and the number of texts
     that cannot be planned, which it shows."""
-    texts, above = _texts(asked, rules, define)
+    unread = Unread()
+    texts, above = _texts(asked, rules, define, unread)
     found, broken = _plans(stack, texts, above, past)
+    for error in unread.values():
+        show_error(error, None)
+    broken += len(unread)
     if against is None:
         return found, None, broken
     if against == _LIVE:
@@ -208,11 +212,13 @@ def _running(rules: Rules, others: Rules) -> Rules:
     return absent | there
 
 
-def _texts(asked: Asked, rules: Sequence[str], define: Sequence[str]) -> tuple[Texts, Texts]:
+def _texts(
+    asked: Asked, rules: Sequence[str], define: Sequence[str], unread: Unread
+) -> tuple[Texts, Texts]:
     """Returns the texts of rules in files and folders, and of jobs of the server."""
     paths = [rule for rule in rules if Path(rule).exists()]
     jobs = [rule for rule in rules if rule not in paths]
-    texts, above = rule_texts(paths, define) if paths else ({}, {})
+    texts, above = rule_texts(paths, define, unread) if paths else ({}, {})
     if jobs:
         own, needed = texts_of(asked.client(), jobs)
         texts, above = texts | own, above | {n: t for n, t in needed.items() if n not in texts}

@@ -55,9 +55,13 @@ class Report:
     @property
     def hours(self) -> float:
         """The length of the period, of which the days with alerts are known where it has no
-        beginning."""
+        beginning. Without an end it ends with the last row, where the time of that is known."""
         if self.since is not None:
-            return max(((self.until or time.time() * 1000) - self.since) / _HOUR_MS, 1e-9)
+            now = int(time.time() * 1000)
+            last = None if self.outcome is None else self.outcome.last
+            known = last if last is not None and self.since < last < now else now
+            until = known if self.until is None else self.until
+            return max((until - self.since) / _HOUR_MS, 1e-9)
         return 24.0 * (self.days[-1] - self.days[0] + 1) if self.days else 24.0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +12,7 @@ import click
 from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
 from sqlengine.cli.rules.collected import collected, source_of
-from sqlengine.cli.texts import Texts, rule_texts
+from sqlengine.cli.texts import Texts, Unread, rule_texts
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
 
@@ -32,7 +32,9 @@ def lint(ctx: click.Context, paths: Sequence[str], define: Sequence[str], output
     their cases.
 
     The exit code is 1 if anything is doubtful, or a rule cannot be planned."""
-    found, doubts = _doubts(*rule_texts(paths, define))
+    unread = Unread()
+    found, doubts = _doubts(*rule_texts(paths, define, unread))
+    found = replace(found, broken={**found.broken, **unread})
     (_show_json if output == "json" else _show)(found, doubts)
     ctx.exit(1 if doubts or found.broken else 0)
 

@@ -74,6 +74,10 @@ def job_texts_at(client: Client, name: str, until: int | None) -> tuple[Texts, T
     versions = items_of(client.get(f"{job_url(rule)}/history"), "versions")
     shadows = [v for v in versions if v["shadow"] and not v["fate"]]
     live = [v for v in versions if not v["shadow"] or _promoted(v)]
+    if is_shadow(name) and not shadows:
+        raise JobError(
+            f"job '{rule}' has no shadow", hint=f"'sql history {rule}' lists its versions"
+        )
     found = (shadows if is_shadow(name) else live) or versions
     before = [v for v in found if until is None or _time(v) <= until] or found
     text = str(max(before, key=_time)["sql"])

@@ -19,7 +19,7 @@ from sqlengine.cli.messages import error_json, output_option
 from sqlengine.cli.options import define_option
 from sqlengine.cli.rules.case_files import cases_of_no_rule, rule_of_cases
 from sqlengine.cli.rules.collected import collected, source_of
-from sqlengine.cli.texts import Texts, rule_texts
+from sqlengine.cli.texts import Texts, Unread, rule_texts
 from sqlengine.cli.waiting import at_work
 from sqlengine.jobs.error_texts import rendered
 from sqlengine.system.words import count
@@ -112,9 +112,11 @@ def test(
 
     Tables are those of the texts, held in memory: nothing is read or written elsewhere. The exit
     code is 1 if a case fails, or a rule cannot be planned."""
-    texts, above = rule_texts([rule_of_cases(path) for path in paths], define)
+    unread = Unread()
+    texts, above = rule_texts([rule_of_cases(path) for path in paths], define, unread)
     asked = Asked(update, coverage, mutate)
     report = _run(texts, above, asked)
+    report.broken |= unread
     report.broken |= cases_of_no_rule(paths, report.read)
     if junit is not None:
         _write_junit(Path(junit), report)

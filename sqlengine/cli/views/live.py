@@ -32,6 +32,12 @@ def show_live(body: Json, name: str | None, output: str) -> None:
         draw_table(columns, rows)
     up = "" if body["server_ran"] else ": the server did not run"
     click.echo(f"{count(len(jobs), 'job')} ran at {body['at']}{up}", err=True)
+    if not body["proven"]:
+        click.echo(
+            "as far as the audit log knows: the server may have been killed by then, after its line"
+            f" of {body['last_line']}",
+            err=True,
+        )
     if name is not None:
         for job in jobs:
             if not job["text_proven"]:

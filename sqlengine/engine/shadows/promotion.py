@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from parser.errors import JobError
-from sqlengine.access.shadow_names import shadow_of
+from sqlengine.access.shadow_names import rule_of, shadow_of
+from sqlengine.formats.options import did_you_mean
 from sqlengine.jobs.job import AT_REST, Job, JobState
 from sqlengine.jobs.planning import JobText
 
@@ -13,10 +14,12 @@ from sqlengine.jobs.planning import JobText
 def shadow_job(rule: str, jobs: Mapping[str, Job]) -> Job:
     """Returns the job that runs the shadow of a rule. JobError where there is none."""
     shadow = jobs.get(shadow_of(rule))
-    if shadow is None:
-        what = "has no shadow" if rule in jobs else "does not exist"
+    if shadow is None and rule in jobs:
         hint = "submit a text with 'status: shadow' in its head"
-        raise JobError(f"job '{rule}' {what}", hint=hint)
+        raise JobError(f"job '{rule}' has no shadow", hint=hint)
+    if shadow is None:
+        hint = did_you_mean(rule, {rule_of(name) for name in jobs}) or "'sql jobs' lists all"
+        raise JobError(f"job '{rule}' does not exist, and has no shadow", hint=hint)
     return shadow
 
 

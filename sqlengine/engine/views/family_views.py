@@ -8,7 +8,7 @@ import msgspec
 
 from planner.graph.families import FamilyPlan
 from planner.graph.family_members import FAMILY, operation_of
-from planner.graph.takeover import name_of
+from planner.wording import named
 from sqlengine.system.hidden import hidden_in_sql
 
 
@@ -30,6 +30,6 @@ def families_of(job: str, plans: Iterable[FamilyPlan]) -> list[FamilyView]:
             if seat is not None:
                 members, name = seat.family.members, seat.family.id.removeprefix(FAMILY)
                 (state,) = (n for n in members[seat.number].chain if n.id == node)
-                operation = hidden_in_sql(name_of(operation_of(state)))
+                operation = hidden_in_sql(named(operation_of(state)))
                 found.append(FamilyView(name, operation, len(members)))
     return found

@@ -12,10 +12,10 @@ from parser.errors import SqlError
 from parser.types import Root
 from planner.analysis.time_zones import zone_of
 from planner.graph.merge import Graph
-from planner.graph.takeover import name_of
 from planner.logical import AssignWatermark
 from planner.scalar import UTC
 from planner.settings import IDLE_OPTION, TIME_ZONE, duration_text
+from planner.wording import named
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, log_of
 from sqlengine.connectors.full_cache import FullCache
 from sqlengine.connectors.registry import declared_capabilities
@@ -270,7 +270,7 @@ class _GraphView:
                 continue
             slowest = _slowest(below)
             yield Wait(
-                name_of(self.graph.nodes[name].plan),
+                named(self.graph.nodes[name].plan),
                 waiting.number,
                 "window" if waiting.windows else "row",
                 EventTime(waiting.first, slowest.zoned),

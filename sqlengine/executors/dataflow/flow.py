@@ -12,6 +12,7 @@ import numpy as np
 from planner.graph.physical import PhysicalNode
 from planner.logical import LogicalPlan
 from sqlengine.batch import Batch, Writers, empty, merge_runs
+from sqlengine.connectors.shadow import is_beside_shadows
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dataflow.running_node import RunningFamilies, RunningNode
 from sqlengine.executors.dataflow.timers import Timers
@@ -183,16 +184,21 @@ class Flow:
 
     def _write(self, sink: str, job: str | None, batch: Batch, write: SinkWrite) -> None:
         """Gives rows to a sink; those that one job owns are counted, and named where it is not the
-        only one that writes there."""
+        only one that writes there. What a live version gives is not counted for its shadow."""
         if not batch.num_rows:
             return
+        end = self._families.run.plan.sinks[sink]
+        beside = is_beside_shadows(end.sink.table)
         if job is not None:
-            self._counts.add(job, batch.num_rows)
-            if len(self._families.run.plan.sinks[sink].writers) > 1:
+            if not beside:
+                self._counts.add(job, batch.num_rows)
+            if len(end.writers) > 1:
                 batch = replace(batch, writers=Writers((job,), np.zeros(batch.num_rows, np.int64)))
             rows = {job: batch.num_rows}
         else:
             rows = {} if batch.writers is None else batch.writers.rows_by_job()
+            if beside:  # counted by the rules that gave them
+                self._counts.add_all({job: -number for job, number in rows.items()})
         began = self._guard.now()
         write(sink, batch)
         self._guard.wrote(rows, began)

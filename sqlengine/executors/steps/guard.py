@@ -19,7 +19,7 @@ from typing import Final
 
 from planner.graph.physical import PhysicalNode
 from planner.graph.rule_sets import RulesPlan
-from planner.graph.takeover import name_of
+from planner.wording import named
 from sqlengine.executors.failures import FamilyFailed, StepEnded, StepFailed
 from sqlengine.executors.measures.own_seconds import OwnSeconds
 from sqlengine.system.interrupts import Interrupts
@@ -386,4 +386,4 @@ def describe(node: PhysicalNode) -> str:
     """The operation of a node for people: `GroupAggregate by host`."""
     if isinstance(node.plan, RulesPlan):
         return "the set of rules"
-    return textwrap.shorten(name_of(node.plan), _SHOWN, placeholder=" …")
+    return textwrap.shorten(named(node.plan), _SHOWN, placeholder=" …")

@@ -52,13 +52,15 @@ class Measured:
 @dataclass(frozen=True)
 class Outcome:
     """A backtest that has run: the rules by name, the rows that were read, the CPU seconds of the
-    process and of tasks since reading began, and the tables that were looked up as they are now."""
+    process and of tasks since reading began, and the tables that were looked up as they are now.
+    `last`: the greatest row time that was read (ms), None where that is not known."""
 
     rules: Mapping[str, Measured]
     rows: int
     cpu_s: float
     seconds: float
     looked_up: Sequence[str] = ()
+    last: int | None = None
 
 
 @dataclass
@@ -121,6 +123,8 @@ class Backtest:
         self._begin_clock(runner)
         runner.begun, runner.proceed = begun, proceed
         rows = runner.run_jobs(self.jobs, {**SETTINGS, **settings})
+        if not runner.on_spark:  # there the tasks know the times
+            self.clock.follow(graphs[-1])
         seconds = {n: c.cpu_s for n, c in JobCosts(lambda: graphs[-1]).read().items()}
         spent = time.process_time() - cpu
         in_tasks = sum(seconds.values()) if runner.on_spark else 0.0
@@ -130,6 +134,7 @@ class Backtest:
             spent + in_tasks,
             time.monotonic() - began,
             sorted(self._looked_up),
+            None if runner.on_spark else self.clock.now,
         )
 
     def _nodes(self) -> Iterator[LogicalPlan]:

@@ -66,6 +66,8 @@ PAST: Final[dict[str, Schema]] = {
             "at": TEXT,
             "known": FLAG,
             "server_ran": FLAG,
+            "proven": FLAG,
+            "last_line": TEXT,
             "next": or_null(TEXT),
             "jobs": listed(record(_LIVE)),
         }
