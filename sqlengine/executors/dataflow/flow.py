@@ -187,12 +187,12 @@ class Flow:
         only one that writes there. What a live version gives is not counted for its shadow."""
         if not batch.num_rows:
             return
-        end = self._families.run.plan.sinks[sink]
-        beside = is_beside_shadows(end.sink.table)
+        end = self._families.run.plan.sinks.get(sink)  # none for the exchange between parts
+        beside = end is not None and is_beside_shadows(end.sink.table)
         if job is not None:
             if not beside:
                 self._counts.add(job, batch.num_rows)
-            if len(end.writers) > 1:
+            if end is not None and len(end.writers) > 1:
                 batch = replace(batch, writers=Writers((job,), np.zeros(batch.num_rows, np.int64)))
             rows = {job: batch.num_rows}
         else:
