@@ -95,10 +95,9 @@ class Connection(ABC):
     def source(self, table: str) -> Stream:
         """The rows of a table or view, from which `map`, `filter`, `key_by` and the like make
         others."""
-        from sqlengine.connection.columns import quoted
-        from sqlengine.connection.streams import Stream
+        from sqlengine.connection.streams import Stream, path_of
 
-        name = ".".join(map(quoted, table.split(".")))
+        name = path_of(table)
         return Stream(self, f"SELECT * FROM {name}", name)
 
     @abstractmethod

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from parser.errors import ServiceError, SqlError
 from parser.types import Column, DataType, Root, Schema
+from parser.writer.names import backticked
 from sqlengine.functions.convert import row_values, to_column
 from sqlengine.functions.hints import BadSignature, fields_of, sql_type
 from udf.user import type_named
@@ -67,7 +68,7 @@ def _nested(name: str, kind: pa.DataType) -> str:
     if pa.types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
         inner = ", ".join(
-            f"{quoted(f.name)} {_sql_type(f'{name}.{f.name}', f.type)}" for f in fields
+            f"{backticked(f.name)} {_sql_type(f'{name}.{f.name}', f.type)}" for f in fields
         )
         return f"ROW<{inner}>"
     if pa.types.is_map(kind):
@@ -179,8 +180,3 @@ def _cast(column: pa.Array | pa.ChunkedArray, to: Column) -> pa.Array:
         raise ServiceError(
             f"column '{to.name}' has values that are no {to.type}", detail=detail
         ) from None
-
-
-def quoted(name: str) -> str:
-    """Returns a name as SQL writes it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"

@@ -14,7 +14,7 @@ from types import LambdaType, ModuleType
 from typing import Final, TypeAlias
 
 from parser.errors import ServiceError
-from sqlengine.connection.columns import quoted
+from parser.writer.names import backticked
 from sqlengine.connection.jobs import JobResult
 from sqlengine.functions.process_sdk import TableRow
 
@@ -31,7 +31,7 @@ def register_function(
     name = name or own
     module = f"from_python_{name.lower()}"
     source = module_source(function)
-    sql = f"CREATE FUNCTION {quoted(name)} AS '{module}.{own}' LANGUAGE PYTHON"
+    sql = f"CREATE FUNCTION {backticked(name)} AS '{module}.{own}' LANGUAGE PYTHON"
     return submit(f"function.{name}", sql, {f"{module}.py": source})
 
 

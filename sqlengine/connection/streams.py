@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from xxhash import xxh3_64_hexdigest
 
 from parser.errors import ServiceError
-from sqlengine.connection.columns import quoted
+from parser.writer.names import backticked
+from parser.writer.names import options as written_options
+from parser.writer.values import literal
 from sqlengine.connection.functions import lambda_source, register_function
 
 if TYPE_CHECKING:
@@ -24,6 +26,11 @@ Value: TypeAlias = "str | Callable[..., object] | tuple[Callable[..., object], s
 Length: TypeAlias = "dt.timedelta | str"
 
 _UNITS: Final = (("DAY", 86_400_000), ("HOUR", 3_600_000), ("MINUTE", 60_000))
+
+
+def path_of(table: str) -> str:
+    """Returns the name of a table, such as 'a' or 'database.a', as SQL writes it."""
+    return ".".join(map(backticked, table.split(".")))
 
 
 class Statements(Protocol):
@@ -47,7 +54,9 @@ class Window:
     def over(self, table: str) -> str:
         """The call for a table."""
         lengths = "".join(f", {length}" for length in self.lengths)
-        return f"TABLE({self.function}(TABLE {table}, DESCRIPTOR({quoted(self.time)}){lengths}))"
+        return (
+            f"TABLE({self.function}(TABLE {table}, DESCRIPTOR({backticked(self.time)}){lengths}))"
+        )
 
 
 def tumble(time: str, size: Length) -> Window:
@@ -110,14 +119,14 @@ class Stream:
     def map(self, *columns: str, **named: Value) -> Stream:
         """Rows with these columns: those that are kept, and new ones by name. A value is an
         expression of SQL, a function with type hints, or a lambda with its type: (f, 'BIGINT')."""
-        items = [quoted(c) for c in columns]
-        items += [f"{self._value(v)} AS {quoted(n)}" for n, v in named.items()]
+        items = [backticked(c) for c in columns]
+        items += [f"{self._value(v)} AS {backticked(n)}" for n, v in named.items()]
         return self._made(f"SELECT {', '.join(items)} FROM {self._from()}")
 
     def flat_map(self, function: Callable[..., object], *keep: str) -> Stream:
         """The rows that a table function (`@udtf`) gives for each row, behind columns to keep."""
         call = self._call(function, "")
-        kept = "".join(f"s.{quoted(c)}, " for c in keep)
+        kept = "".join(f"s.{backticked(c)}, " for c in keep)
         source = f"{self._from()}, LATERAL TABLE({call}) AS made"
         return self._made(f"SELECT {kept}made.* FROM {source}")
 
@@ -139,7 +148,7 @@ class Stream:
             )
         names = [on] if isinstance(on, str) else list(on)
         columns = all(n.isidentifier() for n in names)
-        how_ = f"USING ({', '.join(map(quoted, names))})" if columns else f"ON {names[0]}"
+        how_ = f"USING ({', '.join(map(backticked, names))})" if columns else f"ON {names[0]}"
         left, right = self._from("l"), other._from("r")
         return self._made(f"SELECT * FROM {left} {kind}JOIN {right} {how_}")
 
@@ -161,7 +170,7 @@ class Stream:
         topic of its name, which holds the last row of each `key`, if one is given."""
         if create:
             self._create(table, key)
-        result = self._connection.sql(f"INSERT INTO {quoted(table)} {self.sql}", job=job)
+        result = self._connection.sql(f"INSERT INTO {path_of(table)} {self.sql}", job=job)
         assert result.job is not None
         return result.job
 
@@ -203,7 +212,7 @@ class Stream:
         else:
             name = function.__name__
             register_function(self._connection.submit_with_modules, function, None)
-        return f"{quoted(name)}({', '.join(map(quoted, columns))})"
+        return f"{backticked(name)}({', '.join(map(backticked, columns))})"
 
     def _lambda(self, function: LambdaType, columns: Sequence[str], result: str) -> str:
         if not result:
@@ -223,22 +232,23 @@ class Stream:
         name = f"lambda_{xxh3_64_hexdigest(body.encode())}"
         module = f"from_python_{name}"
         source = lambda_source(function, name, inputs, result)
-        sql = f"CREATE FUNCTION {quoted(name)} AS '{module}.{name}' LANGUAGE PYTHON"
+        sql = f"CREATE FUNCTION {backticked(name)} AS '{module}.{name}' LANGUAGE PYTHON"
         submit = self._connection.submit_with_modules
         submit(f"function.{name}", sql, {f"{module}.py": source})
         return name
 
     def _create(self, table: str, key: Sequence[str]) -> None:
         columns = [
-            f"{quoted(n)} {t}{' NOT NULL' if n in key and 'NOT NULL' not in t else ''}"
+            f"{backticked(n)} {t}{' NOT NULL' if n in key and 'NOT NULL' not in t else ''}"
             for n, t in self.types.items()
         ]
         options = {"connector": "topic", "topic": table, "format": "json"}
         if key:
-            columns.append(f"PRIMARY KEY ({', '.join(map(quoted, key))}) NOT ENFORCED")
+            columns.append(f"PRIMARY KEY ({', '.join(map(backticked, key))}) NOT ENFORCED")
             options["upsert"] = "true"
-        settings = ", ".join(f"'{n}' = '{v}'" for n, v in options.items())
-        text = f"CREATE TABLE {quoted(table)} ({', '.join(columns)}) WITH ({settings})"
+        text = (
+            f"CREATE TABLE {path_of(table)} ({', '.join(columns)}) WITH {written_options(options)}"
+        )
         self._connection.submit(f"table.{table}", text)
 
 
@@ -258,8 +268,8 @@ class KeyedStream:
         """A row for each key and window: the keys, the bounds of the window, and aggregates by
         name: n='COUNT(*)', total='SUM(price)'."""
         bounds = ("window_start", "window_end") if self.in_window is not None else ()
-        by = [*map(quoted, self.keys), *bounds]
-        items = ", ".join([*by, *(f"{v} AS {quoted(n)}" for n, v in named.items())])
+        by = [*map(backticked, self.keys), *bounds]
+        items = ", ".join([*by, *(f"{v} AS {backticked(n)}" for n, v in named.items())])
         group = f" GROUP BY {', '.join(by)}" if by else ""
         source = self.stream._from()
         if self.in_window is not None:
@@ -277,22 +287,18 @@ class KeyedStream:
         """The rows that a process function (`@process_function`) gives for those of each key.
         `scalars`: its other arguments, texts as SQL's literals."""
         register_function(self.stream._connection.submit_with_modules, function, None)
-        by = f" PARTITION BY {', '.join(map(quoted, self.keys))}" if self.keys else ""
+        by = f" PARTITION BY {', '.join(map(backticked, self.keys))}" if self.keys else ""
         table = next(
             n for n in inspect.signature(vars(function)["eval"]).parameters if n not in _OWN
         )
         arguments = [f"{table} => TABLE {self.stream._relation()}{by}"]
-        arguments += [f"{n} => {_literal(v)}" for n, v in scalars.items()]
+        arguments += [f"{n} => {literal(v)}" for n, v in scalars.items()]
         if on_time is not None:
-            arguments.append(f"on_time => DESCRIPTOR({quoted(on_time)})")
+            arguments.append(f"on_time => DESCRIPTOR({backticked(on_time)})")
         if uid is not None:
-            arguments.append(f"uid => {_literal(uid)}")
-        call = f"{quoted(function.__name__)}({', '.join(arguments)})"
+            arguments.append(f"uid => {literal(uid)}")
+        call = f"{backticked(function.__name__)}({', '.join(arguments)})"
         return self.stream._made(f"SELECT * FROM {call}")
 
 
 _OWN: Final = ("self", "ctx")
-
-
-def _literal(value: str | float) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)

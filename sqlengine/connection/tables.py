@@ -16,13 +16,13 @@ from parser import parse
 from parser.errors import ServiceError, SqlError
 from parser.statements import CreateTable
 from parser.types import Schema
+from parser.writer.names import backticked
 from planner import bind
 from planner.catalog import Catalog, Table
 from sqlengine.batch import Batch
 from sqlengine.connection.columns import (
     columns_of_arrow,
     columns_of_rows,
-    quoted,
     schema_of,
     sql_types,
     types_of_row,
@@ -163,7 +163,7 @@ def _event_time(schema: Schema, name: str | None, late: dt.timedelta) -> list[st
             f"there is no column '{name}' for event time",
             hint=f"columns: {', '.join(schema.names)}",
         )
-    column, kind = quoted(name), schema.type(name)
+    column, kind = backticked(name), schema.type(name)
     lines = []
     if kind.is_timestamp and kind.precision > 3:
         root = kind.root.value
@@ -181,10 +181,10 @@ def _interval(length: dt.timedelta) -> str:
 
 
 def _definition(name: str, schema: Schema, more: Sequence[str], options: Mapping[str, str]) -> str:
-    columns = [f"{quoted(c.name)} {c.type}" for c in schema]
+    columns = [f"{backticked(c.name)} {c.type}" for c in schema]
     pairs = [f"'{k}' = '{v.replace(chr(39), chr(39) * 2)}'" for k, v in options.items()]
     inner = ",\n  ".join([*columns, *more])
-    return f"CREATE TABLE {quoted(name)} (\n  {inner}\n) WITH ({', '.join(pairs)})"
+    return f"CREATE TABLE {backticked(name)} (\n  {inner}\n) WITH ({', '.join(pairs)})"
 
 
 def _define(

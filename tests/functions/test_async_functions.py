@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from parser.errors import SqlError
 from sqlengine.functions.limits import FunctionLimits
-from sqlengine.session.environment import open_runner, script_library
 from sqlengine.session.session import Session
-from tests.functions.test_functions_sql import Recorder, run
+from tests.functions.sessions import opened, run
 
 MODULE = """
 import asyncio, os, time
@@ -73,17 +71,8 @@ NAMES = ("looked_up", "at_last", "bad", "children")
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder = tmp_path_factory.mktemp("script")
-    (folder / "mine.py").write_text(MODULE)
     limits = FunctionLimits(row_s=0.3, call_s=1.0, failures=100)
-    with (
-        open_runner(folder / "data") as runner,
-        script_library(folder / "data", str(folder / "s.sql")) as library,
-    ):
-        session = Session(runner, Recorder(), library=replace(library, limits=limits))
-        creates = (f"CREATE TEMPORARY FUNCTION {n} AS 'mine.{n}' LANGUAGE PYTHON;" for n in NAMES)
-        session.run("".join(creates) + "SET 'job.on-error' = 'dead-letter';")
-        assert session.output.errors == {}  # type: ignore[attr-defined]
+    with opened(tmp_path_factory.mktemp("script"), MODULE, NAMES, limits) as session:
         yield session
 
 

@@ -14,68 +14,20 @@ from typing import Any
 import pytest
 
 from parser.errors import SqlError
-from parser.types import Schema
-from sqlengine.batch import Batch
-from sqlengine.session.environment import open_runner, script_library
 from sqlengine.session.session import Session
+from tests.functions.sessions import Recorder, opened, run
 from tests.functions.users_module import MODULE, NAMES
-
-
-class Recorder:
-    """What a script gives: rows by statement, or the error. Statements count from 0, though the
-    session ran others before."""
-
-    def __init__(self) -> None:
-        self._first: int | None = None
-        self.rows_of: dict[int, list[tuple[object, ...]]] = {}
-        self.errors: dict[int, SqlError] = {}
-
-    def schema(self, stmt: int, schema: Schema) -> None:
-        self.rows_of[self._number(stmt)] = []
-
-    def rows(self, stmt: int, batch: Batch) -> None:
-        self.rows_of[self._number(stmt)] += [
-            tuple(row.values()) for row in batch.to_table().to_pylist()
-        ]
-
-    def done(self, stmt: int, message: str) -> None:
-        self._number(stmt)
-
-    def error(self, stmt: int, error: SqlError) -> None:
-        self.errors[self._number(stmt)] = error
-
-    def _number(self, stmt: int) -> int:
-        self._first = stmt if self._first is None else self._first
-        return stmt - self._first
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("script")
-    (folder / "mine.py").write_text(MODULE)
-    return folder
+    return tmp_path_factory.mktemp("script")
 
 
 @pytest.fixture(scope="module")
 def session(folder: Path) -> Iterator[Session]:
-    with (
-        open_runner(folder / "data") as runner,
-        script_library(folder / "data", str(folder / "s.sql")) as library,
-    ):
-        session = Session(runner, Recorder(), library=library)
-        creates = (f"CREATE TEMPORARY FUNCTION {n} AS 'mine.{n}' LANGUAGE PYTHON;" for n in NAMES)
-        session.run("".join(creates) + "SET 'job.on-error' = 'dead-letter';")
-        assert session.output.errors == {}  # type: ignore[attr-defined]
+    with opened(folder, MODULE, NAMES) as session:
         yield session
-
-
-def run(session: Session, sql: str) -> list[tuple[object, ...]]:
-    """The rows of one query; raises its error."""
-    session.output = recorder = Recorder()
-    session.run(sql)
-    if recorder.errors:
-        raise recorder.errors[0]
-    return recorder.rows_of[0]
 
 
 VALUES = (

@@ -35,9 +35,10 @@ from sqlengine.machine import THIS, Machine
 from sqlengine.session.environment import open_runner, script_library
 from sqlengine.session.session import EmbeddedRunner, Runner, Session
 from sqlengine.session.spark import script_runner
+from tests.functions.sessions import Recorder
+from tests.functions.sessions import run as rows_of
 from tests.functions.test_answers import VARYING, die, rolling
-from tests.functions.test_functions_sql import QUERIES, Recorder
-from tests.functions.test_functions_sql import run as rows_of
+from tests.functions.test_functions_sql import QUERIES
 from tests.functions.test_python_sinks import EVENTS, Life, functions, table
 from tests.functions.users_module import MODULE, NAMES
 from tests.spark.scripting import Collected
