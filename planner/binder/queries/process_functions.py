@@ -5,24 +5,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
 from parser.dialect import position_of
 from parser.errors import PlanError, UnsupportedError
-from parser.types import INT, Column, DataType, Schema
+from parser.types import Column, DataType
 from planner.binder import pool
-from planner.binder.expressions import literals
 from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.queries.changelog_functions import is_changelog_function
+from planner.binder.queries.process_tables import NUMBER, TIME, BoundTable, common_keys, united
 from planner.binder.scope import Context, Place, Query, Scope, did_you_mean, distinct_names
 from planner.binder.windows.alert_periods import is_alert_function
 from planner.binder.windows.table_functions import is_window_function
 from planner.catalog import Catalog, Function
-from planner.logical import LogicalPlan, ProcessFunction, ProcessTable, Project, Union
+from planner.logical import LogicalPlan, ProcessFunction, ProcessTable, Project
 from planner.logical.process_functions import VARYING
 from planner.passes.constant_folding import folded
 from planner.scalar import ColumnRef, Literal, Scalar
@@ -57,17 +56,6 @@ def bind_process_function(
     return _Binder(function, node, context).bound(table)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """A bound table: its rows, the columns of PARTITION BY, and its time."""
-
-    parameter: TableParameter
-    query: Query
-    keys: tuple[ColumnRef, ...]
-    time: ColumnRef | None
-    node: exp.Expression
-
-
 class _Binder:
     """Binds one call."""
 
@@ -88,8 +76,8 @@ class _Binder:
             below, shown = self._one(tables[0])
             number: str | None = None
         else:
-            below, shown = _union(tables)
-            number = "#table"
+            below, shown = united(tables)
+            number = NUMBER
         return self._call(tables, below, shown, number)
 
     # ---- arguments -------------------------------------------------------------------------------
@@ -130,7 +118,7 @@ class _Binder:
                 given[name] = value
         return given
 
-    def _tables(self, bind: TableArgument) -> list[_Table]:
+    def _tables(self, bind: TableArgument) -> list[BoundTable]:
         times = self._times()
         found = [self._table(parameter, times, bind) for parameter in self._traits.tables]
         unused = set(times) - {t.time.name for t in found if t.time is not None}
@@ -152,7 +140,7 @@ class _Binder:
 
     def _table(
         self, parameter: TableParameter, times: tuple[str, ...], bind: TableArgument
-    ) -> _Table:
+    ) -> BoundTable:
         node = self._given.get(parameter.name)
         if node is None:
             raise self._error(f"lacks its table '{parameter.name}'", None)
@@ -175,7 +163,7 @@ class _Binder:
                 hint=hint,
                 position=position_of(node),
             )
-        return _Table(parameter, query, self._keys(node, query), self._time(query, times), node)
+        return BoundTable(parameter, query, self._keys(node, query), self._time(query, times), node)
 
     def _keys(self, node: exp.Expression, query: Query) -> tuple[ColumnRef, ...]:
         partition = node.args.get("partition")
@@ -203,7 +191,7 @@ class _Binder:
             raise self._error(f"needs a time attribute, but '{named[0]}' is none", hint, node)
         return pool.column(column.name, column.type)
 
-    def _check_keys(self, tables: Sequence[_Table]) -> None:
+    def _check_keys(self, tables: Sequence[BoundTable]) -> None:
         first = tables[0]
         for table in tables:
             name = table.parameter.name
@@ -222,7 +210,7 @@ class _Binder:
 
     # ---- the plan --------------------------------------------------------------------------------
 
-    def _one(self, table: _Table) -> tuple[LogicalPlan, list[tuple[str, str]]]:
+    def _one(self, table: BoundTable) -> tuple[LogicalPlan, list[tuple[str, str]]]:
         """The rows of the only table, with what the function asks for behind them; the columns that
         go on, each with its name in the text."""
         plan, names = (
@@ -234,7 +222,7 @@ class _Binder:
 
     def _call(
         self,
-        tables: Sequence[_Table],
+        tables: Sequence[BoundTable],
         below: LogicalPlan,
         shown: list[tuple[str, str]],
         number: str | None,
@@ -246,12 +234,12 @@ class _Binder:
             *(below.schema.type(n).plain for n, _ in shown),
             *(kind.plain for _, kind in columns_of(user)),
         )
-        at = None if time is None else "#time" if number is not None else time.name
+        at = None if time is None else TIME if number is not None else time.name
         if time is not None:
             names, kinds = (*names, ROWTIME), (*kinds, time.type)
         fresh = distinct_names(names)
         own = (k.name for k in tables[0].keys)
-        keys = tuple(own) if number is None else tuple(_common(tables[0]))
+        keys = tuple(own) if number is None else tuple(common_keys(tables[0]))
         plan = ProcessFunction(
             below,
             user.identity,
@@ -315,7 +303,7 @@ class _Binder:
         return value
 
     def _row_columns(
-        self, tables: Sequence[_Table], below: LogicalPlan, *, several: bool
+        self, tables: Sequence[BoundTable], below: LogicalPlan, *, several: bool
     ) -> tuple[tuple[ProcessTable, ...], LogicalPlan]:
         """The columns that rows are made of, cast as the function asks."""
         own: dict[str, Scalar] = {}
@@ -363,51 +351,6 @@ class _Binder:
             pool.column(column, given), wanted.with_nullable(given.nullable), node
         )
         return name
-
-
-def _union(tables: Sequence[_Table]) -> tuple[LogicalPlan, list[tuple[str, str]]]:
-    """The rows of several tables as one: the number of the table, its keys as the common ones and
-    again as its own, its time, and the columns of all, NULL but for its own."""
-    common = _common(tables[0])
-    columns: list[Column] = [Column("#table", INT.with_nullable(False))]
-    columns += [Column(n, k.type.plain) for n, k in zip(common, tables[0].keys, strict=True)]
-    times = [t.time.type for t in tables if t.time is not None]
-    if times:
-        columns.append(Column("#time", times[0]))
-    for number, table in enumerate(tables):
-        columns += [Column(f"{number}.{c.name}", c.type.plain) for c in table.query.plan.schema]
-    schema = Schema(tuple(columns))
-    branches = tuple(_branch(number, table, schema, common) for number, table in enumerate(tables))
-    shown = [
-        (common_name, key.name)
-        for table in tables
-        for common_name, key in zip(common, table.keys, strict=True)
-    ]
-    return Union(branches, schema), shown
-
-
-def _common(table: _Table) -> list[str]:
-    """The names of the keys that the rows of several tables have in common."""
-    return [f"#k{i}" for i in range(len(table.keys))]
-
-
-def _branch(number: int, table: _Table, schema: Schema, common: Sequence[str]) -> LogicalPlan:
-    own = {f"{number}.{c.name}": pool.column(c.name, c.type) for c in table.query.plan.schema}
-    keys = dict(zip(common, table.keys, strict=True))
-    items: list[tuple[str, Scalar]] = []
-    for column in schema:
-        value: Scalar
-        if column.name == "#table":
-            value = Literal(number, INT.with_nullable(False))
-        elif column.name == "#time":
-            assert table.time is not None
-            value = table.time
-        elif column.name in keys:
-            value = keys[column.name]
-        else:
-            value = own.get(column.name) or literals.null(column.type)
-        items.append((column.name, value))
-    return Project(table.query.plan, tuple(items))
 
 
 def _is_default(node: exp.Expression) -> bool:
