@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 SOURCES := $(wildcard parser udf rules planner sqlengine demo examples server.py hatch_build.py)
 # Tests start hundreds of interpreters: compiled modules are kept, where the environment says no, too.
 export PYTHONDONTWRITEBYTECODE :=
-# Three processes for two cores, since tests wait for servers half of the time; a file of tests in one of
+# Three processes for two cores, since tests wait for servers, too; a file of tests in one of
 # them: what a file prepares is prepared once. A process that dies ends the run, which names its test: with
 # another in its place xdist may wait for ever.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
