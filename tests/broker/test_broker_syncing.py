@@ -105,19 +105,19 @@ def test_members_wait_for_the_disk_together_and_changes_come_between(folder: Pat
         (shard,) = member.shards["t"]
         broker.append("t", shard, [b"v"], timestamp_ms=0, fence=member.fence("t", shard))
 
-    def is_waiting(count: int) -> bool:
-        return len(broker._log("t", 0)._queue) == count
+    def join() -> None:
+        joined.append(broker.join("g", "c", ["t"]).generation)
 
-    threads = [threading.Thread(target=append, args=(member,)) for member in members]
-    threads.append(
-        threading.Thread(target=lambda: joined.append(broker.join("g", "c", ["t"]).generation))
-    )
-    for thread in threads:
+    writers = [threading.Thread(target=append, args=(member,)) for member in members]
+    newcomer = threading.Thread(target=join)
+    for thread in writers:
         thread.start()
     eventually(lambda: disk.syncs == 2)
+    newcomer.start()
+    newcomer.join(0.1)
     assert joined == []  # nobody loses a shard while he writes
     disk.go.set()
-    for thread in threads:
+    for thread in (*writers, newcomer):
         thread.join()
     assert joined == [3]
     assert [broker.end_offset("t", shard) for shard in range(2)] == [1, 1]

@@ -74,8 +74,9 @@ def test_functions_and_sinks_of_a_server(layout: str, here: Path, tmp_path: Path
         assert user.fired("loud") == {"loud"}
         event = user.event("kept")
         user.write("events", event)
-        eventually((tmp_path / "kept.txt").exists, lambda: user.jobs())
-        assert (tmp_path / "kept.txt").read_text() == f"{event['id']} kept\n"
+        kept = tmp_path / "kept.txt"  # it is there, and empty, before its line is
+        eventually(lambda: kept.exists() and kept.read_text(), lambda: user.jobs())
+        assert kept.read_text() == f"{event['id']} kept\n"
         _savepoint(user)
     POOL.stop()
 
