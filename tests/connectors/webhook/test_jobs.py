@@ -100,7 +100,7 @@ def life(folder: Path, kills: int) -> None:
                     receiver.start()
                 if turn < kills:
                     # At another place of the epochs' way each time.
-                    want = 20 * turn + 7 * (turn % 4)
+                    want = 20 * turn + 6 * (turn % 4)
                     eventually(lambda: len(ids(receiver.got())) >= want)  # noqa: B023
                     process.end(signal.SIGKILL)
                     continue
