@@ -35,6 +35,12 @@ def pytest_collection() -> Generator[None]:
         gc.enable()
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names tests by the place of their bytes, not by the bytes: what is compressed has the time in it,
+    and processes that run tests side by side must find the same names."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update",

@@ -13,7 +13,7 @@ from tests.service.test_http_service import ask
 LINES = b'{"id": 1}\n{"id": 2}\n'
 SQL = b"CREATE TABLE packed (id INT) WITH ('connector' = 'blackhole');"
 PACKED = {
-    "gzip": gzip.compress(LINES, mtime=0),  # the bytes are part of a test's name
+    "gzip": gzip.compress(LINES),
     "x-gzip": gzip.compress(LINES[:10]) + gzip.compress(LINES[10:]),
     "deflate": zlib.compress(LINES),
     "identity": LINES,
