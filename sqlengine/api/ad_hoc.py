@@ -12,7 +12,8 @@ gets all pages as events, as they come."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pyarrow as pa
 from flask import Blueprint, Response, jsonify, request
@@ -60,7 +61,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
         """Runs a statement: SQL as text, or JSON {"sql"}. ?session= is the session whose tables and
         settings it sees, ?follow=true goes on with rows that come later, ?timeout= ends it after so
         many seconds. With ?write=true it may write: an INSERT runs or becomes a job, CREATE and
-        DROP count for all."""
+        DROP count for all. With ?job= an INSERT becomes the job of that name."""
         sql = _sql()
         note(detail=masked(sql))
         query = service.submit(
@@ -70,7 +71,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
             follow=flag("follow"),
             timeout_s=seconds("timeout") or None,
             by=present_principal(),
-            execution=WritingExecution if flag("write") else Execution,
+            execution=_execution(),
         )
         query.buffer.wait_ready(START_S)
         return _page(query, 0)
@@ -108,6 +109,13 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
         return jsonify(
             {"tables": tables, "functions": list(names.functions), "jobs": list(names.jobs)}
         )
+
+
+def _execution() -> Callable[..., Execution]:
+    """Returns what runs the present request."""
+    if not flag("write"):
+        return Execution
+    return partial(WritingExecution, job=request.args.get("job"))
 
 
 def _sql() -> str:

@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,6 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
-from sqlengine.queries.execution import Execution
 from sqlengine.queries.service import QueryService
 from sqlengine.queries.writing import WritingExecution
 from sqlengine.system.memory import usable_bytes
@@ -69,14 +69,14 @@ class LocalConnection(Connection):
         return self._engine.broker
 
     def _ask(
-        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+        self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
         query = self._queries.submit(
             statement,
             session=self._session,
             follow=follow,
             timeout_s=timeout_s,
-            execution=WritingExecution if write else Execution,
+            execution=partial(WritingExecution, job=job),
         )
         return LocalPages(query)
 

@@ -44,7 +44,7 @@ class ServerConnection(Connection):
             return self._broker
 
     def _ask(
-        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+        self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
         from sqlengine.connection.pages import ServerPages
 
@@ -58,7 +58,8 @@ class ServerConnection(Connection):
                 statement,
                 session=session,
                 follow="true" if follow else None,
-                write="true" if write else None,
+                write="true",
+                job=job,
                 timeout=timeout_s,
             )
         except Refused as error:

@@ -80,9 +80,7 @@ class Cursor:
         self.description, self.rowcount, self.job = None, -1, None
 
     def _run(self, text: str) -> None:
-        engine = self.connection.engine
-        result = engine.sql(text, follow=True) if self._follow else engine.execute(text)
-        self._result = result
+        self._result = result = self.connection.engine.sql(text, follow=self._follow)
         skipped = 1 if result.changes else 0
         fields = list(result.schema)[skipped:]
         if fields or result.message is None:

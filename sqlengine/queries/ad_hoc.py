@@ -84,6 +84,9 @@ class AdHocSession(Session):
             self.catalog = before
             raise
 
+    def settle(self) -> None:
+        """Answers for what was executed, if that is not done yet; called where nothing runs."""
+
     def _check(self, statement: Statement) -> None:
         if isinstance(statement, CreateFunction):
             require(self.by, Action.USE_FUNCTION, statement.class_name)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from typing import ClassVar, Final
 
 from parser.alterations import Alter
 from parser.definitions import CreateFunction, CreateTable, CreateView
-from parser.errors import SqlError
+from parser.errors import SqlError, UnsupportedError
 from parser.statements import (
     Describe,
     Drop,
@@ -35,8 +36,8 @@ from sqlengine.jobs.job import Origin
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
 from sqlengine.queries.definitions import define, drop
-from sqlengine.queries.execution import Execution
-from sqlengine.queries.insert_jobs import submit
+from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.insert_jobs import submit, wait_for_end
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
 from sqlengine.session.session import EmbeddedRunner
@@ -114,6 +115,31 @@ class WritingExecution(Execution):
     session_class: ClassVar[type[AdHocSession]] = WritingSession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
 
+    def __init__(
+        self,
+        engine: Engine,
+        query: Query,
+        state: ClientSession,
+        slot: Slot,
+        *,
+        follow: bool = False,
+        job: str | None = None,
+    ) -> None:
+        super().__init__(engine, query, state, slot, follow=follow)
+        self._job = job
+
+    def statements(self) -> Sequence[Statement]:
+        """See `Execution`. UnsupportedError where a job is named that would be none, or many."""
+        found = super().statements()
+        writing = [s for s in found if isinstance(s, Insert | StatementSet)]
+        if self._job is not None and len(writing) != 1:
+            raise UnsupportedError(
+                f"{len(writing) or 'no'} INSERTs cannot be the job '{self._job}'",
+                hint="several are one in EXECUTE STATEMENT SET BEGIN … END",
+                position=found[0].position,
+            )
+        return found
+
     def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
         session = super()._ad_hoc(query, state, shared)
         assert isinstance(session, WritingSession)
@@ -121,9 +147,21 @@ class WritingExecution(Execution):
         session.engine, session.shared = self._engine, shared
         session.follow = session.follow or state.settings.get(RUNTIME_MODE) == "streaming"
         session.told = _told(state.settings, self._engine.config.settings)
-        session.submit = partial(submit, self._engine, by=query.by)
+        session.job, session.submit = self._job, self._submit
+        session.wait = partial(wait_for_end, self._engine, query=query)
         session.runner = replace(session.runner, begun=session.graphs.append)
         return session
+
+
+    def _submit(self, name: str, text: str) -> None:
+        text = _comments(self._query.sql) + text
+        submit(self._engine, name, text, self._query.by, replaces=self._job is not None)
+
+
+def _comments(sql: str) -> str:
+    """Returns the comments before the first statement: the head of a rule, perhaps."""
+    lines = sql.splitlines(keepends=True)
+    return "".join(takewhile(lambda line: not line.strip() or line.startswith("--"), lines))
 
 
 def _told(settings: Mapping[str, str], standard: Mapping[str, str]) -> Mapping[str, str]:

@@ -34,6 +34,7 @@ QUERIES: Final = (
             Query("follow", "go on with rows that come later", FLAG),
             Query("timeout", "end it after so many seconds", NUMBER),
             Query("write", "INSERT runs or becomes a job, CREATE and DROP count for all", FLAG),
+            Query("job", "with `write`: INSERT becomes the job of this name", TEXT),
             _WAIT,
         ),
         {PLAIN: TEXT, JSON: record({"sql": TEXT})},
