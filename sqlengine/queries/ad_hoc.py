@@ -135,10 +135,6 @@ class AdHocSession(Session):
         _, sinks = self._plan_query(statement)
         return sinks[0].schema, bool(sinks[0].input.changes)
 
-    def check_plan(self, statement: Insert) -> None:
-        """Raises the SqlError for which an INSERT cannot be planned."""
-        self._plan(statement)
-
     def _give(self, batch: Batch) -> None:
         self._made += batch.num_rows
         self.buffer.put(batch)

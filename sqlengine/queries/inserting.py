@@ -56,25 +56,35 @@ class InsertingSession(AdHocSession):
             self.settings.pop(statement.key, None)
 
     def _insert(self, number: int, statement: Insert | StatementSet) -> None:
-        sinks: Sequence[Sink] = self._plan(statement).sinks
+        sinks = self._sinks_of_insert(statement)
         check_plans(self.by, sinks)
         name = new_name(statement, self.settings) if self.job is None else check_name(self.job)
         require(self.by, Action.CHANGE_JOB, name)
-        batch = is_batch(self.settings)
-        if batch:
+        if is_batch(self.settings):
             sinks = tuple(transform_sink(s, self._looked_at) for s in sinks)
-        at_once = not flag(self.settings, SYNCHRONOUS, default=True)
-        submitted = self.job is not None or (at_once and not batch)
-        if not submitted:
-            try:
-                self._run_whole(sinks)
-            except Endless:
-                if batch:
-                    raise
-                submitted = True
+        submitted = self._at_once or not self._has_run(sinks)
         if submitted:
             self._submit(name, statement)
         self._became = name, submitted
+
+    def _sinks_of_insert(self, statement: Insert | StatementSet) -> Sequence[Sink]:
+        return self._plan(statement).sinks
+
+    @property
+    def _at_once(self) -> bool:
+        """True where an INSERT is to be a job whatever its input. Batch mode has no jobs."""
+        waits = flag(self.settings, SYNCHRONOUS, default=True)
+        return self.job is not None or not (waits or is_batch(self.settings))
+
+    def _has_run(self, sinks: Sequence[Sink]) -> bool:
+        """Runs an INSERT; False for one whose input has no end, which is an error in batch mode."""
+        try:
+            self._run_whole(sinks)
+        except Endless:
+            if is_batch(self.settings):
+                raise
+            return False
+        return True
 
     def _run_whole(self, sinks: Sequence[Sink]) -> None:
         self.runner.run(sinks, {**self.settings, RUNTIME_MODE: "batch"}, lambda rows: None)

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from parser.alterations import Alter
 from parser.definitions import CreateFunction, CreateTable, CreateView
-from parser.errors import SqlError, UnsupportedError
+from parser.errors import PlanError, SqlError, UnsupportedError
 from parser.statements import (
     Describe,
     Drop,
@@ -27,7 +27,7 @@ from parser.writer.statements import write
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan, Scan, Sink
-from planner.settings import RUNTIME_MODE
+from planner.settings import RUNTIME_MODE, is_batch
 from sqlengine.access.policy import Action, allows, require
 from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
@@ -54,6 +54,7 @@ class WritingSession(InsertingSession):
 
     engine: Engine | None = None
     graphs: list[GraphRunner] = field(default_factory=list)
+    _refused: PlanError | None = field(default=None, init=False)
 
     def execute(self, number: int, statement: Statement) -> None:
         """See `AdHocSession`."""
@@ -93,10 +94,35 @@ class WritingSession(InsertingSession):
         options = {**found.table.options, _AUTO: own}
         return replace(found, table=replace(found.table, options=options))
 
+    def _sinks_of_insert(self, statement: Insert | StatementSet) -> Sequence[Sink]:
+        """See `InsertingSession`. Where a table cannot take what becomes of rows, as of a count, it
+        takes the final ones, if there are any."""
+        try:
+            return super()._sinks_of_insert(statement)
+        except PlanError as error:
+            if self._at_once or is_batch(self.settings):
+                raise
+            self._refused = error
+        batch = {**self.settings, RUNTIME_MODE: "batch"}
+        try:
+            return replace(self, settings=batch)._plan(statement).sinks
+        except PlanError:
+            raise self._refused from None
+
+    def _has_run(self, sinks: Sequence[Sink]) -> bool:
+        has_run = super()._has_run(sinks)
+        if not has_run and self._refused is not None:
+            raise self._refused
+        return has_run
+
     def _run_whole(self, sinks: Sequence[Sink]) -> None:
         """Runs an INSERT: a row in error ends it, since nobody would miss it later."""
         told = {k: v for k, v in self.settings.items() if LOOKING.get(k) != v}
         self.runner.run(sinks, {**told, RUNTIME_MODE: "batch"}, lambda rows: None)
+
+    def check_plan(self, statement: Insert) -> None:
+        """Raises the SqlError for which an INSERT cannot be planned."""
+        self._sinks_of_insert(statement)
 
     def _inserted(self, name: str, *, submitted: bool) -> None:
         if submitted:
@@ -183,6 +209,7 @@ class PlanningExecution(WritingExecution):
                 schema, changes = session.shape_of(statement)
                 self._query.buffer.announce(schema, changes=changes)
             elif isinstance(statement, Insert):
+                assert isinstance(session, WritingSession)
                 session.check_plan(with_typed_nulls(statement, session.catalog))
         except SqlError as error:
             raise error.at(statement.position) from None

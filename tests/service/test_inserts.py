@@ -53,6 +53,17 @@ def test_inserts_run_to_their_ends_or_are_jobs(connection: Connection) -> None:
         connection.sql("INSERT INTO nowhere SELECT * FROM dears")
 
 
+def test_final_rows_of_what_ends_go_into_any_table(connection: Connection) -> None:
+    into = "WITH ('connector' = 'topic', 'topic' = 'counts', 'format' = 'json')"
+    connection.sql(f"CREATE TABLE counts (n BIGINT) {into}")
+    counted = "INSERT INTO counts SELECT COUNT(*) FROM "
+    assert connection.sql(counted + "(VALUES (1), (2)) AS v(a)").rows_written == 1
+    for sql in (counted + "counts", counted + "(VALUES (1)) AS v(a)"):
+        with pytest.raises(SqlError, match="takes new rows only"):
+            connection.sql(sql, job=None if sql.endswith("counts") else "c")
+    assert [row.n for row in connection.sql("SELECT n FROM counts")] == [2]
+
+
 def test_a_name_makes_a_job_of_any_insert(connection: Connection) -> None:
     into = "WITH ('connector' = 'topic', 'topic' = 'named', 'format' = 'json')"
     connection.sql(f"CREATE TABLE named (n BIGINT) {into}")
