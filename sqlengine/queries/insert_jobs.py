@@ -61,9 +61,7 @@ def new_name(statement: Insert | StatementSet, settings: Mapping[str, str]) -> s
     return f"insert_{readable[:100]}_{uuid.uuid4().hex[:8]}"
 
 
-def submit(
-    engine: Engine, name: str, text: str, by: Principal, *, replaces: bool = False
-) -> None:
+def submit(engine: Engine, name: str, text: str, by: Principal, *, replaces: bool = False) -> None:
     """Adds a job. Raises the SqlError for which it is refused; JobError for a name that another
     job has, unless it `replaces` that: a job of Flink never takes the place of another."""
     if not replaces and any(job.name == name for job in engine.jobs()):

@@ -178,7 +178,6 @@ class WritingExecution(Execution):
         session.runner = replace(session.runner, begun=session.graphs.append)
         return session
 
-
     def _submit(self, name: str, text: str) -> None:
         text = _comments(self._query.sql) + text
         submit(self._engine, name, text, self._query.by, replaces=self._job is not None)
