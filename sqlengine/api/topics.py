@@ -9,7 +9,6 @@ import threading
 import msgspec
 from flask import Blueprint, Response, jsonify, request
 
-from planner.logical import Scan, Sink
 from sqlengine.access.groups import check_group
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
@@ -25,6 +24,7 @@ from sqlengine.broker.rehearsal import rehearsal
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.control.sealed_commands import command_texts, seal_commands
 from sqlengine.engine import Engine
+from sqlengine.engine.topic_users import users_of_topic
 
 
 def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Blueprint:
@@ -172,22 +172,6 @@ def _tagged(broker: Broker, body: topic_access.Json) -> Response:
 
 def _name(topic: TopicInfo) -> str:
     return topic.name
-
-
-def users_of_topic(engine: Engine, topic: str) -> set[str]:
-    """Returns the running jobs that read or write the topic, and could not go on without it."""
-    users: set[str] = set()
-    for node in [
-        n for g in list(engine.graphs.by_name.values()) for n in g.runner.graph.nodes.values()
-    ]:
-        table = node.plan.table if isinstance(node.plan, Scan | Sink) else None
-        if (
-            table is not None
-            and table.options.get("connector") == "topic"
-            and table.options.get("topic") == topic
-        ):
-            users |= node.jobs
-    return users
 
 
 def named(asked: object, key: str) -> str:

@@ -137,6 +137,51 @@ def test_definitions_are_for_all(connection: dbapi.Connection, cursor: dbapi.Cur
         cursor.execute(f"DROP TABLE {name}")
 
 
+OWN = "CREATE TABLE {0} (id BIGINT) WITH ('connector' = 'topic', 'topic' = '{0}', 'topic.owned' = 'true', 'format' = 'json')"
+
+
+def test_a_topic_that_is_the_tables_own_goes_with_it(
+    connection: dbapi.Connection, cursor: dbapi.Cursor
+) -> None:
+    name, topics = next(NAMES), connection.engine.topics
+    for id_ in (1, 2):
+        cursor.execute(OWN.format(name))
+        assert name in topics
+        cursor.execute(f"INSERT INTO {name} VALUES ({id_})")
+        assert cursor.execute(f"SELECT id FROM {name}").fetchall() == [(id_,)]
+        cursor.execute(f"DROP TABLE {name}")
+        assert name not in topics
+    cursor.execute(OWN.format(name))
+    as_select = OWN.format(next(NAMES)).replace("(id BIGINT) ", "") + " AS SELECT 1 AS id"
+    with pytest.raises(dbapi.NotSupportedError, match="in CREATE TABLE … AS"):
+        cursor.execute(as_select)
+    with pytest.raises(dbapi.ProgrammingError, match=f"topic '{name}' exists already"):
+        cursor.execute(f"CREATE TABLE {next(NAMES)} LIKE {name}")
+    with pytest.raises(dbapi.NotSupportedError, match="counts for the topic that"):
+        cursor.execute(f"ALTER TABLE {name} SET ('topic' = 'items')")
+    other = next(NAMES)
+    cursor.execute(OWN.format(other).replace(f"'{other}', 'topic.owned' = 'true'", f"'{name}'"))
+    with pytest.raises(dbapi.ProgrammingError, match=f"is also that of '{other}'"):
+        cursor.execute(f"DROP TABLE {name}")
+    cursor.execute(f"DROP TABLE {other}")
+    assert name in topics
+    cursor.execute(f"DROP TABLE {name}")
+
+
+def test_a_topic_that_is_there_becomes_no_tables_own(
+    connection: dbapi.Connection, cursor: dbapi.Cursor
+) -> None:
+    name = next(NAMES)
+    connection.engine.create_topic(name)
+    for _ in range(2):
+        with pytest.raises(dbapi.ProgrammingError, match=f"topic '{name}' exists already"):
+            cursor.execute(OWN.format(name))
+        assert f"table.{name}" not in connection.engine.jobs
+    cursor.execute(OWN.format(name).replace("'topic.owned' = 'true', ", ""))
+    cursor.execute(f"DROP TABLE {name}")
+    assert name in connection.engine.topics
+
+
 def test_what_others_have_defined_stays(cursor: dbapi.Cursor) -> None:
     for statement in (
         "DROP TABLE keyed",

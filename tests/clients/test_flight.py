@@ -163,9 +163,12 @@ def test_ingest(client: Client) -> None:
     assert client.query("SELECT COUNT(*) AS n, COUNT(b) AS b, MAX(a) AS a FROM f_ingest") == [
         {"n": 100_005, "b": 50_003, "a": 99_999}
     ]
+    few = client.put("CommandStatementIngest", ingest("f_ingest", exists=3, missing=1), rows[:3])
+    assert count(few) == 3
+    assert client.query("SELECT COUNT(*) AS n FROM f_ingest") == [{"n": 3}]
     for command in (
         ingest("f_ingest", exists=1),
-        ingest("f_ingest", exists=3),
+        ingest("keyed", exists=3),
         ingest("f_x", temporary=1),
     ):
         with pytest.raises(flight.FlightServerError):
