@@ -69,6 +69,15 @@ class Connection(ABC):
         self._results.add(result)
         return result
 
+    def insert_rows(self, statement: str, rows: pa.RecordBatch) -> Result:
+        """Runs an INSERT that reads rows of this program, by the name that
+        `sqlengine.connection.parameters` gives them, to its end."""
+        from sqlengine.connection.results import Result
+
+        result = Result(self._ask_with_rows(statement, rows), jobs=self.jobs)
+        self._results.add(result)
+        return result
+
     def source(self, table: str) -> Stream:
         """The rows of a table or view, from which `map`, `filter`, `key_by` and the like make
         others."""
@@ -82,6 +91,10 @@ class Connection(ABC):
         self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
         """Starts a statement in the session of this connection."""
+
+    @abstractmethod
+    def _ask_with_rows(self, statement: str, rows: pa.RecordBatch) -> Pages:
+        """Starts a statement over rows that it brings along."""
 
     @property
     @abstractmethod

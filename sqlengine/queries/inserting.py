@@ -109,10 +109,10 @@ class InsertingSession(AdHocSession):
 
 
 def with_typed_nulls(statement: Insert, catalog: Catalog) -> Insert:
-    """Returns INSERT … VALUES with the types of the table's columns at the NULLs in it: Flink asks
-    for them, and drivers do not know them."""
+    """Returns INSERT … VALUES, or … SELECT, with the types of the table's columns at the NULLs in
+    it: Flink asks for them, and drivers do not know them."""
     query, table = statement.query, catalog.get(statement.target)
-    if not isinstance(query, exp.Values) or not isinstance(table, Table):
+    if not isinstance(query, exp.Values | exp.Select) or not isinstance(table, Table):
         return statement
     types = {c.name: c.type for c in writable(table)}
     given = {part.name for part in statement.partition}
@@ -120,18 +120,21 @@ def with_typed_nulls(statement: Insert, catalog: Catalog) -> Insert:
     if not types.keys() >= set(columns):
         return statement  # the planner says which of them there is not
     kinds = [types[name].with_nullable(True) for name in columns]
-    rows = [_with_types(row, kinds) for row in query.expressions]
-    return replace(statement, query=exp.Values(expressions=rows))
+    if isinstance(query, exp.Values):
+        rows = [exp.Tuple(expressions=_typed(r.expressions, kinds)) for r in query.expressions]
+        return replace(statement, query=exp.Values(expressions=rows))
+    selected = query.copy()
+    selected.set("expressions", _typed(selected.expressions, kinds))
+    return replace(statement, query=selected)
 
 
-def _with_types(row: exp.Expression, kinds: Sequence[DataType]) -> exp.Expression:
-    values = row.expressions
+def _typed(values: Sequence[exp.Expression], kinds: Sequence[DataType]) -> Sequence[exp.Expression]:
+    """Returns the values of a row, with types at its NULLs."""
     if len(values) != len(kinds) or not any(isinstance(v, exp.Null) for v in values):
-        return row
-    typed = [
+        return values
+    return [
         exp.Cast(this=value, to=exp.DataType(this=exp.DType.USERDEFINED, kind=kind))
         if isinstance(value, exp.Null)
         else value
         for value, kind in zip(values, kinds, strict=True)
     ]
-    return exp.Tuple(expressions=typed)

@@ -14,8 +14,7 @@ from planner.catalog import Catalog, Table
 from sqlengine.api.flight.messages import Ingest
 from sqlengine.api.flight.statements import Statements
 from sqlengine.api.flight.wire import BadMessage
-from sqlengine.batch import Batch
-from sqlengine.connection.columns import columns_of_arrow, schema_of, sql_types
+from sqlengine.connection.columns import batch_of, sql_types
 from sqlengine.queries.owned_topics import OWNED, owned_topic
 
 # Rows, and bytes, that are written at once.
@@ -30,10 +29,9 @@ def ingest(
     number. Parts before one that is refused stay written."""
     types = sql_types(reader.schema)
     _prepare(statements, context, wanted, types, catalog)
-    schema, rows = schema_of(types), 0
+    rows = 0
     for part in _parts(reader):
-        batch = Batch(schema, tuple(columns_of_arrow(part, schema)), part.num_rows)
-        statements.ingest(context, wanted.name, batch)
+        statements.ingest(context, wanted.name, batch_of(part))
         rows += part.num_rows
     return rows
 

@@ -170,8 +170,8 @@ class FlightServer(flight.FlightServerBase):
                 return statements.run(context, message.text(1) or "")
             case "CommandPreparedStatementUpdate":
                 prepared = self._prepared.find(message.data(1), principal_of(context).name)
-                texts = prepared.updates(_batches(reader))
-                return sum(statements.run(context, text) for text in texts)
+                updates = prepared.updates(_batches(reader))
+                return sum(statements.update(context, update) for update in updates)
             case "CommandStatementIngest":
                 _check_alone(message, 6)
                 wanted = messages.Ingest.of(message)

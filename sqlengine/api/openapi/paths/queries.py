@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlengine.api.openapi.forms import (
     ARROW,
+    BINARY,
     EVENTS,
     FLAG,
     JSON,
@@ -37,7 +38,7 @@ QUERIES: Final = (
             Query("job", "with `write`: INSERT becomes the job of this name", TEXT),
             _WAIT,
         ),
-        {PLAIN: TEXT, JSON: record({"sql": TEXT})},
+        {PLAIN: TEXT, JSON: record({"sql": TEXT}), ARROW: BINARY},
         refusals=(400, 404, 408, 409, 422, 429),
         also=(ARROW, EVENTS),
     ),
