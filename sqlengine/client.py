@@ -30,6 +30,7 @@ Json = dict[str, object]
 DEFAULT_SERVER = "http://127.0.0.1:8083"
 PATIENCE_S = 300
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
+PLAIN_TEXT: Final = "text/plain"
 _AGAIN_S = 1.0
 # So long a server may take to accept a connection on its local socket.
 _LOCAL_S = 2.0
@@ -96,7 +97,7 @@ class Client:
         return self.request("GET", path, query=query)
 
     def get_text(self, path: str, **query: object) -> str:
-        return self._send("GET", path, b"", "text/plain", query).decode()
+        return self._send("GET", path, b"", PLAIN_TEXT, query).decode()
 
     def post(self, path: str, body: bytes | Json = b"", **query: object) -> Json:
         return self.request("POST", path, body, query)
@@ -107,15 +108,17 @@ class Client:
     def delete(self, path: str, **query: object) -> Json:
         return self.request("DELETE", path, query=query)
 
-    def arrow(self, method: str, path: str, body: bytes = b"", **query: object) -> bytes:
+    def arrow(
+        self, method: str, path: str, body: bytes = b"", kind: str = PLAIN_TEXT, **query: object
+    ) -> bytes:
         """Sends a request and returns the Arrow stream of the answer."""
-        return self._send(method, path, body, "text/plain", query, accept=ARROW_STREAM)
+        return self._send(method, path, body, kind, query, accept=ARROW_STREAM)
 
     def request(
         self, method: str, path: str, body: bytes | Json = b"", query: Json | None = None
     ) -> Json:
         """Sends a request and returns the JSON of the answer."""
-        kind = "text/plain"
+        kind = PLAIN_TEXT
         if isinstance(body, dict):
             body, kind = json.dumps(body).encode(), "application/json"
         data = self._send(method, path, body, kind, query or {})

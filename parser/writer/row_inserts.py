@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from parser.grammar.lexer import Token, tokenize
@@ -11,6 +12,33 @@ from parser.writer.parameters import Parameters, ParamStyle, template
 # Rows of one statement, and characters of their texts, at most.
 _ROWS: Final = 1_000
 _SIZE: Final = 256 << 10
+
+
+@dataclass(frozen=True)
+class RowInsert:
+    """INSERT … VALUES of one row of marks alone. `head` is what stands before VALUES, `keys` are
+    the parameters in the order of their columns."""
+
+    head: str
+    keys: tuple[int | str, ...]
+
+
+def row_insert(sql: str, style: ParamStyle) -> RowInsert | None:
+    """Returns the parts of an INSERT … VALUES whose only row has marks alone; None for others.
+
+    >>> row_insert("INSERT INTO t (a, b) VALUES (:x, :y)", "named")
+    RowInsert(head='INSERT INTO t (a, b) ', keys=('x', 'y'))
+    """
+    row = _row_of(sql)
+    if row is None or template(sql[: row[0]], style).keys:
+        return None
+    values = template(sql[slice(*row)], style)
+    separators = ["(", *[","] * (len(values.keys) - 1), ")"]
+    if not values.keys or [text.strip() for text in values.texts] != separators:
+        return None
+    head = template(sql[: row[0]], style).bound([])
+    word = [token for token in tokenize(head) if token.word == "VALUES"][-1]
+    return RowInsert(head[: word.start], values.keys)
 
 
 def inserts(sql: str, style: ParamStyle, rows: Iterable[Parameters]) -> Iterator[str]:

@@ -12,11 +12,13 @@ gets all pages as events, as they come."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pyarrow as pa
 from flask import Blueprint, Response, jsonify, request
 
+from parser.errors import ServiceError
 from parser.types import Schema
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
@@ -24,11 +26,14 @@ from sqlengine.api.conventions.pages import page_behind
 from sqlengine.api.events import events_of_query, stream, wants_events
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
+from sqlengine.batch import Batch
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.client import ARROW_STREAM
+from sqlengine.connection.columns import batch_of
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
 from sqlengine.queries.execution import Execution
+from sqlengine.queries.ingest import IngestExecution
 from sqlengine.queries.page import about_page, about_query
 from sqlengine.queries.query import Query
 from sqlengine.queries.results import PAGE_ROWS, Page, ResultBuffer
@@ -60,8 +65,9 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
         """Runs a statement: SQL as text, or JSON {"sql"}. ?session= is the session whose tables and
         settings it sees, ?follow=true goes on with rows that come later, ?timeout= ends it after so
         many seconds. With ?write=true it may write: an INSERT runs or becomes a job, CREATE and
-        DROP count for all."""
-        sql = _sql()
+        DROP count for all. With ?job= an INSERT becomes the job of that name. A
+        stream of Arrow is rows for the statement that the metadata of its schema has as `sql`."""
+        sql, execution = _asked()
         note(detail=masked(sql))
         query = service.submit(
             sql,
@@ -70,7 +76,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
             follow=flag("follow"),
             timeout_s=seconds("timeout") or None,
             by=present_principal(),
-            execution=WritingExecution if flag("write") else Execution,
+            execution=execution,
         )
         query.buffer.wait_ready(START_S)
         return _page(query, 0)
@@ -110,13 +116,45 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
         )
 
 
-def _sql() -> str:
+def _asked() -> tuple[str, Callable[..., Execution]]:
+    """Returns the statement of the present request, and what runs it."""
     data = request.get_data(cache=False)
-    if request.mimetype != "application/json":
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise BadRequest("the statement is not UTF-8", detail=str(error)) from None
+    if request.mimetype == ARROW_STREAM:
+        sql, rows = _with_rows(data)
+        return sql, partial(IngestExecution, rows=rows)
+    sql = _sql_in_json(data) if request.mimetype == "application/json" else _text(data)
+    if not flag("write"):
+        return sql, Execution
+    return sql, partial(WritingExecution, job=request.args.get("job"))
+
+
+def _with_rows(data: bytes) -> tuple[str, Batch]:
+    """Returns the statement and the rows of a stream of Arrow, which has the one as `sql` in the
+    metadata of its schema."""
+    if not flag("write"):
+        raise BadRequest("rows are for a statement that writes", hint="add ?write=true")
+    try:
+        with pa.ipc.open_stream(data) as stream:
+            sql, rows = (stream.schema.metadata or {}).get(b"sql"), stream.read_all()
+    except (pa.ArrowException, OSError) as error:
+        detail = str(error).partition("\n")[0][:200]
+        raise BadRequest("the body is no stream of Arrow", detail=detail) from None
+    if sql is None:
+        raise BadRequest("the schema of the rows has no statement", hint="metadata {'sql': …}")
+    try:
+        return _text(sql), batch_of(rows)
+    except ServiceError as error:
+        raise BadRequest(error.message, detail=error.detail) from None
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest("the statement is not UTF-8", detail=str(error)) from None
+
+
+def _sql_in_json(data: bytes) -> str:
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:

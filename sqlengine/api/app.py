@@ -36,9 +36,10 @@ from sqlengine.api.serving.request_parser import too_large
 from sqlengine.api.short_appends import ShortAppends
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
-from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
+from sqlengine.api.topics import groups_blueprint, topics_blueprint
 from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
+from sqlengine.engine.topic_users import users_of_topic
 from sqlengine.queries.service import QueryService
 
 

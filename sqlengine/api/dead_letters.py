@@ -11,7 +11,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from sqlengine.access.policy import Action
 from sqlengine.api.principal import may
-from sqlengine.api.queries import whole_number
+from sqlengine.api.queries import flag, whole_number
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterFilter
@@ -40,8 +40,9 @@ def dead_letters_blueprint(engine: Engine) -> Blueprint:
     @blueprint.post("/jobs/<name>/dead-letters/replay")
     def replay(name: str) -> Response:
         """Replays the records of letters, once each: JSON {"ids": [1, 2]}, or all; at most
-        ?limit=."""
-        done = engine.replay(name, _ids(), whole_number("limit", MAX_LETTERS))
+        ?limit=. With ?dry-run=true says which these are."""
+        limit = whole_number("limit", MAX_LETTERS)
+        done = engine.replay(name, _ids(), limit, dry_run=flag("dry-run"))
         return jsonify(replayed_json(name, done))
 
     return blueprint

@@ -1,15 +1,17 @@
-"""/healthz (alive), /readyz (recovered and running), /metrics (Prometheus)."""
+"""/healthz (alive), /readyz (recovered and running), /metrics (Prometheus) and /api/v1/metrics."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from flask import Blueprint, Response, jsonify
 
 from sqlengine.access.audit.log import NO_AUDIT, Audit
+from sqlengine.api.conventions.pages import page_of
 from sqlengine.engine import Engine
 from sqlengine.graphs.totals import Rising
-from sqlengine.metrics import render
+from sqlengine.metrics import listed, render
 
 # A graph in one step for so many seconds is not ready.
 STANDS_S: Final = 10.0
@@ -45,7 +47,18 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
     def metrics() -> Response:
         return Response(render(engine, rising), mimetype="text/plain; version=0.0.4")
 
+    @blueprint.get("/api/v1/metrics")
+    def metrics_as_json() -> Response:
+        """The same as JSON: a page of families by name, each with its samples."""
+        families = sorted(listed(engine, rising), key=_name)
+        found, following = page_of(families, _name)
+        return jsonify({"metrics": found, "next": following})
+
     return blueprint
+
+
+def _name(family: Mapping[str, object]) -> str:
+    return str(family["name"])
 
 
 def _of_access(engine: Engine, audit: Audit) -> str | None:

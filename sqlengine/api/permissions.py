@@ -51,6 +51,7 @@ NEEDS: Final[Mapping[tuple[str, str], Need]] = {
     ("GET", "/healthz"): _OPEN,
     ("GET", "/readyz"): _OPEN,
     ("GET", "/metrics"): _ALL_JOBS,
+    ("GET", "/api/v1/metrics"): _ALL_JOBS,
     ("GET", "/api/v1/openapi.json"): _KNOWN,
     ("GET", "/api/v1/instances"): _ALL_JOBS,
     ("GET", "/api/v1/spark"): _ALL_JOBS,

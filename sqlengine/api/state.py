@@ -13,7 +13,7 @@ from sqlengine.api.jobs.job_json import outcome_json
 from sqlengine.api.jobs.job_requests import body_text
 from sqlengine.api.principal import may, need, present_principal, request_origin
 from sqlengine.api.problems import describe
-from sqlengine.api.queries import whole_number
+from sqlengine.api.queries import flag, whole_number
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.engine import Engine
 from sqlengine.engine.statements import execute
@@ -30,7 +30,8 @@ def state_blueprint(engine: Engine) -> Blueprint:
     @blueprint.post("/jobs/<name>/savepoints")
     def save(name: str) -> Response:
         """Writes a savepoint below ?folder=; the job runs on."""
-        return jsonify(outcome_json(engine.save_job(name, request.args.get("folder"))))
+        save = engine.save_prepared if flag("dry-run") else engine.save_job
+        return jsonify(outcome_json(save(name, request.args.get("folder"))))
 
     @blueprint.get("/savepoints")
     def all_savepoints() -> Response:
@@ -54,8 +55,9 @@ def state_blueprint(engine: Engine) -> Blueprint:
     @blueprint.delete("/savepoints/<name>")
     def delete(name: str) -> Response:
         path = request.args.get("at") or name
-        need(Action.CHANGE_JOB, engine.savepoints.show(path).job)
-        return jsonify(_short(engine.savepoints.delete(path)))
+        savepoint = engine.savepoints.show(path)
+        need(Action.CHANGE_JOB, savepoint.job)
+        return jsonify(_short(savepoint if flag("dry-run") else engine.savepoints.delete(path)))
 
     @blueprint.get("/jobs/<name>/state")
     def state(name: str) -> Response:

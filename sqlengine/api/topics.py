@@ -4,30 +4,34 @@ machine."""
 from __future__ import annotations
 
 import json
+import threading
 
 import msgspec
 from flask import Blueprint, Response, jsonify, request
 
-from planner.logical import Scan, Sink
 from sqlengine.access.groups import check_group
 from sqlengine.access.policy import Action
 from sqlengine.api.auditing import note
 from sqlengine.api.broker import ClientRates
 from sqlengine.api.conventions.pages import page_of
+from sqlengine.api.conventions.preconditions import check_topic, topic_tag
 from sqlengine.api.principal import need, present_principal
-from sqlengine.api.queries import seconds, whole_number
+from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.api.topic_permissions import may_see, sees_group
 from sqlengine.broker import topic_access, topic_details
-from sqlengine.broker.base import TopicInfo
+from sqlengine.broker.base import Broker, TopicInfo
+from sqlengine.broker.rehearsal import rehearsal
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.control.sealed_commands import command_texts, seal_commands
 from sqlengine.engine import Engine
+from sqlengine.engine.topic_users import users_of_topic
 
 
 def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Blueprint:
     """Returns the routes of topics; `rates` limits how fast clients append."""
     blueprint = Blueprint("topics", __name__, url_prefix="/api/v1/topics")
     broker, texts = engine.broker, command_texts(engine.config)
+    changing = threading.Lock()  # between the look at a topic's tag and its change
 
     @blueprint.get("")
     def list_topics() -> Response:
@@ -43,19 +47,24 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
         "retention_bytes", "if_not_exists"}."""
         asked = _json()
         note(named(asked, "name"))
-        need(Action.WRITE_TOPIC, named(asked, "name"))
-        return jsonify(topic_access.create_topic(broker, asked))
+        need(Action.WRITE_TOPIC, name := named(asked, "name"))
+        with changing:
+            _check(broker, name)
+            return _tagged(broker, topic_access.create_topic(_changed(broker), asked))
 
     @blueprint.get("/<name>")
     def show(name: str) -> Response:
         """Shows a topic with its shards, and the groups that read it."""
-        return jsonify(topic_details.describe_topic(broker, name))
+        return _tagged(broker, topic_details.describe_topic(broker, name))
 
     @blueprint.patch("/<name>")
     def alter(name: str) -> Response:
         """Changes options: JSON {"retention_ms", "retention_bytes", "delete_retention_ms",
         "max_bytes", "compression"}."""
-        return jsonify(topic_access.alter_topic(broker, name, _json()))
+        asked = _json()
+        with changing:
+            _check(broker, name)
+            return _tagged(broker, topic_access.alter_topic(_changed(broker), name, asked))
 
     @blueprint.post("/<name>/compact")
     def compact(name: str) -> Response:
@@ -69,7 +78,10 @@ def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Bluepr
 
     @blueprint.delete("/<name>")
     def delete(name: str) -> Response:
-        return jsonify(topic_access.delete_topic(broker, name, users_of_topic(engine, name)))
+        with changing:
+            _check(broker, name)
+            users = users_of_topic(engine, name)
+            return jsonify(topic_access.delete_topic(_changed(broker), name, users))
 
     @blueprint.post("/<name>/records")
     def write(name: str) -> Response:
@@ -129,34 +141,37 @@ def groups_blueprint(engine: Engine) -> Blueprint:
         asked = _json()
         need(Action.READ_TOPIC, named(asked, "topic"))
         check_group(present_principal(), group, broker)
-        return jsonify(topic_details.reset_group(broker, group, asked))
+        return jsonify(topic_details.reset_group(_changed(broker), group, asked))
 
     @blueprint.delete("/<group>")
     def delete(group: str) -> Response:
         check_group(present_principal(), group, broker)
-        return jsonify(topic_details.delete_group(broker, group))
+        return jsonify(topic_details.delete_group(_changed(broker), group))
 
     return blueprint
 
 
+def _changed(broker: Broker) -> Broker:
+    """Returns what makes the changes of the present request: a dry run changes nothing."""
+    return rehearsal(broker) if flag("dry-run") else broker
+
+
+def _check(broker: Broker, name: str) -> None:
+    if "If-Match" in request.headers or "If-None-Match" in request.headers:
+        check_topic(broker.topics(), name)
+
+
+def _tagged(broker: Broker, body: topic_access.Json) -> Response:
+    """Returns a topic with the tag of what it is now; none where a dry run would make it."""
+    response = jsonify(body)
+    topic = next((t for t in broker.topics() if t.name == body["name"]), None)
+    if topic is not None:
+        response.headers["ETag"] = topic_tag(topic)
+    return response
+
+
 def _name(topic: TopicInfo) -> str:
     return topic.name
-
-
-def users_of_topic(engine: Engine, topic: str) -> set[str]:
-    """Returns the running jobs that read or write the topic, and could not go on without it."""
-    users: set[str] = set()
-    for node in [
-        n for g in list(engine.graphs.by_name.values()) for n in g.runner.graph.nodes.values()
-    ]:
-        table = node.plan.table if isinstance(node.plan, Scan | Sink) else None
-        if (
-            table is not None
-            and table.options.get("connector") == "topic"
-            and table.options.get("topic") == topic
-        ):
-            users |= node.jobs
-    return users
 
 
 def named(asked: object, key: str) -> str:

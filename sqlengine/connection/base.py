@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from secrets import token_hex
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
@@ -41,7 +40,6 @@ class Connection(ABC):
     def __init__(self) -> None:
         self._results: WeakSet[Result] = WeakSet()
         self._feeds: dict[str, Feed] = {}
-        self._said: list[str] = []  # statements that count for those behind them
 
     def sql(
         self,
@@ -52,44 +50,32 @@ class Connection(ABC):
         progress: Told = False,
         job: str | None = None,
     ) -> Result:
-        """Runs a statement that asks, SELECT, SHOW, DESCRIBE or EXPLAIN, and returns its rows while
-        they come.
+        """Runs any statement, and returns its rows while they come.
 
         A query reads topics from their beginning to their present end; with `follow` it goes on
-        with rows that come later. SET, USE and CREATE TEMPORARY count for the statements of this
-        connection behind them. INSERT and a statement set become a job, `job` by name, whose
-        result has it (`result.job.wait()`); CREATE for all is a job, too (`submit`). `timeout_s`
-        ends it. `progress`: True shows a line on standard error, a function is called with a
-        Progress about twice a second. Loads pyarrow.
+        with rows that come later. An INSERT or statement set whose input ends has run when this
+        returns (`result.rows_written`); any other becomes a job (`result.job`), and so does each
+        with `job`, its name, in the place of the job that had it. CREATE, ALTER and DROP count for
+        all: a table is the job `table.NAME`. SET, USE and what is TEMPORARY count for the
+        statements of this connection behind them. `timeout_s` ends it. `progress`: True shows a
+        line on standard error, a function is called with a Progress about twice a second. Loads
+        pyarrow.
         """
-        from sqlengine.connection.inserts import JobPages, is_insert, job_text
         from sqlengine.connection.progress import teller
         from sqlengine.connection.results import Result
 
-        if is_insert(statement):
-            made = self.jobs[job or f"insert.{token_hex(4)}"]
-            made.submit(job_text(self._said, statement))
-            return Result(JobPages(made.name), jobs=self.jobs)
-        pages = self._ask(statement, follow=follow, timeout_s=timeout_s)
-        return self._result(statement, Result(pages, teller(progress)))
+        pages = self._ask(statement, follow=follow, timeout_s=timeout_s, job=job)
+        result = Result(pages, teller(progress), self.jobs)
+        self._results.add(result)
+        return result
 
-    def execute(self, statement: str, *, timeout_s: float | None = None) -> Result:
-        """Runs any statement. What `sql` runs gives the same; INSERT runs to the end of its input
-        (`result.rows_written`), or becomes a job if that has none (`result.job`); CREATE and DROP
-        count for all: a table is the job `table.NAME`."""
+    def insert_rows(self, statement: str, rows: pa.RecordBatch) -> Result:
+        """Runs an INSERT that reads rows of this program, by the name that
+        `sqlengine.connection.parameters` gives them, to its end."""
         from sqlengine.connection.results import Result
 
-        pages = self._ask(statement, follow=False, timeout_s=timeout_s, write=True)
-        return self._result(statement, Result(pages, jobs=self.jobs))
-
-    def _result(self, statement: str, result: Result) -> Result:
-        """Notes a result, which ends with the connection, and what its statement says for those
-        behind it."""
-        from sqlengine.connection.inserts import of_session
-
+        result = Result(self._ask_with_rows(statement, rows), jobs=self.jobs)
         self._results.add(result)
-        if of_session(statement):
-            self._said.append(statement)
         return result
 
     def source(self, table: str) -> Stream:
@@ -102,9 +88,13 @@ class Connection(ABC):
 
     @abstractmethod
     def _ask(
-        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+        self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
-        """Starts a statement in the session of this connection; with `write` it may write."""
+        """Starts a statement in the session of this connection."""
+
+    @abstractmethod
+    def _ask_with_rows(self, statement: str, rows: pa.RecordBatch) -> Pages:
+        """Starts a statement over rows that it brings along."""
 
     @property
     @abstractmethod

@@ -12,6 +12,7 @@ import pyarrow as pa
 from parser.errors import ServiceError, SqlError
 from parser.types import Column, DataType, Root, Schema
 from parser.writer.names import backticked
+from sqlengine.batch import Batch
 from sqlengine.functions.convert import row_values, to_column
 from sqlengine.functions.hints import BadSignature, fields_of, sql_type
 from udf.user import type_named
@@ -163,6 +164,13 @@ def _values(row: object, names: Sequence[str], number: int) -> list[object]:
 def columns_of_arrow(rows: pa.RecordBatch | pa.Table, schema: Schema) -> list[pa.Array]:
     """Returns Arrow columns as these types hold them. ServiceError for values that do not fit."""
     return [_cast(rows.column(c.name), c) for c in schema]
+
+
+def batch_of(rows: pa.RecordBatch | pa.Table) -> Batch:
+    """Returns Arrow rows with the SQL types of their columns. ServiceError for a column that has
+    none."""
+    schema = schema_of(sql_types(rows.schema))
+    return Batch(schema, tuple(columns_of_arrow(rows, schema)), rows.num_rows)
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, to: Column) -> pa.Array:

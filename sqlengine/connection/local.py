@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config, QueryLimits
 from sqlengine.connection.base import Connection
+from sqlengine.connection.columns import batch_of
 from sqlengine.connection.jobs import JobAccess, JobResult
 from sqlengine.connection.local_jobs import LocalJobs, local_result
 from sqlengine.connection.pages import LocalPages, Pages
@@ -23,7 +25,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
-from sqlengine.queries.execution import Execution
+from sqlengine.queries.ingest import IngestExecution
 from sqlengine.queries.service import QueryService
 from sqlengine.queries.writing import WritingExecution
 from sqlengine.system.memory import usable_bytes
@@ -69,16 +71,22 @@ class LocalConnection(Connection):
         return self._engine.broker
 
     def _ask(
-        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+        self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
         query = self._queries.submit(
             statement,
             session=self._session,
             follow=follow,
             timeout_s=timeout_s,
-            execution=WritingExecution if write else Execution,
+            execution=partial(WritingExecution, job=job),
         )
         return LocalPages(query)
+
+    def _ask_with_rows(self, statement: str, rows: pa.RecordBatch) -> Pages:
+        execution = partial(IngestExecution, rows=batch_of(rows))
+        return LocalPages(
+            self._queries.submit(statement, session=self._session, execution=execution)
+        )
 
     @property
     def _held(self) -> Held:

@@ -53,9 +53,10 @@ class Pages(ABC):
 class ServerPages(Pages):
     """Fetches the pages of a statement that a server runs."""
 
-    def __init__(self, client: Client, sql: str, **query: object) -> None:
+    def __init__(self, client: Client, body: bytes, kind: str, **query: object) -> None:
         self._client = client
-        self._page: ArrowPage | None = _read(client.arrow("POST", QUERIES, sql.encode(), **query))
+        answer = client.arrow("POST", QUERIES, body, kind, **query)
+        self._page: ArrowPage | None = _read(answer)
         self._about = self._page.about
         self._place = f"{QUERIES}/{quote(str(self._about['query']))}"
 
@@ -75,6 +76,15 @@ class ServerPages(Pages):
         """See `Pages`."""
         with suppress(SqlError):  # it has ended, or the server has
             self._client.delete(self._place)
+
+
+def with_rows(statement: str, rows: pa.RecordBatch) -> bytes:
+    """Returns a statement and the rows that it reads as the body of a request."""
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema.with_metadata({"sql": statement})) as stream:
+        stream.write_batch(rows)
+    body: bytes = out.getvalue().to_pybytes()
+    return body
 
 
 def _read(data: bytes) -> ArrowPage:

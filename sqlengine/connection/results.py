@@ -60,8 +60,12 @@ class Result:
         self._rows: list[Row] = []
         self._at = self._given = 0
         self._maker: RowMaker | None = None
-        while not (self._over or self._waiting or self._about.get("columns")):
-            self._turn()
+        try:
+            while not (self._over or self._waiting or self._about.get("columns")):
+                self._turn()
+        except BaseException:  # Ctrl-C while an INSERT runs
+            self.close()
+            raise
 
     # ---- what it is ------------------------------------------------------------------------------
 

@@ -8,12 +8,14 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from parser.errors import SqlError
-from sqlengine.client import Client, Json, Refused, quote
+from sqlengine.client import ARROW_STREAM, PLAIN_TEXT, Client, Json, Refused, quote
 from sqlengine.connection.base import Connection
 from sqlengine.connection.jobs import JobAccess, JobResult
 from sqlengine.connection.server_jobs import ServerJobs, result_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from sqlengine.broker.base import Broker
     from sqlengine.connection.pages import Pages
 
@@ -44,8 +46,17 @@ class ServerConnection(Connection):
             return self._broker
 
     def _ask(
-        self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
+        self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
+        query = {"follow": "true" if follow else None, "job": job, "timeout": timeout_s}
+        return self._pages(statement.encode(), PLAIN_TEXT, query)
+
+    def _ask_with_rows(self, statement: str, rows: pa.RecordBatch) -> Pages:
+        from sqlengine.connection.pages import with_rows
+
+        return self._pages(with_rows(statement, rows), ARROW_STREAM, {})
+
+    def _pages(self, body: bytes, kind: str, query: Json) -> Pages:
         from sqlengine.connection.pages import ServerPages
 
         with self._lock:
@@ -53,14 +64,7 @@ class ServerConnection(Connection):
                 self._session = str(self._client.post(_SESSIONS)["session"])
             session = self._session
         try:
-            return ServerPages(
-                self._client,
-                statement,
-                session=session,
-                follow="true" if follow else None,
-                write="true" if write else None,
-                timeout=timeout_s,
-            )
+            return ServerPages(self._client, body, kind, session=session, write="true", **query)
         except Refused as error:
             if error.status == 404 and session in error.message:
                 self._session = None  # the next statement has another one

@@ -6,6 +6,7 @@ import datetime as dt
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 from types import LambdaType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -170,7 +171,8 @@ class Stream:
         topic of its name, which holds the last row of each `key`, if one is given."""
         if create:
             self._create(table, key)
-        result = self._connection.sql(f"INSERT INTO {path_of(table)} {self.sql}", job=job)
+        name = job or f"insert.{token_hex(4)}"
+        result = self._connection.sql(f"INSERT INTO {path_of(table)} {self.sql}", job=name)
         assert result.job is not None
         return result.job
 

@@ -67,7 +67,7 @@ class Connection:
         try:
             with errors.translating():
                 for key, value in settings.items():
-                    engine.execute(f"SET {quoted(key)} = {quoted(value)}")
+                    engine.sql(f"SET {quoted(key)} = {quoted(value)}")
         except errors.Error:
             engine.close()
             raise

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from parser.writer.parameters import Parameters, ParamStyle, template
-from parser.writer.row_inserts import inserts
+from parser.writer.row_inserts import inserts, row_insert
 from sqlengine.dbapi.errors import InterfaceError, translating
 from sqlengine.dbapi.types import Description, describe
 
@@ -65,13 +65,25 @@ class Cursor:
         self._begin()
         rows: int | None = 0
         with translating():
-            for text in inserts(operation, self.connection.paramstyle, seq_of_parameters):
-                self._run(text)
+            for result in self._many(operation, seq_of_parameters):
+                self._take(result)
                 if self.description is not None:
                     raise InterfaceError("executemany is for statements without rows")
                 rows = None if rows is None or self.rowcount < 0 else rows + self.rowcount
         self.rowcount = -1 if rows is None else rows
         return self
+
+    def _many(self, operation: str, parameters: Iterable[Parameters]) -> Iterator[Result]:
+        """Yields the results of statements for all parameters: rows of marks alone go as Arrow."""
+        from sqlengine.connection.parameters import in_parts
+
+        engine, style = self.connection.engine, self.connection.paramstyle
+        insert = row_insert(operation, style)
+        for part in (parameters,) if insert is None else in_parts(insert, parameters):
+            if isinstance(part, tuple):
+                yield engine.insert_rows(*part)
+            else:
+                yield from map(engine.sql, inserts(operation, style, part))
 
     def _begin(self) -> None:
         if self._closed:
@@ -80,8 +92,9 @@ class Cursor:
         self.description, self.rowcount, self.job = None, -1, None
 
     def _run(self, text: str) -> None:
-        engine = self.connection.engine
-        result = engine.sql(text, follow=True) if self._follow else engine.execute(text)
+        self._take(self.connection.engine.sql(text, follow=self._follow))
+
+    def _take(self, result: Result) -> None:
         self._result = result
         skipped = 1 if result.changes else 0
         fields = list(result.schema)[skipped:]

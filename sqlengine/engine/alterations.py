@@ -6,14 +6,15 @@ use the object change along as they do when that text is submitted."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import accumulate
 
 from parser import parse_pieces
-from parser.alterations import Alter
+from parser.alterations import Alter, ResetOptions, SetOptions
 from parser.definitions import CreateTable, CreateView, Kind
 from parser.errors import JobError, UnsupportedError
 from parser.script import split
-from planner.catalog import Identifier
+from planner.catalog import CatalogObject, Identifier, Table
 from sqlengine.access.policy import Action, require
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.engine.engine import Engine
@@ -39,9 +40,24 @@ def alter(
         )
     name = engine.catalog.resolve(statement.name)
     job = _definer(engine, name)
+    _check_topic(statement, engine.catalog.objects.get(name))
     require(by, Action.CHANGE_JOB, job.name)
     text = engine.history(job.name)[-1].sql
     return engine.submit(job.name, _with(text, written, name), origin, by=by)
+
+
+def _check_topic(statement: Alter, table: CatalogObject | None) -> None:
+    """Raises UnsupportedError for another topic that would be a table's own, and go with it."""
+    action = statement.action
+    changed: Collection[str] = action.options if isinstance(action, SetOptions) else ()
+    changed = action.keys if isinstance(action, ResetOptions) else changed
+    owns = isinstance(table, Table) and "topic.owned" in table.options
+    if "topic.owned" in changed or (owns and "topic" in changed):
+        raise UnsupportedError(
+            "'topic.owned' counts for the topic that CREATE TABLE has made",
+            hint="define another table, and move the rows: INSERT INTO … SELECT",
+            position=statement.position,
+        )
 
 
 def _definer(engine: Engine, name: Identifier) -> Job:

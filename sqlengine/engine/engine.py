@@ -401,6 +401,10 @@ class Engine:
         `stop` the job stops with it."""
         return self._serially(lambda: self._lifecycle.save(name, folder, stop=stop))
 
+    def save_prepared(self, name: str, folder: str | None = None) -> Outcome:
+        """Returns what a savepoint of a job would come to, without writing it."""
+        return self._serially(lambda: self._lifecycle.save_prepared(name, folder))
+
     def drain_job(self, name: str, folder: str | None = None) -> Outcome:
         """Drains a running job: its sources end, all its windows fire, and it stops with a
         savepoint below `folder` or where the settings say."""
@@ -445,10 +449,16 @@ class Engine:
         return self.progress.reload_lookups(self.job(name))
 
     def replay(
-        self, name: str, ids: Sequence[int] | None = None, limit: int = MAX_LETTERS
+        self,
+        name: str,
+        ids: Sequence[int] | None = None,
+        limit: int = MAX_LETTERS,
+        *,
+        dry_run: bool = False,
     ) -> Replayed:
-        """Replays the records of a job's dead letters (all, or some by number), once each."""
-        return self._serially(lambda: self._replays.replay(name, ids, limit))
+        """Replays the records of a job's dead letters (all, or some by number), once each; in a
+        `dry_run` tells which."""
+        return self._serially(lambda: self._replays.replay(name, ids, limit, dry_run=dry_run))
 
     def statement_of(self, letter: DeadLetter) -> tuple[Position | None, str | None]:
         """Returns the position of the expression that a letter names, in the text of the job's

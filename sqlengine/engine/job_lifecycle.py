@@ -214,6 +214,12 @@ class JobLifecycle:
         status = JobState.STOPPED.value if stop else "saved"
         return Outcome(name, status, job.version, savepoint=savepoint.path)
 
+    def save_prepared(self, name: str, folder: str | None) -> Outcome:
+        """Returns what a savepoint of a job would come to, without writing it."""
+        job = self._registry.job(name)
+        self._savepoints.check_take(job, folder)
+        return Outcome(name, "valid", job.version)
+
     def drain(self, name: str, folder: str | None = None) -> Outcome:
         """Ends the sources of a job, so that all its windows fire, and stops it with a
         savepoint."""

@@ -69,8 +69,11 @@ class Replays:
         self._letters = letters
         self._positions: dict[tuple[str, int, str], Position | None] = {}
 
-    def replay(self, name: str, ids: Sequence[int] | None, limit: int) -> Replayed:
-        """Replays those of the job's letters that have not been, oldest first, at most `limit`.
+    def replay(
+        self, name: str, ids: Sequence[int] | None, limit: int, *, dry_run: bool = False
+    ) -> Replayed:
+        """Replays those of the job's letters that have not been, oldest first, at most `limit`. In
+        a `dry_run` none is.
 
         Raises JobError if the job does not run, or runs in instances.
         """
@@ -102,7 +105,7 @@ class Replays:
             except JobError as error:
                 refused.append(Refusal(letter.id, error.message))
         done = tuple(r.letter for r in rows)
-        if not rows:
+        if dry_run or not rows:
             return Replayed(done, tuple(refused))
         replay = Replay(name, job.version, tuple(rows))
         epoch = graph.loop.call(lambda: _replay_in(graph, replay))

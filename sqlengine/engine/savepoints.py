@@ -64,12 +64,7 @@ class Savepoints:
         `drain` its sources end just before: the job must be alone in its graph. Raises JobError if
         the job does not run, or the savepoint cannot be written: the job runs on then.
         """
-        if job.state is not JobState.RUNNING or not self._graphs.runs(job.name):
-            raise JobError(
-                f"job '{job.name}' does not run",
-                detail=f"it is {job.state.value}",
-                hint="start it first",
-            )
+        self._check_runs(job)
         now = self._registry.clock()
         about = SavepointInfo(
             self._registry.version(job).sql, job.version, job.settings, now, drain
@@ -96,6 +91,19 @@ class Savepoints:
     def check(self, job: Job, folder: str | None) -> None:
         """Raises JobError if a savepoint of the job may not be in this folder."""
         self._folder(job.settings, folder)
+
+    def check_take(self, job: Job, folder: str | None) -> None:
+        """Raises the JobError for which `take` would write nothing."""
+        self._check_runs(job)
+        self.check(job, folder)
+
+    def _check_runs(self, job: Job) -> None:
+        if job.state is not JobState.RUNNING or not self._graphs.runs(job.name):
+            raise JobError(
+                f"job '{job.name}' does not run",
+                detail=f"it is {job.state.value}",
+                hint="start it first",
+            )
 
     def _take_of_parts(
         self,

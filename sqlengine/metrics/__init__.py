@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -311,6 +312,25 @@ class EngineCollector:
 def render(engine: Engine, rising: Rising | None = None) -> bytes:
     """Returns all metrics in the text format. `rising`: what former calls were told, for counters
     that never fall."""
+    return generate_latest(_registry(engine, rising or Rising()))
+
+
+def listed(engine: Engine, rising: Rising) -> Iterator[dict[str, object]]:
+    """Yields all metrics as JSON. A value that is no finite number is null."""
+    for family in _registry(engine, rising).collect():
+        samples = [
+            {
+                "name": s.name,
+                "labels": s.labels,
+                "value": s.value if math.isfinite(s.value) else None,
+            }
+            for s in family.samples
+        ]
+        about = {"name": family.name, "type": family.type, "help": family.documentation}
+        yield {**about, "samples": samples}
+
+
+def _registry(engine: Engine, rising: Rising) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(EngineCollector(engine, rising or Rising()))
-    return generate_latest(registry)
+    registry.register(EngineCollector(engine, rising))
+    return registry

@@ -84,6 +84,9 @@ class AdHocSession(Session):
             self.catalog = before
             raise
 
+    def settle(self) -> None:
+        """Answers for what was executed, if that is not done yet; called where nothing runs."""
+
     def _check(self, statement: Statement) -> None:
         if isinstance(statement, CreateFunction):
             require(self.by, Action.USE_FUNCTION, statement.class_name)
@@ -131,10 +134,6 @@ class AdHocSession(Session):
         """Returns the columns of a query, and whether its rows may change."""
         _, sinks = self._plan_query(statement)
         return sinks[0].schema, bool(sinks[0].input.changes)
-
-    def check_plan(self, statement: Insert) -> None:
-        """Raises the SqlError for which an INSERT cannot be planned."""
-        self._plan(statement)
 
     def _give(self, batch: Batch) -> None:
         self._made += batch.num_rows

@@ -9,10 +9,10 @@ from hashlib import md5
 from typing import Final, TypeAlias
 
 from parser.definitions import CreateFunction, CreateTable, CreateView
-from parser.errors import JobError, PlanError, UnknownObject, UnsupportedError
+from parser.errors import JobError, PlanError, SqlError, UnknownObject, UnsupportedError
 from parser.statements import Drop, Kind
 from parser.writer.statements import write
-from planner.catalog import Catalog, Identifier
+from planner.catalog import Catalog, Identifier, Table
 from sqlengine.access.policy import Action, require
 from sqlengine.access.principals import Principal
 from sqlengine.engine import Engine
@@ -21,6 +21,7 @@ from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.script import dropped_object
 from sqlengine.queries.insert_jobs import HOME, setting_lines, use_lines
+from sqlengine.queries.owned_topics import check_delete, delete, make, owned_topic, refuse_owned
 
 Definition: TypeAlias = CreateTable | CreateView | CreateFunction
 _DROPPED: Final = (Kind.TABLE, Kind.VIEW, Kind.FUNCTION)
@@ -52,6 +53,8 @@ def define(
             place = statement.subject or statement.position
             raise PlanError(f"{kind.lower()} '{shown}' exists already", hint=hint, position=place)
         _check_own(engine, name, kind)
+    if isinstance(statement, CreateTable) and statement.query is not None:
+        refuse_owned(statement)  # its job would have made the topic before
     plain = replace(statement, if_not_exists=False)
     if replaces and not isinstance(plain, CreateFunction):
         plain = replace(plain, replace=False)
@@ -63,11 +66,18 @@ def define(
     if (error := engine.change(request)[job].error) is not None:
         error.position = None  # it is one in a text that nobody has written
         raise error
+    table = engine.catalog.objects.get(name)
+    if isinstance(table, Table) and owned_topic(table) is not None:
+        try:
+            make(engine, table, by)
+        except SqlError:
+            engine.change(Request(Origin.REST, removes=frozenset({job}), by=by))
+            raise
 
 
 def drop(engine: Engine, statement: Drop, catalog: Catalog, by: Principal) -> None:
-    """Removes the job that defines an object. UnknownObject where there is none, JobError for one
-    that another job defines, or that jobs use."""
+    """Removes the job that defines an object, and the topic that is its own. UnknownObject where
+    there is none, JobError for one that another job defines, or that jobs use."""
     kind = statement.kind
     if kind not in _DROPPED:
         raise UnsupportedError(
@@ -83,9 +93,14 @@ def drop(engine: Engine, statement: Drop, catalog: Catalog, by: Principal) -> No
         raise UnknownObject(f"{kind.lower()} '{shown}' does not exist", position=place)
     job = _check_own(engine, item.name, kind)
     require(by, Action.CHANGE_JOB, job)
+    if (topic := owned_topic(item)) is not None:
+        assert isinstance(item, Table)
+        check_delete(engine, item, topic, by)
     outcome = engine.change(Request(Origin.REST, removes=frozenset({job}), by=by))[job]
     if outcome.error is not None:
         raise outcome.error
+    if topic is not None:
+        delete(engine, topic)
 
 
 def job_of(name: Identifier, kind: Kind) -> str:

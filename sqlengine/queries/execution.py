@@ -78,6 +78,7 @@ class Execution:
             else:
                 session.execute(0, statement)
                 self._keep(session, shared)
+            session.settle()
         except (QueryEnded, TooManyQueries):
             raise
         except StepEnded:

@@ -23,14 +23,18 @@ from sqlengine.queries.writing import WritingExecution
 from sqlengine.session.session import EmbeddedRunner
 
 # The table that stands for the rows.
-_ROWS: Final = "rows of the client"
+ROWS: Final = "rows of the client"
+
+
+# Rows that are read at once.
+_AT_ONCE: Final = 16_384
 
 
 def insert_text(table: Sequence[str], columns: Sequence[str]) -> str:
     """Returns the INSERT of the client's rows into a table."""
     names = ", ".join(map(backticked, columns))
     target = ".".join(map(backticked, table))
-    return f"INSERT INTO {target} ({names}) SELECT {names} FROM {backticked(_ROWS)}"
+    return f"INSERT INTO {target} ({names}) SELECT {names} FROM {backticked(ROWS)}"
 
 
 class IngestExecution(WritingExecution):
@@ -53,16 +57,21 @@ class IngestExecution(WritingExecution):
         session = super()._ad_hoc(query, state, shared)
         runner = session.runner
         assert isinstance(runner, EmbeddedRunner)
-        memory = Memory({_ROWS: MemoryTable(self._rows)})
-        environment = replace(runner.environment, memory=memory)
-        session.runner = replace(runner, environment=environment)
+        memory = Memory({ROWS: MemoryTable(self._rows)})
+        # Rows that come along are no load on tables: of the others so many may be read a second.
+        session.runner = replace(
+            runner,
+            environment=replace(runner.environment, memory=memory),
+            rows_per_read=_AT_ONCE,
+            proceed=lambda rows: query.proceed(max(0, rows - self._rows.num_rows), complete=False),
+        )
         session.catalog = session.catalog.put(self._table(session.catalog))
         return session
 
     def _table(self, catalog: Catalog) -> Table:
         columns = ", ".join(f"{backticked(c.name)} {c.type}" for c in self._rows.schema)
-        options = f"'connector' = 'memory', 'name' = '{_ROWS}'"
-        text = f"CREATE TEMPORARY TABLE {backticked(_ROWS)} ({columns}) WITH ({options})"
+        options = f"'connector' = 'memory', 'name' = '{ROWS}'"
+        text = f"CREATE TEMPORARY TABLE {backticked(ROWS)} ({columns}) WITH ({options})"
         (statement,) = parse(text)
         assert isinstance(statement, CreateTable)
         table = bind(statement, catalog, {}, job="")

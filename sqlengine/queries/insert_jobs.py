@@ -3,6 +3,7 @@ use of the session."""
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -35,12 +36,14 @@ from sqlengine.catalog.changes import view_of
 from sqlengine.catalog.create_text import create_text
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
-from sqlengine.jobs.job import Origin, check_name
+from sqlengine.jobs.job import JobState, Origin, check_name
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.script import called, expressions_of, names_of
+from sqlengine.queries.query import TURN_S, Query
 
 NAME = "pipeline.name"
 HOME = (DEFAULT_CATALOG, DEFAULT_DATABASE)
+_GO_ON = (JobState.RUNNING, JobState.RESTARTING, JobState.WAITING)
 
 
 def job_id(name: str) -> str:
@@ -58,10 +61,10 @@ def new_name(statement: Insert | StatementSet, settings: Mapping[str, str]) -> s
     return f"insert_{readable[:100]}_{uuid.uuid4().hex[:8]}"
 
 
-def submit(engine: Engine, name: str, text: str, by: Principal) -> None:
+def submit(engine: Engine, name: str, text: str, by: Principal, *, replaces: bool = False) -> None:
     """Adds a job. Raises the SqlError for which it is refused; JobError for a name that another
-    job has, since a job of Flink never takes the place of another."""
-    if any(job.name == name for job in engine.jobs()):
+    job has, unless it `replaces` that: a job of Flink never takes the place of another."""
+    if not replaces and any(job.name == name for job in engine.jobs()):
         raise JobError(
             f"job '{name}' exists already",
             hint=f"SET '{NAME}' to another name; `sql submit` replaces a job",
@@ -71,6 +74,19 @@ def submit(engine: Engine, name: str, text: str, by: Principal) -> None:
     if error is not None:
         error.position = None  # it is one in a text that nobody has written
         raise error
+
+
+def wait_for_end(engine: Engine, name: str, query: Query) -> None:
+    """Waits until a job has ended, and stops it when who waits is gone, as Flink does. JobError for
+    one that was stopped or failed: it is not done; QueryEnded where that has taken too long."""
+    while (job := engine.log.jobs.get(name)) is not None and job.state in _GO_ON:
+        if query.abandoned:
+            engine.stop_job(name)
+            query.check()
+            return
+        time.sleep(TURN_S)
+    state, reason = ("removed", None) if job is None else (job.state.value, job.reason)
+    raise JobError(f"job '{name}' is {state}, and was waited for", detail=reason)
 
 
 def text_of(

@@ -3,6 +3,7 @@ epochs, no state, no dead letters, no committed offsets."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -91,7 +92,8 @@ class Query:
         self.warnings: list[str] = []
         self.rows_read = 0
         self._limits = limits
-        self._timeout_s = min(limits.timeout_s, timeout_s or limits.timeout_s)
+        self._asked_s = timeout_s or math.inf
+        self._timeout_s = min(limits.timeout_s, self._asked_s)
         self._began = time.monotonic()
         self._budget = budget
         self._stopping = threading.Event()
@@ -112,6 +114,16 @@ class Query:
     def wanted(self) -> bool:
         """False once the session is over that the statement ends with."""
         return self._lives is None or self._lives()
+
+    @property
+    def abandoned(self) -> bool:
+        """True once its client has stopped it, does not ask for it any more, or has waited for as
+        long as it wanted to."""
+        if self._stopping.is_set() or not self.wanted:
+            return True
+        if time.monotonic() - self._began > self._asked_s:
+            return True
+        return self._lives is None and self.buffer.silent_for() > self._limits.silence_s
 
     def stop(self) -> None:
         """Ends the statement for its client: its thread ends with the epoch that runs, the rows

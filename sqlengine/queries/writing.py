@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from typing import ClassVar, Final
 
 from parser.alterations import Alter
 from parser.definitions import CreateFunction, CreateTable, CreateView
-from parser.errors import SqlError
+from parser.errors import PlanError, SqlError, UnsupportedError
 from parser.statements import (
     Describe,
     Drop,
@@ -26,7 +27,7 @@ from parser.writer.statements import write
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan, Scan, Sink
-from planner.settings import RUNTIME_MODE
+from planner.settings import RUNTIME_MODE, is_batch
 from sqlengine.access.policy import Action, allows, require
 from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
@@ -35,8 +36,8 @@ from sqlengine.jobs.job import Origin
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
 from sqlengine.queries.definitions import define, drop
-from sqlengine.queries.execution import Execution
-from sqlengine.queries.insert_jobs import submit
+from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.insert_jobs import submit, wait_for_end
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
 from sqlengine.session.session import EmbeddedRunner
@@ -53,6 +54,7 @@ class WritingSession(InsertingSession):
 
     engine: Engine | None = None
     graphs: list[GraphRunner] = field(default_factory=list)
+    _refused: PlanError | None = field(default=None, init=False)
 
     def execute(self, number: int, statement: Statement) -> None:
         """See `AdHocSession`."""
@@ -92,10 +94,35 @@ class WritingSession(InsertingSession):
         options = {**found.table.options, _AUTO: own}
         return replace(found, table=replace(found.table, options=options))
 
+    def _sinks_of_insert(self, statement: Insert | StatementSet) -> Sequence[Sink]:
+        """See `InsertingSession`. Where a table cannot take what becomes of rows, as of a count, it
+        takes the final ones, if there are any."""
+        try:
+            return super()._sinks_of_insert(statement)
+        except PlanError as error:
+            if self._at_once or is_batch(self.settings):
+                raise
+            self._refused = error
+        batch = {**self.settings, RUNTIME_MODE: "batch"}
+        try:
+            return replace(self, settings=batch)._plan(statement).sinks
+        except PlanError:
+            raise self._refused from None
+
+    def _has_run(self, sinks: Sequence[Sink]) -> bool:
+        has_run = super()._has_run(sinks)
+        if not has_run and self._refused is not None:
+            raise self._refused
+        return has_run
+
     def _run_whole(self, sinks: Sequence[Sink]) -> None:
         """Runs an INSERT: a row in error ends it, since nobody would miss it later."""
         told = {k: v for k, v in self.settings.items() if LOOKING.get(k) != v}
         self.runner.run(sinks, {**told, RUNTIME_MODE: "batch"}, lambda rows: None)
+
+    def check_plan(self, statement: Insert) -> None:
+        """Raises the SqlError for which an INSERT cannot be planned."""
+        self._sinks_of_insert(statement)
 
     def _inserted(self, name: str, *, submitted: bool) -> None:
         if submitted:
@@ -114,6 +141,31 @@ class WritingExecution(Execution):
     session_class: ClassVar[type[AdHocSession]] = WritingSession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
 
+    def __init__(
+        self,
+        engine: Engine,
+        query: Query,
+        state: ClientSession,
+        slot: Slot,
+        *,
+        follow: bool = False,
+        job: str | None = None,
+    ) -> None:
+        super().__init__(engine, query, state, slot, follow=follow)
+        self._job = job
+
+    def statements(self) -> Sequence[Statement]:
+        """See `Execution`. UnsupportedError where a job is named that would be none, or many."""
+        found = super().statements()
+        writing = [s for s in found if isinstance(s, Insert | StatementSet)]
+        if self._job is not None and len(writing) != 1:
+            raise UnsupportedError(
+                f"{len(writing) or 'no'} INSERTs cannot be the job '{self._job}'",
+                hint="several are one in EXECUTE STATEMENT SET BEGIN … END",
+                position=found[0].position,
+            )
+        return found
+
     def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
         session = super()._ad_hoc(query, state, shared)
         assert isinstance(session, WritingSession)
@@ -121,9 +173,20 @@ class WritingExecution(Execution):
         session.engine, session.shared = self._engine, shared
         session.follow = session.follow or state.settings.get(RUNTIME_MODE) == "streaming"
         session.told = _told(state.settings, self._engine.config.settings)
-        session.submit = partial(submit, self._engine, by=query.by)
+        session.job, session.submit = self._job, self._submit
+        session.wait = partial(wait_for_end, self._engine, query=query)
         session.runner = replace(session.runner, begun=session.graphs.append)
         return session
+
+    def _submit(self, name: str, text: str) -> None:
+        text = _comments(self._query.sql) + text
+        submit(self._engine, name, text, self._query.by, replaces=self._job is not None)
+
+
+def _comments(sql: str) -> str:
+    """Returns the comments before the first statement: the head of a rule, perhaps."""
+    lines = sql.splitlines(keepends=True)
+    return "".join(takewhile(lambda line: not line.strip() or line.startswith("--"), lines))
 
 
 def _told(settings: Mapping[str, str], standard: Mapping[str, str]) -> Mapping[str, str]:
@@ -145,6 +208,7 @@ class PlanningExecution(WritingExecution):
                 schema, changes = session.shape_of(statement)
                 self._query.buffer.announce(schema, changes=changes)
             elif isinstance(statement, Insert):
+                assert isinstance(session, WritingSession)
                 session.check_plan(with_typed_nulls(statement, session.catalog))
         except SqlError as error:
             raise error.at(statement.position) from None

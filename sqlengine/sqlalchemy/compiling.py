@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from hashlib import md5
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 
 from parser.grammar.reserved import RESERVED
 from parser.writer.names import options as with_options
 from parser.writer.names import quoted
+
+# Where rows are without another word: they go with the table.
+_OWN: Final = {"connector": "topic", "topic.owned": "true", "format": "json"}
 
 
 class Preparer(IdentifierPreparer):
@@ -64,7 +67,7 @@ class Statements(SQLCompiler):
 
 class Definitions(DDLCompiler):
     """Writes CREATE and DROP. A table says where its rows are by `sqlengine_with={…}`; without it
-    they are in the topic of its name."""
+    they are in a topic of its name, which is made and dropped with it."""
 
     def get_column_specification(self, column: Any, **options: Any) -> str:
         """A column with its type; Flink's tables have no defaults."""
@@ -86,7 +89,7 @@ class Definitions(DDLCompiler):
     def post_create_table(self, table: Any) -> str:
         """WITH, and the comment."""
         given = table.dialect_options["sqlengine"]["with"]
-        given = given or {"connector": "topic", "topic": _topic(table.name), "format": "json"}
+        given = given or {**_OWN, "topic": _topic(table.name)}
         comment = f"\nCOMMENT {quoted(table.comment)}" if table.comment else ""
         return f"{comment}\nWITH {with_options(given)}"
 

@@ -8,10 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from parser.writer.row_inserts import RowInsert, row_insert
 from sqlengine import SqlError, dbapi
+from sqlengine.connection.parameters import AT_ONCE, in_parts
 from sqlengine.service import Service
 from tests.clients.conftest import fill
 
@@ -135,6 +139,142 @@ def test_definitions_are_for_all(connection: dbapi.Connection, cursor: dbapi.Cur
     cursor.execute(f"DROP TABLE IF EXISTS {name}")
     with pytest.raises(dbapi.ProgrammingError, match="does not exist"):
         cursor.execute(f"DROP TABLE {name}")
+
+
+MIXED = (
+    "i INT, n BIGINT, d DOUBLE, p DECIMAL(10, 2), s STRING, v VARCHAR(20), b BYTES, t BOOLEAN,"
+    " day_ DATE, ts TIMESTAMP(6), instant TIMESTAMP_LTZ(6)"
+)
+PLAIN = (
+    -(1 << 31),
+    1 << 40,
+    1.5,
+    Decimal("12.30"),
+    "it's",
+    "\0'; --",
+    b"\x00'",
+    True,
+    dt.date(2026, 1, 2),
+    dt.datetime(2026, 1, 2, 3, 4, 5, 678901),
+    dt.datetime(2026, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+)
+
+
+@pytest.mark.parametrize("style", ["qmark", "pyformat"])
+def test_many_rows_are_as_each_of_them(connection: dbapi.Connection, style: Any) -> None:
+    """executemany sends columns, execute literals: the rows are equal, with and without NULLs."""
+    cursor = connection.cursor()
+    name = table(cursor, MIXED)
+    nothing = (None,) * len(PLAIN)
+    rows = [PLAIN, PLAIN, (*nothing[:5], *PLAIN[5:]), (None, *PLAIN[1:])]
+    for row in rows:
+        cursor.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)
+    names = [f"c{n}" for n in range(len(PLAIN))]
+    cursor.connection = SimpleNamespace(engine=connection.engine, paramstyle=style)
+    marks = ", ".join("?" if style == "qmark" else f"%({n})s" for n in names)
+    given: Any = rows if style == "qmark" else [dict(zip(names, r, strict=True)) for r in rows]
+    cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", given)
+    assert cursor.rowcount == len(rows)
+    cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", given[2:3])  # all NULL in columns
+    cursor.execute(f"SELECT * FROM {name}")
+    found = cursor.fetchall()
+    assert found[: len(rows)] == found[len(rows) : -1]
+    assert found[-1] == found[2]
+    assert found[0][:10] == PLAIN[:10]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2.5, None],
+        [1, Decimal("2.5")],
+        [True, 1],
+        [dt.date(2026, 1, 1), dt.datetime(2026, 1, 1)],
+        [dt.datetime(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)],
+        [1 << 70],
+        [[1, 2]],
+        [dt.timedelta(1)],
+        [Decimal("NaN")],
+        ["\ud800"],
+        [None, None],
+    ],
+)
+def test_values_that_are_no_plain_column_are_literals(values: list[object]) -> None:
+    insert = RowInsert("INSERT INTO t", (0,))
+    rows = [(value,) for value in values]
+    assert list(in_parts(insert, rows)) == [rows]
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("INSERT INTO t VALUES (?)", (0,)),
+        ("INSERT INTO t (a, b) VALUES (? ,?);", (0, 1)),
+        ("INSERT INTO t (a, b) VALUES (?, /* two */ ?)", None),
+        ("INSERT INTO t VALUES (? + 1)", None),
+        ("INSERT INTO t VALUES (?, 1)", None),
+        ("INSERT INTO t VALUES (?), (?)", None),
+        ("INSERT INTO t SELECT ?", None),
+        ("INSERT INTO t /*+ OPTIONS('a' = ?) */ VALUES (?)", None),
+        ("UPDATE t SET a = ?", None),
+    ],
+)
+def test_rows_of_marks_alone(sql: str, keys: tuple[int, ...] | None) -> None:
+    found = row_insert(sql, "qmark")
+    assert (None if found is None else found.keys) == keys
+
+
+def test_parts_before_one_that_fails_stay(cursor: dbapi.Cursor) -> None:
+    name = table(cursor)
+    rows = [(n, "x") for n in range(AT_ONCE + 1)]
+    with pytest.raises(dbapi.ProgrammingError, match="the statement has 2 parameters"):
+        cursor.executemany(f"INSERT INTO {name} VALUES (?, ?)", [*rows, (1, "x", 2)])
+    assert cursor.execute(f"SELECT COUNT(*) FROM {name}").fetchall() == [(AT_ONCE,)]
+
+
+OWN = "CREATE TABLE {0} (id BIGINT) WITH ('connector' = 'topic', 'topic' = '{0}', 'topic.owned' = 'true', 'format' = 'json')"
+
+
+def test_a_topic_that_is_the_tables_own_goes_with_it(
+    connection: dbapi.Connection, cursor: dbapi.Cursor
+) -> None:
+    name, topics = next(NAMES), connection.engine.topics
+    for id_ in (1, 2):
+        cursor.execute(OWN.format(name))
+        assert name in topics
+        cursor.execute(f"INSERT INTO {name} VALUES ({id_})")
+        assert cursor.execute(f"SELECT id FROM {name}").fetchall() == [(id_,)]
+        cursor.execute(f"DROP TABLE {name}")
+        assert name not in topics
+    cursor.execute(OWN.format(name))
+    as_select = OWN.format(next(NAMES)).replace("(id BIGINT) ", "") + " AS SELECT 1 AS id"
+    with pytest.raises(dbapi.NotSupportedError, match="in CREATE TABLE … AS"):
+        cursor.execute(as_select)
+    with pytest.raises(dbapi.ProgrammingError, match=f"topic '{name}' exists already"):
+        cursor.execute(f"CREATE TABLE {next(NAMES)} LIKE {name}")
+    with pytest.raises(dbapi.NotSupportedError, match="counts for the topic that"):
+        cursor.execute(f"ALTER TABLE {name} SET ('topic' = 'items')")
+    other = next(NAMES)
+    cursor.execute(OWN.format(other).replace(f"'{other}', 'topic.owned' = 'true'", f"'{name}'"))
+    with pytest.raises(dbapi.ProgrammingError, match=f"is also that of '{other}'"):
+        cursor.execute(f"DROP TABLE {name}")
+    cursor.execute(f"DROP TABLE {other}")
+    assert name in topics
+    cursor.execute(f"DROP TABLE {name}")
+
+
+def test_a_topic_that_is_there_becomes_no_tables_own(
+    connection: dbapi.Connection, cursor: dbapi.Cursor
+) -> None:
+    name = next(NAMES)
+    connection.engine.create_topic(name)
+    for _ in range(2):
+        with pytest.raises(dbapi.ProgrammingError, match=f"topic '{name}' exists already"):
+            cursor.execute(OWN.format(name))
+        assert f"table.{name}" not in connection.engine.jobs
+    cursor.execute(OWN.format(name).replace("'topic.owned' = 'true', ", ""))
+    cursor.execute(f"DROP TABLE {name}")
+    assert name in connection.engine.topics
 
 
 def test_what_others_have_defined_stays(cursor: dbapi.Cursor) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +163,12 @@ def test_ingest(client: Client) -> None:
     assert client.query("SELECT COUNT(*) AS n, COUNT(b) AS b, MAX(a) AS a FROM f_ingest") == [
         {"n": 100_005, "b": 50_003, "a": 99_999}
     ]
+    few = client.put("CommandStatementIngest", ingest("f_ingest", exists=3, missing=1), rows[:3])
+    assert count(few) == 3
+    assert client.query("SELECT COUNT(*) AS n FROM f_ingest") == [{"n": 3}]
     for command in (
         ingest("f_ingest", exists=1),
-        ingest("f_ingest", exists=3),
+        ingest("keyed", exists=3),
         ingest("f_x", temporary=1),
     ):
         with pytest.raises(flight.FlightServerError):
@@ -338,6 +342,70 @@ def test_a_fault_of_ours_shows_no_trace(
     assert "secret inside" in caplog.text
 
 
+def exchanged(client: Client, descriptor: Any) -> None:
+    writer, reader = client.client.do_exchange(descriptor, client.options)
+    with writer:
+        reader.read_chunk()
+
+
+def put(client: Client, descriptor: Any) -> None:
+    writer, reader = client.client.do_put(descriptor, pa.schema([("a", pa.int64())]))
+    with writer:
+        writer.done_writing()
+        reader.read()
+
+
+def test_no_method_shows_a_path_of_the_server(
+    client: Client, server: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For what is refused, and for a fault of ours."""
+    assert list(client.client.list_flights(options=client.options)) == []
+
+    def refusals(sql: str) -> Iterator[str]:
+        query = flight.FlightDescriptor.for_command(
+            write_any("CommandStatementQuery", field(1, sql))
+        )
+        update = flight.FlightDescriptor.for_command(
+            write_any("CommandStatementUpdate", field(1, sql))
+        )
+        ingested = flight.FlightDescriptor.for_command(
+            write_any("CommandStatementIngest", ingest("nope"))
+        )
+        ticket = flight.Ticket(write_any("TicketStatementQuery", field(1, "nope")))
+        prepare = write_any("ActionCreatePreparedStatementRequest", field(1, sql))
+        calls: list[Callable[[], Any]] = [
+            lambda: client.client.get_flight_info(query, client.options),
+            lambda: client.client.get_schema(query, client.options),
+            lambda: client.client.do_get(ticket, client.options).read_all(),
+            lambda: put(client, update),
+            lambda: put(client, ingested),
+            lambda: put(client, flight.FlightDescriptor.for_path("nope")),
+            lambda: exchanged(client, query),
+            lambda: client.act("CreatePreparedStatement", prepare),
+            lambda: client.act("CancelQuery", write_any("ActionCancelQueryRequest", b"")),
+            lambda: client.act("NobodyKnows", b""),
+        ]
+        for call in calls:
+            with pytest.raises((pa.ArrowException, OSError)) as error:
+                call()
+            yield str(error.value)
+
+    told = list(refusals("SELECT nope FROM items"))
+    assert all("nope" in text for text in (told[0], told[1], told[3], told[7]))
+
+    def broken(*arguments: object, **options: object) -> None:
+        raise RuntimeError("secret inside")
+
+    assert server.flight is not None
+    for part in ("begin", "stream", "cancel", "ingest"):
+        monkeypatch.setattr(server.flight._statements, part, broken)
+    told += refusals("SELECT 1")
+    monkeypatch.setattr("sqlengine.api.flight.callers._session", broken)
+    told += refusals("SELECT 1")
+    for text in told:
+        assert not re.search(r"Traceback|\.py\b|secret|/work|/home|/tmp|site-packages", text), text
+
+
 JUNK = [
     b"",
     b"\xff" * 20,
@@ -363,9 +431,7 @@ def test_junk(client: Client, junk: bytes) -> None:
         with pytest.raises(flight.FlightServerError) as error:
             call()
         assert "Traceback" not in str(error.value)
-    with pytest.raises(
-        (pa.ArrowException, UnicodeDecodeError)
-    ):  # of this call pyarrow shows a trace
+    with pytest.raises((pa.ArrowException, UnicodeDecodeError)):
         client.client.get_schema(descriptor)
     assert client.query("SELECT 1 AS a") == [{"a": 1}]
 

@@ -63,6 +63,9 @@ def test_data_frames(adbc: Any) -> None:
     pd.DataFrame({"a": [1, 2]}).to_sql(name, adbc, index=False)
     pl.DataFrame({"a": [3]}).write_database(name, adbc, if_table_exists="append")
     assert sorted(pl.read_database(f"SELECT a FROM {name}", adbc)["a"]) == [1, 2, 3]
+    pd.DataFrame({"a": [4]}).to_sql(name, adbc, index=False, if_exists="replace")
+    pl.DataFrame({"a": [5]}).write_database(name, adbc, if_table_exists="append")
+    assert sorted(pl.read_database(f"SELECT a FROM {name}", adbc)["a"]) == [4, 5]
 
 
 def run_java(program: Path, address: str, folder: Path) -> str:

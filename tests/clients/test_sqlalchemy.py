@@ -214,6 +214,9 @@ def test_pandas(engine: Any) -> None:
         given,
         check_dtype=False,
     )
+    for rows in (2, 1):
+        given.head(rows).to_sql(name, engine, index=True, if_exists="replace")
+        assert len(pd.read_sql_table(name, engine)) == rows
     chunk = next(
         pd.read_sql(
             sa.text(f"SELECT * FROM `{name}` WHERE a > :a"), engine, params={"a": 0}, chunksize=1

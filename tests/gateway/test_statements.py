@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.client import Session
+from tests.gateway.client import Failed, Session
 from tests.service.harness import User
 from tests.support import eventually
 
@@ -63,6 +63,57 @@ def test_an_insert_that_is_not_waited_for_is_a_job(user: User, session: Session)
     session.run("INSERT INTO later VALUES ('a', 1)")
     assert len(inserted(user)) == 1
     eventually(lambda: user.read("later"), "the row")
+
+
+def state_of(session: Session, operation: str) -> str:
+    answer = session.call("GET", f"{session.place}/operations/{operation}/status")
+    return str(answer["status"])
+
+
+def begin_waiting(user: User, session: Session) -> str:
+    """Begins an INSERT without an end, which the client waits for; returns its operation."""
+    session.run(ENDLESS)
+    session.run(HOLE)
+    operation = session.begin(
+        "INSERT INTO hole SELECT a FROM endless", executionConfig={"table.dml-sync": "true"}
+    )
+    eventually(lambda: inserted(user), "its job")
+    assert state_of(session, operation) == "RUNNING"
+    assert session.page(operation, 0)["resultType"] == "NOT_READY"
+    return operation
+
+
+def test_a_job_that_is_waited_for_fails_with_its_end(user: User, session: Session) -> None:
+    """As in Flink, where a job that was cancelled is no success of who waits for it."""
+    operation = begin_waiting(user, session)
+    (name,) = inserted(user)
+    user.client.post(f"/api/v1/jobs/{name}/stop")
+    eventually(lambda: state_of(session, operation) == "ERROR")
+    with pytest.raises(Failed, match=f"job '{name}' is stopped"):
+        session.page(operation, 0)
+
+
+def test_who_cancels_waiting_stops_the_job(user: User, session: Session) -> None:
+    operation = begin_waiting(user, session)
+    session.call("POST", f"{session.place}/operations/{operation}/cancel")
+    (name,) = inserted(user)
+    eventually(lambda: user.job(name)["state"] == "stopped")
+    assert state_of(session, operation) == "CANCELED"
+
+
+def test_a_session_ends_with_what_it_waits_for(user: User, address: str) -> None:
+    with Session(address) as session:
+        begin_waiting(user, session)
+    (name,) = inserted(user)
+    eventually(lambda: user.job(name)["state"] == "stopped")
+
+
+def test_a_bounded_insert_that_is_waited_for_is_no_job(user: User, session: Session) -> None:
+    session.run(HOLE)
+    session.run("SET 'table.dml-sync' = 'true'")
+    assert session.run("INSERT INTO hole VALUES (1)").last["jobID"]
+    assert inserted(user) == []
+    assert "use 'true' or 'false'" in session.failure("SET 'table.dml-sync' = 'maybe'").texts[1]
 
 
 def test_an_insert_without_an_end_is_a_job_that_outlives_its_session(

@@ -119,9 +119,10 @@ def test_real_answers_of_all_requests(user: User, tmp_path: Path) -> None:
     _queries(ask)
     _pushes(ask)
     _definitions(ask)
-    for path in ("/healthz", "/readyz", "/metrics", "/api/v1/instances", "/api/v1/openapi.json"):
+    for path in ("/healthz", "/readyz", "/metrics", "/api/v1/metrics", "/api/v1/openapi.json"):
         ask("GET", path)
     ask("GET", "/api/v1/spark")
+    ask("GET", "/api/v1/instances")
     _gateway(ask)
     _rsqldb(ask)
     described = {(e.method, e.path) for endpoints in GROUPS.values() for e in endpoints}

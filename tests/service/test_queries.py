@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from sqlengine.client import Refused
+from sqlengine.client import ARROW_STREAM, Refused
 from sqlengine.config import QueryLimits
+from sqlengine.connection.pages import with_rows
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
 from sqlengine.service import Service
@@ -289,6 +291,29 @@ def test_a_session_keeps_what_is_temporary_and_sees_what_jobs_define(asker: User
     assert asker.refused(lambda: ask(asker, "SELECT * FROM few")).status == 400
     asker.client.delete(f"/api/v1/sessions/{session}")
     assert asker.refused(lambda: ask(asker, "SELECT 1", session=session)).status == 404
+
+
+def test_rows_that_come_with_a_statement(asker: User) -> None:
+    rows = pa.RecordBatch.from_pydict({"a": pa.array([1, 2], pa.int32())})
+    text = "SELECT SUM(a) AS n FROM `rows of the client`"
+
+    def ask(body: bytes, **query: object) -> bytes:
+        return asker.client.arrow("POST", "/api/v1/queries", body, ARROW_STREAM, **query)
+
+    with pa.ipc.open_stream(ask(with_rows(text, rows), write="true")) as answer:
+        assert answer.read_all().to_pylist() == [{"n": 3}]
+    without = with_rows(text, rows).replace(b"sql", b"qql")
+    odd = pa.RecordBatch.from_pydict({"a": pa.array([None], pa.month_day_nano_interval())})
+    for body, told, write in (
+        (with_rows(text, rows), "rows are for a statement that writes", "false"),
+        (b"junk", "the body is no stream of Arrow", "true"),
+        (without, "has no statement", "true"),
+        (with_rows("SELECT \ud800".encode("utf-8", "surrogatepass"), rows), "not UTF-8", "true"),
+        (with_rows(text, odd), "which no SQL type holds", "true"),
+    ):
+        with pytest.raises(Refused, match=told) as refused:
+            ask(body, write=write)
+        assert refused.value.status == 400, told
 
 
 def test_too_many_queries_are_refused(asker: User) -> None:

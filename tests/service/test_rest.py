@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from sqlengine.api.openapi.paths import GROUPS
 from sqlengine.client import Client
 from tests.service.harness import TABLES, User, rule, running
+from tests.support import ROOT, eventually
 
 
 class Answer:
@@ -139,8 +141,103 @@ def test_dry_runs_change_nothing(ask: Caller) -> None:
     ask("DELETE", path)
 
 
+TOPICS = "/api/v1/topics"
+
+
+def test_dry_runs_of_topics(ask: Caller) -> None:
+    made = ask("POST", TOPICS + "?dry-run=true", {"name": "dry", "shards": 2})
+    assert (made.status, made.json["end"], made.headers["ETag"]) == (200, [0, 0], None)
+    assert ask("GET", f"{TOPICS}/dry").status == 404
+    for body, status in (({"name": "dry", "shards": 0}, 400), ({"name": "events"}, 409)):
+        assert ask("POST", TOPICS + "?dry-run=true", body).status == status
+        assert ask("POST", TOPICS, body).status == status
+    ask("POST", TOPICS, {"name": "dry", "shards": 2})
+    changed = ask("PATCH", f"{TOPICS}/dry?dry-run=true", {"retention_ms": 5})
+    assert changed.json["retention_ms"] == 5
+    assert ask("PATCH", f"{TOPICS}/dry?dry-run=true", {"retention_ms": -5}).status == 400
+    assert ask("GET", f"{TOPICS}/dry").json["retention_ms"] is None
+    assert ask("DELETE", f"{TOPICS}/dry?dry-run=true").json == {"deleted": "dry"}
+    assert ask("DELETE", f"{TOPICS}/nothing?dry-run=true").status == 404
+    assert ask("DELETE", f"{TOPICS}/events?dry-run=true").status == 409
+    assert ask("DELETE", f"{TOPICS}/dry").status == 200
+
+
+def test_dry_runs_of_groups(ask: Caller) -> None:
+    ask("POST", f"{TOPICS}/events/records", b'{"id": 1}')
+    reset = "/api/v1/groups/g/reset"
+    told = ask("POST", reset + "?dry-run=true", {"topic": "events", "to": "latest"})
+    assert told.json["offsets"] == {"0": 1}
+    assert ask("GET", "/api/v1/groups").json["groups"] == []
+    assert ask("DELETE", "/api/v1/groups/g?dry-run=true").status == 400
+    ask("POST", reset, {"topic": "events", "to": "latest"})
+    assert ask("DELETE", "/api/v1/groups/g?dry-run=true").json == {"deleted": "g"}
+    assert ask("DELETE", "/api/v1/groups/g").status == 200
+
+
+def test_dry_runs_of_savepoints_and_letters(ask: Caller) -> None:
+    told = ask("POST", "/api/v1/jobs/a/savepoints?dry-run=true").json
+    assert (told["status"], "savepoint" in told) == ("valid", False)
+    assert ask("POST", "/api/v1/jobs/a/stop?savepoint=true&dry-run=true").json["status"] == "valid"
+    assert ask("GET", "/api/v1/jobs/a").json["state"] == "running"
+    assert ask("POST", "/api/v1/jobs/tables/savepoints?dry-run=true").status == 409
+    name = Path(ask("POST", "/api/v1/jobs/a/savepoints").json["savepoint"]).name
+    assert ask("DELETE", f"/api/v1/savepoints/{name}?dry-run=true").json["job"] == "a"
+    assert ask("DELETE", f"/api/v1/savepoints/{name}").status == 200
+    assert ask("DELETE", f"/api/v1/savepoints/{name}?dry-run=true").status == 404
+    ask("POST", f"{TOPICS}/events/records", b"no JSON")
+    letters = "/api/v1/jobs/a/dead-letters"
+    (letter,) = eventually(lambda: ask("GET", letters).json["letters"])
+    told = ask("POST", f"{letters}/replay?dry-run=true").json
+    assert (told["epoch"], told["replayed"] + [r["id"] for r in told["refused"]]) == (
+        0,
+        [letter["id"]],
+    )
+    assert ask("GET", letters).json["letters"] == [letter]
+
+
+def test_a_topic_changes_only_as_it_was_known(ask: Caller) -> None:
+    path, none = f"{TOPICS}/known", {"If_None_Match": "*"}
+    made = ask("POST", TOPICS, {"name": "known"}, **none)
+    tag = made.headers["ETag"]
+    assert ask("POST", TOPICS, {"name": "known", "if_not_exists": True}, **none).status == 412
+    ask("POST", f"{path}/records", b"1")
+    assert ask("GET", path).headers["ETag"] == tag  # of its options alone
+    changed = ask("PATCH", path, {"retention_ms": 5000}, If_Match=tag)
+    assert changed.headers["ETag"] not in (tag, None)
+    refused = ask("PATCH", path, {"retention_ms": 6000}, If_Match=tag)
+    assert (refused.status, "has the tag" in refused.json["message"]) == (412, True)
+    assert ask("DELETE", path, If_Match=tag).status == 412
+    assert ask("DELETE", path + "?dry-run=true", If_Match=changed.headers["ETag"]).status == 200
+    assert ask("DELETE", path, If_Match="*").status == 200
+    assert ask("DELETE", path, If_Match="*").status == 412
+
+
+def test_figures_as_json(ask: Caller) -> None:
+    found = ask("GET", "/api/v1/metrics").json["metrics"]
+    names = [family["name"] for family in found]
+    assert names == sorted(set(names))
+    (jobs,) = [f for f in found if f["name"] == "sqlengine_jobs"]
+    assert jobs["type"] == "gauge"
+    running = {"name": "sqlengine_jobs", "labels": {"state": "running"}, "value": 3.0}
+    assert running in jobs["samples"]
+    first = ask("GET", "/api/v1/metrics?limit=1").json
+    assert ([f["name"] for f in first["metrics"]], first["next"]) == (names[:1], names[0])
+
+
+def test_requests_without_a_dry_run_are_named() -> None:
+    page = (ROOT / "docs" / "rest.md").read_text().partition("| without a dry run |")[2]
+    reasons = page.partition("\n\n")[0]
+    words = ("isolate", "merge", "move", "compact", "reload-lookups", "records", "rows", "broker")
+    groups = ("statements", "queries", "sessions", "rsqldb", "command", "logs", "materialized")
+    for endpoint in (e for endpoints in GROUPS.values() for e in endpoints):
+        if endpoint.method == "GET" or any(q.name == "dry-run" for q in endpoint.query):
+            continue
+        assert any(w in endpoint.path for w in (*words, *groups)), endpoint.path
+    assert all(word in reasons for word in words)
+
+
 def test_what_has_no_dry_run_is_not_done_for_one(ask: Caller) -> None:
-    refused = ask("POST", "/api/v1/topics?dry-run=true", {"name": "never"})
+    refused = ask("POST", "/api/v1/jobs/a/isolate?dry-run=true")
     assert refused.status == 400
     assert "dry run" in refused.json["message"]
     assert ask("GET", "/api/v1/topics/never").status == 404

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,27 +161,3 @@ def test_what_is_refused(connection: Connection) -> None:
         bids.join(bids, on="item", how="outer")
     with pytest.raises(SqlError, match="unknown column 'cost'"):
         bids.filter("cost > 1").run()
-
-
-def test_inserts_are_jobs(connection: Connection, tmp_path: Path) -> None:
-    connection.submit(
-        "table.kept",
-        "CREATE TABLE kept (item STRING, price BIGINT) WITH ('connector' = 'topic', 'topic' = 'kept',"
-        " 'format' = 'json')",
-    )
-    connection.sql("CREATE TEMPORARY VIEW dear AS SELECT item, price FROM bids WHERE price > 15")
-    result = connection.sql("-- kept\nINSERT INTO kept SELECT * FROM dear")
-    assert result.job is not None
-    assert [row.job for row in result] == [result.job.name]
-    assert result.job.wait(20)
-    values = connection.sql("INSERT INTO kept VALUES ('z', 1)", job="one.more")
-    assert values.job is not None
-    assert values.job.name == "one.more"
-    assert values.job.wait(20)
-    assert [tuple(r) for r in connection.sql("SELECT * FROM kept ORDER BY price")] == [
-        ("z", 1),
-        ("b", 20),
-        ("a", 30),
-    ]
-    with pytest.raises(SqlError, match="unknown table 'nowhere'"):
-        connection.sql("INSERT INTO nowhere SELECT * FROM bids")

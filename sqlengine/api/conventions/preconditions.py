@@ -1,13 +1,18 @@
-"""If-Match and If-None-Match for changes of jobs, whose entity tag is the number of their version.
+"""If-Match and If-None-Match for changes of jobs, whose entity tag is the number of their version,
+and of topics, whose tag stands for their options.
 
-The tag stands for the text: figures of a job change without it."""
+Figures of a job and the records of a topic change without it."""
 
 from __future__ import annotations
 
-from flask import request
+from collections.abc import Iterable
 
+from flask import request
+from xxhash import xxh3_64_hexdigest
+
+from sqlengine.broker.base import TopicInfo
 from sqlengine.engine import Engine
-from sqlengine.engine.expected_versions import Expected, check_expected
+from sqlengine.engine.expected_versions import Expected, VersionMismatch, check_expected
 
 
 def expected() -> Expected | None:
@@ -32,3 +37,28 @@ def check_job(engine: Engine, name: str) -> None:
 def tag_of(version: int) -> str:
     """Returns the entity tag of a job at this version."""
     return f'"{version}"'
+
+
+def check_topic(topics: Iterable[TopicInfo], name: str) -> None:
+    """Raises VersionMismatch where a topic is not as the request says that it should be."""
+    topic = next((t for t in topics if t.name == name), None)
+    wanted = request.if_match
+    if request.if_none_match.star_tag:
+        met = topic is None
+    else:
+        is_tagged = topic is not None and wanted.contains(topic_tag(topic).strip('"'))
+        met = "If-Match" not in request.headers or is_tagged
+    if not met:
+        now = "does not exist" if topic is None else f"has the tag {topic_tag(topic)}"
+        raise VersionMismatch(
+            f"topic '{name[:200]}' {now}",
+            detail="the change was made for another state of it",
+            hint="read the topic again, and make the change on what it is now",
+        )
+
+
+def topic_tag(topic: TopicInfo) -> str:
+    """Returns the entity tag of a topic with these options."""
+    limits = topic.retention_ms, topic.retention_bytes, topic.delete_retention_ms, topic.max_bytes
+    options = (topic.name, topic.shards, topic.compacted, *limits, topic.compression)
+    return f'"{xxh3_64_hexdigest(repr(options).encode())}"'

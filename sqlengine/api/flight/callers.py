@@ -16,6 +16,7 @@ from parser.errors import JobError, SqlError
 from sqlengine.access.identity import Access, Caller
 from sqlengine.access.policy import Action, Unauthorised, require
 from sqlengine.access.principals import Principal
+from sqlengine.api.flight.failures import answering
 from sqlengine.queries.service import QueryService
 
 MIDDLEWARE: Final = "caller"
@@ -56,6 +57,10 @@ class Callers(flight.ServerMiddlewareFactory):
     def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
         """See `ServerMiddlewareFactory`. FlightUnauthenticatedError for nobody that is known,
         FlightUnauthorizedError for who may ask nothing."""
+        with answering("a call"):
+            return self._caller(headers)
+
+    def _caller(self, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
         given = {name.lower(): values for name, values in headers.items()}
         (authorization,) = given.get("authorization", ("",))[:1] or ("",)
         token = _token(authorization)

@@ -27,6 +27,27 @@ _KINDS: Final = (
 _FAULT: Final = "internal error, the server's log has the trace"
 
 
+class Refused(Exception):
+    """What GetSchema raises: for it pyarrow makes no status of the errors of Flight, but appends to
+    the message the trace of any exception that it can show. This one it cannot."""
+
+    @property
+    def __cause__(self) -> BaseException | None:  # type: ignore[override]
+        raise AttributeError("it has a message, and no trace")
+
+
+@contextmanager
+def without_trace() -> Iterator[None]:
+    """Raises errors of Flight so that their message is all that a client sees of them."""
+    try:
+        yield
+    except flight.FlightError as error:
+        message = str(error)
+    else:
+        return
+    raise Refused(message)
+
+
 def failure(error: SqlError) -> Exception:
     """Returns an error as one of Arrow, which gRPC has a status for."""
     kind = next((k for ours, k in _KINDS if isinstance(error, ours)), flight.FlightServerError)

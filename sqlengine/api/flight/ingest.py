@@ -14,8 +14,8 @@ from planner.catalog import Catalog, Table
 from sqlengine.api.flight.messages import Ingest
 from sqlengine.api.flight.statements import Statements
 from sqlengine.api.flight.wire import BadMessage
-from sqlengine.batch import Batch
-from sqlengine.connection.columns import columns_of_arrow, schema_of, sql_types
+from sqlengine.connection.columns import batch_of, sql_types
+from sqlengine.queries.owned_topics import OWNED, owned_topic
 
 # Rows, and bytes, that are written at once.
 _ROWS: Final = 65_536
@@ -29,10 +29,9 @@ def ingest(
     number. Parts before one that is refused stay written."""
     types = sql_types(reader.schema)
     _prepare(statements, context, wanted, types, catalog)
-    schema, rows = schema_of(types), 0
+    rows = 0
     for part in _parts(reader):
-        batch = Batch(schema, tuple(columns_of_arrow(part, schema)), part.num_rows)
-        statements.ingest(context, wanted.name, batch)
+        statements.ingest(context, wanted.name, batch_of(part))
         rows += part.num_rows
     return rows
 
@@ -44,25 +43,32 @@ def _prepare(
     types: dict[str, str],
     catalog: Catalog,
 ) -> None:
-    """Makes the table, if it is to be made."""
-    shown = ".".join(wanted.name)
-    if wanted.temporary or wanted.replaces:
-        what = "a temporary table" if wanted.temporary else "a table whose rows are replaced"
+    """Makes the table, if it is to be made; one whose rows are replaced is dropped before."""
+    shown, path = ".".join(wanted.name), ".".join(map(backticked, wanted.name))
+    if wanted.temporary:
         raise UnsupportedError(
-            f"'{shown}' cannot be {what}",
-            detail="rows go to the topic of the table, behind those that are there",
-            hint="append them, or choose another name",
+            f"'{shown}' cannot be a temporary table",
+            detail="rows go to the topic of the table",
+            hint="choose another name, and drop it",
         )
-    if isinstance(catalog.get(wanted.name), Table):
+    table = catalog.get(wanted.name)
+    if isinstance(table, Table) and wanted.replaces:
+        if owned_topic(table) is None:
+            raise UnsupportedError(
+                f"the rows of '{shown}' cannot be replaced",
+                detail=f"its topic is not its own ('{OWNED}')",
+                hint="append the rows, or choose another name",
+            )
+        statements.run(context, f"DROP TABLE {path}")
+    elif isinstance(table, Table):
         if not wanted.appends:
             raise PlanError(f"table '{shown}' exists already", hint="append the rows to it")
         return
     if not wanted.creates:
         raise PlanError(f"table '{shown}' does not exist", hint="create it, or let it be created")
     columns = ", ".join(f"{backticked(name)} {kind}" for name, kind in types.items())
-    options = f"'connector' = 'topic', 'topic' = {quoted(wanted.name[-1])}, 'format' = 'json'"
-    path = ".".join(map(backticked, wanted.name))
-    statements.run(context, f"CREATE TABLE {path} ({columns}) WITH ({options})")
+    topic = f"'connector' = 'topic', 'topic' = {quoted(wanted.name[-1])}, '{OWNED}' = 'true'"
+    statements.run(context, f"CREATE TABLE {path} ({columns}) WITH ({topic}, 'format' = 'json')")
 
 
 def _parts(reader: Any) -> Iterator[pa.Table]:

@@ -9,13 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from parser.errors import JobError, SqlError
 from parser.writer.parameters import BadParameters, Template, template
-from parser.writer.row_inserts import inserts
+from parser.writer.row_inserts import inserts, row_insert
+from sqlengine.connection.parameters import of_batch
 from sqlengine.connection.values import python_values
 
 # Statements of one server; the one that was not used for longest makes way for another.
@@ -38,6 +39,8 @@ _TRIED: Final[tuple[tuple[object, pa.DataType], ...]] = (
 _GUESSED: Final = 40
 # The columns of a query that can be planned only with the parameters that come.
 _UNKNOWN: Final = pa.schema([pa.field("unknown", pa.string())])
+# A statement, perhaps with rows that it reads.
+Update: TypeAlias = str | tuple[str, pa.RecordBatch]
 _QUERIES: Final = ("SELECT", "WITH", "VALUES")
 
 
@@ -118,15 +121,21 @@ class Prepared:
             )
         return self.template.bound(self.parameters[0])
 
-    def updates(self, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
-        """Yields the statements for all rows of parameters."""
-        rows = (row for batch in batches for row in rows_of(batch))
+    def updates(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Update]:
+        """Yields the statements for all rows of parameters: texts, or such with rows that they
+        read."""
         if not self.template.count:
-            for _ in rows:  # that of drivers that send one without columns
+            for _ in batches:  # a row of drivers that send one without columns
                 pass
             yield self.sql
             return
-        yield from inserts(self.sql, "qmark", rows)
+        insert = row_insert(self.sql, "qmark")
+        for batch in batches:
+            whole = None if insert is None else of_batch(insert, batch)
+            if whole is None:
+                yield from inserts(self.sql, "qmark", rows_of(batch))
+            else:
+                yield whole
 
 
 class PreparedStatements:

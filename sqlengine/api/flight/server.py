@@ -24,7 +24,7 @@ from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.api.flight import messages, options
 from sqlengine.api.flight.callers import MIDDLEWARE, Callers, NoHandshake, Sessions
 from sqlengine.api.flight.catalog import answer, schema_of
-from sqlengine.api.flight.failures import answering
+from sqlengine.api.flight.failures import answering, without_trace
 from sqlengine.api.flight.ingest import ingest
 from sqlengine.api.flight.prepared import PreparedStatements, shape
 from sqlengine.api.flight.statements import Statements, principal_of, shape_of
@@ -87,6 +87,10 @@ class FlightServer(flight.FlightServerBase):
 
     # ---- queries ---------------------------------------------------------------------------------
 
+    def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
+        """Lists nothing: tables are found by the commands of the catalog."""
+        return iter(())
+
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """Begins a query, or names the ticket of what the catalog has."""
         with answering("GetFlightInfo"):
@@ -102,7 +106,7 @@ class FlightServer(flight.FlightServerBase):
 
     def get_schema(self, context: Any, descriptor: Any) -> Any:
         """Tells the columns of a command."""
-        with answering("GetSchema"):
+        with without_trace(), answering("GetSchema"):
             name, message = _command(descriptor)
             schema = schema_of(name, message)
             if schema is None:
@@ -136,6 +140,11 @@ class FlightServer(flight.FlightServerBase):
 
     # ---- changes ---------------------------------------------------------------------------------
 
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Refuses: no command of Flight SQL needs it."""
+        with answering("DoExchange"):
+            raise UnsupportedError("DoExchange is not supported", hint="rows come in by DoPut")
+
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Runs a statement, binds parameters, or takes rows."""
         with answering("DoPut"):
@@ -161,8 +170,8 @@ class FlightServer(flight.FlightServerBase):
                 return statements.run(context, message.text(1) or "")
             case "CommandPreparedStatementUpdate":
                 prepared = self._prepared.find(message.data(1), principal_of(context).name)
-                texts = prepared.updates(_batches(reader))
-                return sum(statements.run(context, text) for text in texts)
+                updates = prepared.updates(_batches(reader))
+                return sum(statements.update(context, update) for update in updates)
             case "CommandStatementIngest":
                 _check_alone(message, 6)
                 wanted = messages.Ingest.of(message)
@@ -177,7 +186,7 @@ class FlightServer(flight.FlightServerBase):
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
         """Prepared statements, sessions, and the end of queries."""
-        with answering(f"action {action.type[:60]}"):
+        with answering("DoAction"):
             done = self._actions.get(action.type)
             if done is None:
                 raise UnsupportedError(f"action {action.type[:60]} is not supported")

@@ -15,7 +15,9 @@ from parser.types import STRING, Column, Schema
 from sqlengine.access.audit.log import Audit, Event
 from sqlengine.access.principals import Principal
 from sqlengine.api.flight.callers import MIDDLEWARE, Sessions
+from sqlengine.api.flight.prepared import Update
 from sqlengine.batch import Batch, from_pydict
+from sqlengine.connection.columns import batch_of
 from sqlengine.connectors.plain_secrets import masked
 from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
 from sqlengine.queries.execution import Execution
@@ -71,9 +73,18 @@ class Statements:
         which says that they are not known, JDBC takes it for a query, and runs it again."""
         return self._finished(context, self.begin(context, sql))
 
+    def update(self, context: Any, update: Update) -> int:
+        """Runs one of the statements of a prepared one; returns the rows that it has written."""
+        if isinstance(update, str):
+            return self.run(context, update)
+        text, rows = update
+        return self._ingest(context, text, batch_of(rows))
+
     def ingest(self, context: Any, table: tuple[str, ...], rows: Batch) -> int:
         """Writes rows into a table; returns their number."""
-        text = insert_text(table, rows.schema.names)
+        return self._ingest(context, insert_text(table, rows.schema.names), rows)
+
+    def _ingest(self, context: Any, text: str, rows: Batch) -> int:
         execution = partial(IngestExecution, rows=rows)
         return self._finished(context, self.begin(context, text, execution))
 

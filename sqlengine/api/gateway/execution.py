@@ -20,7 +20,7 @@ from sqlengine.engine.statements import Answer
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.execution import Execution, Slot
-from sqlengine.queries.insert_jobs import job_id, submit
+from sqlengine.queries.insert_jobs import job_id, submit, wait_for_end
 from sqlengine.queries.query import Query
 
 _BEGIN: Final = re.compile(r"\s*BEGIN\s+STATEMENT\s+SET\s*;?\s*", re.IGNORECASE)
@@ -76,6 +76,7 @@ class GatewayExecution(Execution):
         assert isinstance(session, GatewaySession)
         session.shared, session.told = shared, told.settings
         session.submit = partial(submit, self._engine, by=query.by)
+        session.wait = partial(wait_for_end, self._engine, query=query)
         self._given = dict(session.settings)
         return session
 

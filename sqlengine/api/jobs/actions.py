@@ -13,7 +13,7 @@ from sqlengine.api.queries import flag
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, begin_of
-from sqlengine.jobs.job import AT_REST, Job, JobState
+from sqlengine.jobs.job import AT_REST, JobState
 from sqlengine.jobs.targets import target_of
 
 
@@ -45,7 +45,7 @@ def _add_start_and_stop(blueprint: Blueprint, engine: Engine) -> None:
         after all its windows have fired, as if its sources had ended."""
         check_job(engine, name)
         if flag("dry-run"):
-            return jsonify(outcome_json(_stop_prepared(engine.job(name))))
+            return jsonify(outcome_json(_stop_prepared(engine, name)))
         if flag("drain"):
             return jsonify(outcome_json(engine.drain_job(name, request.args.get("folder"))))
         if flag("savepoint"):
@@ -105,11 +105,10 @@ def _start_prepared(engine: Engine, name: str) -> Outcome:
     return engine.rollback(name, job.version, dry_run=True)
 
 
-def _stop_prepared(job: Job) -> Outcome:
+def _stop_prepared(engine: Engine, name: str) -> Outcome:
     """Returns what a stop of a job would come to."""
     if flag("savepoint") or flag("drain"):
-        raise BadRequest(
-            "there is no dry run of a savepoint", hint="leave out ?savepoint= and ?drain="
-        )
+        return engine.save_prepared(name, request.args.get("folder"))
+    job = engine.job(name)
     stopped = job.state in (*AT_REST, JobState.STOPPED)
-    return Outcome(job.name, "unchanged" if stopped else "valid", job.version)
+    return Outcome(name, "unchanged" if stopped else "valid", job.version)

@@ -59,6 +59,11 @@ def record(
     return schema | ({"description": doc} if doc else {})
 
 
+def paged(name: str, item: Schema) -> Schema:
+    """Returns the schema of a page of a list: `next` is the `after` of the page behind it."""
+    return record({name: listed(item), "next": or_null(TEXT)})
+
+
 @dataclass(frozen=True)
 class Query:
     """A parameter behind the question mark."""
@@ -105,5 +110,5 @@ LIMIT: Final = Query("limit", "at most so many", {"type": "integer", "minimum": 
 AFTER: Final = Query("after", "only those behind this one: the `next` of the page before", TEXT)
 PAGES: Final = (AFTER, LIMIT)
 DRY_RUN: Final = Query("dry-run", "say what would happen, and do nothing", FLAG)
-IF_MATCH: Final = Query("If-Match", "only if the job has this ETag, '*' for any; else 412", TEXT)
-IF_NONE_MATCH: Final = Query("If-None-Match", "'*': only if there is no such job; else 412", TEXT)
+IF_MATCH: Final = Query("If-Match", "only if it has this ETag, '*' for any; else 412", TEXT)
+IF_NONE_MATCH: Final = Query("If-None-Match", "'*': only if there is no such one; else 412", TEXT)

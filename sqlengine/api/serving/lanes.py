@@ -45,7 +45,7 @@ def lane_of(head: Head) -> LaneName:
     """
     if head.path in ("/healthz", "/readyz"):
         return "health"
-    if head.path == "/metrics":
+    if head.path in ("/metrics", "/api/v1/metrics"):
         return "metrics"
     if head.path == BROKER:
         return "waiting" if head.headers.get("prefer", "").startswith("wait") else "ordinary"

@@ -71,6 +71,11 @@ class TopicConnector(Connector):
         "topic.auto-create.retention": Option(
             duration, doc="how long a topic that is made keeps records; default: as the server says"
         ),
+        "topic.owned": Option(
+            boolean,
+            doc="the topic is the table's alone: CREATE TABLE by a client makes it, DROP TABLE"
+            " deletes it with its rows",
+        ),
         "scan.startup.mode": Option(
             choice("latest-offset", "earliest-offset", "group-offsets", "timestamp"),
             default="latest-offset",

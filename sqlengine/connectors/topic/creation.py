@@ -28,11 +28,26 @@ def shards_of(broker: Broker, table: Table, defaults: AutoCreate, *, writes: boo
     new = missing_topic(broker, table, defaults, writes=writes)
     if new is None:
         raise _not_found(broker, table)
-    if is_rehearsal():
-        return new.shards
+    return new.shards if is_rehearsal() else _create(broker, new, if_not_exists=True)
+
+
+def create_missing(broker: Broker, table: Table, defaults: AutoCreate) -> None:
+    """Creates the topic of a table. TopicExists where it is there."""
+    name = table.options["topic"]
+    check_topic_name(name)
+    new = missing_topic(broker, table, defaults, writes=True)
+    _create(broker, new or NewTopic(name, 1, None), if_not_exists=False)
+
+
+def _create(broker: Broker, new: NewTopic, *, if_not_exists: bool) -> int:
+    """Creates a topic; returns the number of its shards."""
     retention = None if new.compacted else new.retention_ms
     topic = broker.create_topic(
-        name, new.shards, compacted=new.compacted, if_not_exists=True, retention_ms=retention
+        new.name,
+        new.shards,
+        compacted=new.compacted,
+        if_not_exists=if_not_exists,
+        retention_ms=retention,
     )
     log.info("created %s", new)
     return topic.shards

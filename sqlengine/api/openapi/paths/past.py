@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sqlengine.api.openapi.forms import (
+    DRY_RUN,
     JSON,
     LIMIT,
     PAGES,
@@ -78,7 +79,7 @@ PAST: Final = (
         "/api/v1/jobs/{name}/dead-letters/replay",
         "process letters again, once each",
         ref("Replayed"),
-        (LIMIT,),
+        (LIMIT, DRY_RUN),
         {JSON: record({}, {"ids": listed(WHOLE)}, "none: all")},
         refusals=(400, 404, 409),
     ),

@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlengine.api.openapi.forms import (
     ARROW,
+    BINARY,
     EVENTS,
     FLAG,
     JSON,
@@ -34,9 +35,10 @@ QUERIES: Final = (
             Query("follow", "go on with rows that come later", FLAG),
             Query("timeout", "end it after so many seconds", NUMBER),
             Query("write", "INSERT runs or becomes a job, CREATE and DROP count for all", FLAG),
+            Query("job", "with `write`: INSERT becomes the job of this name", TEXT),
             _WAIT,
         ),
-        {PLAIN: TEXT, JSON: record({"sql": TEXT})},
+        {PLAIN: TEXT, JSON: record({"sql": TEXT}), ARROW: BINARY},
         refusals=(400, 404, 408, 409, 422, 429),
         also=(ARROW, EVENTS),
     ),

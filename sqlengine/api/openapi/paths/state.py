@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlengine.api.openapi.forms import FOLDER, PAGES, TEXT, WHOLE, Endpoint, Query, ref
+from sqlengine.api.openapi.forms import DRY_RUN, FOLDER, PAGES, TEXT, WHOLE, Endpoint, Query, ref
 
 _AT: Final = Query("at", "the path of a savepoint elsewhere", TEXT)
 
@@ -29,7 +29,7 @@ STATE: Final = (
         "/api/v1/jobs/{name}/savepoints",
         "write a savepoint; the job runs on",
         ref("Outcome"),
-        (FOLDER,),
+        (FOLDER, DRY_RUN),
         refusals=(404, 409),
     ),
     Endpoint(
@@ -53,7 +53,7 @@ STATE: Final = (
         "/api/v1/savepoints/{name}",
         "delete a savepoint",
         ref("Savepoint"),
-        (_AT,),
+        (_AT, DRY_RUN),
         refusals=(404,),
     ),
 )

@@ -6,7 +6,10 @@ from typing import Final
 
 from sqlengine.api.openapi.forms import (
     ANY,
+    DRY_RUN,
     FLAG,
+    IF_MATCH,
+    IF_NONE_MATCH,
     JSON,
     NUMBER,
     PAGES,
@@ -37,13 +40,16 @@ TOPICS: Final = (
         "/api/v1/topics",
         "create a topic",
         ref("Topic"),
-        body={
+        (DRY_RUN,),
+        {
             JSON: record(
                 {"name": TEXT},
                 {"shards": WHOLE, "compacted": FLAG, "if_not_exists": FLAG, **_TOPIC_LIMITS},
             )
         },
-        refusals=(400, 409),
+        refusals=(400, 409, 412),
+        headers=(IF_MATCH, IF_NONE_MATCH),
+        tagged=True,
     ),
     Endpoint(
         "GET",
@@ -51,21 +57,27 @@ TOPICS: Final = (
         "a topic with its shards and the groups that read it",
         ref("TopicWithPlaces"),
         refusals=(404,),
+        tagged=True,
     ),
     Endpoint(
         "PATCH",
         "/api/v1/topics/{name}",
         "change limits; null removes one",
         ref("Topic"),
-        body={JSON: record({}, _TOPIC_LIMITS)},
-        refusals=(400, 404),
+        (DRY_RUN,),
+        {JSON: record({}, _TOPIC_LIMITS)},
+        refusals=(400, 404, 412),
+        headers=(IF_MATCH,),
+        tagged=True,
     ),
     Endpoint(
         "DELETE",
         "/api/v1/topics/{name}",
         "delete a topic that no job uses",
         ref("Deleted"),
-        refusals=(400, 404, 409),
+        (DRY_RUN,),
+        refusals=(400, 404, 409, 412),
+        headers=(IF_MATCH,),
     ),
     Endpoint(
         "POST",
@@ -118,7 +130,8 @@ TOPICS: Final = (
         "/api/v1/groups/{group}/reset",
         "set the offsets at which a group goes on",
         ref("Reset"),
-        body={JSON: record({"topic": TEXT, "to": TEXT}, {"shard": WHOLE})},
+        (DRY_RUN,),
+        {JSON: record({"topic": TEXT, "to": TEXT}, {"shard": WHOLE})},
         refusals=(400, 404, 409),
     ),
     Endpoint(
@@ -126,6 +139,7 @@ TOPICS: Final = (
         "/api/v1/groups/{group}",
         "forget a group's offsets",
         ref("Deleted"),
+        (DRY_RUN,),
         refusals=(400, 409),
     ),
 )

@@ -12,6 +12,7 @@ from sqlengine.api.openapi.forms import (
     listed,
     one_of,
     or_null,
+    paged,
     record,
     ref,
 )
@@ -39,10 +40,10 @@ _RULE: Final = {"name": TEXT, "version": WHOLE, "state": TEXT, "rule": ref("Rule
 
 DEFINITIONS: Final[dict[str, Schema]] = {
     "Table": record(_TABLE),
-    "Tables": record({"tables": listed(ref("Table")), "next": or_null(TEXT)}),
+    "Tables": paged("tables", ref("Table")),
     "TableWithColumns": record({**_TABLE, "columns": listed(record(_COLUMN)), "sql": TEXT}),
     "Function": record(_FUNCTION),
-    "Functions": record({"functions": listed(ref("Function")), "next": or_null(TEXT)}),
+    "Functions": paged("functions", ref("Function")),
     "FunctionWithText": record(
         {
             **_FUNCTION,
@@ -53,6 +54,6 @@ DEFINITIONS: Final[dict[str, Schema]] = {
         }
     ),
     "RuleOfJob": record(_RULE),
-    "Rules": record({"rules": listed(ref("RuleOfJob")), "next": or_null(TEXT)}),
+    "Rules": paged("rules", ref("RuleOfJob")),
     "RuleWithText": record({**_RULE, "sql": TEXT}),
 }

@@ -16,6 +16,7 @@ from sqlengine.api.openapi.forms import (
     by_name,
     listed,
     or_null,
+    paged,
     record,
     ref,
 )
@@ -73,12 +74,7 @@ PAST: Final[dict[str, Schema]] = {
         }
     ),
     "AuditLines": record({"events": listed(record(_LINE, _MORE)), "next": or_null(WHOLE)}),
-    "Costs": record(
-        {
-            "jobs": listed(record({**_COST, "slowest": or_null(record(_CONDITION))})),
-            "next": or_null(TEXT),
-        }
-    ),
+    "Costs": paged("jobs", record({**_COST, "slowest": or_null(record(_CONDITION))})),
     "Cost": record({**_COST, "conditions": listed(record(_CONDITION))}),
     "Letter": record(
         {

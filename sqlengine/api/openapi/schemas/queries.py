@@ -15,6 +15,7 @@ from sqlengine.api.openapi.forms import (
     listed,
     one_of,
     or_null,
+    paged,
     record,
     ref,
 )
@@ -36,7 +37,7 @@ _ROW: Final[Schema] = {
 
 QUERIES: Final[dict[str, Schema]] = {
     "Query": record(_QUERY),
-    "Queries": record({"queries": listed(ref("Query")), "next": or_null(TEXT)}),
+    "Queries": paged("queries", ref("Query")),
     "Page": record(
         {
             **_QUERY,

@@ -16,6 +16,7 @@ from sqlengine.api.openapi.forms import (
     listed,
     one_of,
     or_null,
+    paged,
     record,
 )
 
@@ -38,12 +39,16 @@ _SPARK_GRAPH: Final = {
 
 _QUERIED: Final = record({"jobId": TEXT, "sql": TEXT, "status": one_of("RUNNING", "STOPPED")})
 
+_SAMPLE: Final = {"name": TEXT, "labels": by_name(TEXT), "value": or_null(NUMBER)}
+_FAMILY: Final = {"name": TEXT, "type": TEXT, "help": TEXT, "samples": listed(record(_SAMPLE))}
+
 SERVER: Final[dict[str, Schema]] = {
     "Problem": record(
         {"type": TEXT, "title": TEXT, "status": WHOLE, "message": TEXT, "detail": TEXT},
         {"cause": TEXT, "hint": TEXT, "file": TEXT, "retry_ms": WHOLE, **PLACE},
         "RFC 9457; line and column count from 1 in the text of the job",
     ),
+    "Metrics": paged("metrics", record(_FAMILY)),
     "Instances": record({"instances": listed(by_name(ANY))}),
     "Spark": record(
         {

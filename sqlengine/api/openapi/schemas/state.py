@@ -13,7 +13,7 @@ from sqlengine.api.openapi.forms import (
     Schema,
     by_name,
     listed,
-    or_null,
+    paged,
     record,
     ref,
 )
@@ -46,11 +46,8 @@ STATE: Final[dict[str, Schema]] = {
         },
         {"constants": ANY, "fingerprint": TEXT},
     ),
-    "Savepoints": record(
-        {
-            "next": or_null(TEXT),
-            "savepoints": listed({"anyOf": [ref("Savepoint"), record({"error": ref("Problem")})]}),
-        }
+    "Savepoints": paged(
+        "savepoints", {"anyOf": [ref("Savepoint"), record({"error": ref("Problem")})]}
     ),
     "State": record(
         {

@@ -14,6 +14,7 @@ from sqlengine.api.openapi.forms import (
     by_name,
     listed,
     or_null,
+    paged,
     record,
     ref,
 )
@@ -46,7 +47,7 @@ _PROGRESS: Final = {"group": TEXT, "shards": listed(_GROUP_SHARD), "lag": WHOLE}
 
 TOPICS: Final[dict[str, Schema]] = {
     "Topic": record(_TOPIC),
-    "Topics": record({"topics": listed(ref("Topic")), "next": or_null(TEXT)}),
+    "Topics": paged("topics", ref("Topic")),
     "TopicWithPlaces": record(
         {
             **_TOPIC,
