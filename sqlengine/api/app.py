@@ -34,6 +34,7 @@ from sqlengine.api.rsqldb import rsqldb_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
 from sqlengine.api.short_appends import ShortAppends
+from sqlengine.api.short_reads import ShortReads
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
@@ -98,10 +99,12 @@ def create_app(
 
     add_audit(app, audit)
     add_idempotency(app, Answers(engine.broker, engine.now_ms))
+    # In this place as Flask's documentation puts what is around an application.
+    reads = ShortReads(app.wsgi_app, engine.broker, engine.access, audit)
+    app.wsgi_app = reads  # type: ignore[method-assign]
     if audit is NO_AUDIT and not engine.access.told_apart and engine.config.client_rate is None:
-        # In this place as Flask's documentation puts what is around an application.
-        short = ShortAppends(app.wsgi_app, engine.broker, engine.now_ms)
-        app.wsgi_app = short  # type: ignore[method-assign]
+        appends = ShortAppends(reads, engine.broker, engine.now_ms)
+        app.wsgi_app = appends  # type: ignore[method-assign]
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:
