@@ -9,7 +9,6 @@ from flask import Blueprint, Response, jsonify
 from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.engine import Engine
 from sqlengine.graphs.totals import Rising
-from sqlengine.metrics import render
 
 # A graph in one step for so many seconds is not ready.
 STANDS_S: Final = 10.0
@@ -43,6 +42,8 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
 
     @blueprint.get("/metrics")
     def metrics() -> Response:
+        from sqlengine.metrics import render
+
         return Response(render(engine, rising), mimetype="text/plain; version=0.0.4")
 
     return blueprint
