@@ -30,6 +30,7 @@ from sqlengine.api.jobs.watched_folder import NO_FOLDER, WatchedFolder
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.pushes import pushes_blueprint
+from sqlengine.api.routes import new_app
 from sqlengine.api.rsqldb import rsqldb_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
@@ -53,7 +54,7 @@ def create_app(
     """The server's routes over an engine and its watched folder; `queries` runs ad-hoc statements,
     `admit` decides on requests that the server has not admitted (by default as its configuration
     says), `audit` is told of what is asked."""
-    app = Flask("sqlengine", static_folder=None)
+    app = new_app("sqlengine")
     app.config["MAX_CONTENT_LENGTH"] = present().request_size
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     queries = queries or QueryService(engine)
