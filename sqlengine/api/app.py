@@ -30,10 +30,12 @@ from sqlengine.api.jobs.watched_folder import NO_FOLDER, WatchedFolder
 from sqlengine.api.openapi.document import openapi_blueprint
 from sqlengine.api.problems import problem
 from sqlengine.api.pushes import pushes_blueprint
+from sqlengine.api.routes import new_app
 from sqlengine.api.rsqldb import rsqldb_blueprint
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.request_parser import too_large
 from sqlengine.api.short_appends import ShortAppends
+from sqlengine.api.short_reads import ShortReads
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint
@@ -53,7 +55,7 @@ def create_app(
     """The server's routes over an engine and its watched folder; `queries` runs ad-hoc statements,
     `admit` decides on requests that the server has not admitted (by default as its configuration
     says), `audit` is told of what is asked."""
-    app = Flask("sqlengine", static_folder=None)
+    app = new_app("sqlengine")
     app.config["MAX_CONTENT_LENGTH"] = present().request_size
     app.url_map.merge_slashes = False  # a name that is missing is an error and no redirection
     queries = queries or QueryService(engine)
@@ -99,10 +101,12 @@ def create_app(
 
     add_audit(app, audit)
     add_idempotency(app, Answers(engine.broker, engine.now_ms))
+    # In this place as Flask's documentation puts what is around an application.
+    reads = ShortReads(app.wsgi_app, engine.broker, engine.access, audit)
+    app.wsgi_app = reads  # type: ignore[method-assign]
     if audit is NO_AUDIT and not engine.access.told_apart and engine.config.client_rate is None:
-        # In this place as Flask's documentation puts what is around an application.
-        short = ShortAppends(app.wsgi_app, engine.broker, engine.now_ms)
-        app.wsgi_app = short  # type: ignore[method-assign]
+        appends = ShortAppends(reads, engine.broker, engine.now_ms)
+        app.wsgi_app = appends  # type: ignore[method-assign]
 
     @app.errorhandler(SqlError)
     def sql_error(error: SqlError) -> Response:

@@ -11,7 +11,6 @@ from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.api.conventions.pages import page_of
 from sqlengine.engine import Engine
 from sqlengine.graphs.totals import Rising
-from sqlengine.metrics import listed, render
 
 # A graph in one step for so many seconds is not ready.
 STANDS_S: Final = 10.0
@@ -45,11 +44,15 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
 
     @blueprint.get("/metrics")
     def metrics() -> Response:
+        from sqlengine.metrics import render
+
         return Response(render(engine, rising), mimetype="text/plain; version=0.0.4")
 
     @blueprint.get("/api/v1/metrics")
     def metrics_as_json() -> Response:
         """The same as JSON: a page of families by name, each with its samples."""
+        from sqlengine.metrics import listed
+
         families = sorted(listed(engine, rising), key=_name)
         found, following = page_of(families, _name)
         return jsonify({"metrics": found, "next": following})

@@ -7,13 +7,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from waitress import wasyncore
 
 from parser.errors import ServiceError
 from sqlengine.api.serving.admission import Admit
 from sqlengine.api.serving.certificates import Certificates, TlsFiles
+from sqlengine.api.serving.channels import Channels
 from sqlengine.api.serving.lanes import make_lanes
 from sqlengine.api.serving.listener import Connections, Listener
 from sqlengine.api.serving.local_socket import LocalSocket
@@ -48,7 +49,7 @@ class HttpServer:
         local: LocalSocket | None = None,
     ) -> None:
         self._local = local
-        self._channels: dict[int, Any] = {}
+        self._channels = Channels()
         self._connections = Connections()
         self._lanes = make_lanes(THREADS)
         sockets: list[tuple[socket.socket, Callable[[socket.socket], Stream]]]
@@ -96,10 +97,11 @@ class HttpServer:
                 if self._certificates is not None:
                     self._certificates.refresh(time.monotonic())
                 self._connections.check()
-                wasyncore.poll2(_POLL_S, self._channels)
+                self._channels.wait(_POLL_S)
             except Exception:
                 log.exception("the thread of connections goes on")
                 time.sleep(_POLL_S)
+        self._channels.close()
 
     def _wrap(self, accepted: socket.socket) -> Stream:
         if self._certificates is None:

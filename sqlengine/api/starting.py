@@ -19,6 +19,7 @@ from sqlengine.api.jobs.job_json import job_json
 from sqlengine.api.jobs.job_progress import NO_PROGRESS, progress_json
 from sqlengine.api.principal import may
 from sqlengine.api.problems import problem, refusal_of
+from sqlengine.api.routes import new_app
 from sqlengine.api.serving.admission import Admit
 from sqlengine.engine import Engine
 from sqlengine.executors.job_counts import NOTHING
@@ -61,7 +62,7 @@ class Gate:
     # ---- while the server starts -----------------------------------------------------------------
 
     def _starting_app(self, admit: Admit, access: Access) -> Flask:
-        app = Flask("sqlengine-starting")
+        app = new_app("sqlengine-starting")
         app.before_request(lambda: refusal(admit))
         app.before_request(lambda: authorise(access))
         app.add_url_rule("/healthz", "healthz", self._health)

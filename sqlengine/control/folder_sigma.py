@@ -6,12 +6,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from parser.errors import SqlError
 from sqlengine.control.scripts import Listing, Moving, SourceFile, Stamp, checked_name, load
-from sqlengine.sigma.conversion import Conversion, Done
 from sqlengine.sigma.files import MAPPING, TABLES
-from sqlengine.sigma.folder import FolderRules
+
+if TYPE_CHECKING:
+    from sqlengine.sigma.conversion import Conversion, Done
+    from sqlengine.sigma.folder import FolderRules
 
 
 @dataclass
@@ -33,7 +36,7 @@ class SigmaFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._rules = FolderRules()
+        self._known_rules: FolderRules | None = None
         self._read: dict[Path, tuple[Stamp, SourceFile]] = {}
 
     def read(self, listing: Listing, moving: frozenset[Path]) -> RuleJobs:
@@ -82,6 +85,14 @@ class SigmaFiles:
             self._read[path] = stamp, file
             return file
         return None if known is None else known[1]
+
+    @property
+    def _rules(self) -> FolderRules:
+        # Loaded for the first rule: most folders have none.
+        from sqlengine.sigma.folder import FolderRules
+
+        self._known_rules = self._known_rules or FolderRules()
+        return self._known_rules
 
     def _convert(self, files: dict[Path, SourceFile], found: RuleJobs) -> None:
         mapping = files.pop(self._folder / MAPPING, None)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from sqlengine.functions.async_calls import AsyncScalarCall, AsyncTableCall
 from sqlengine.functions.calls import (
     AggregateCall,
     Call,
@@ -52,8 +51,12 @@ def make_call(target: object, schemas: Sequence[pa.Schema]) -> Call:
     if not callable(target):
         raise BadSignature("it is no function")
     if isinstance(declared, AsyncDeclaration):
-        waiting = AsyncTableCall if declared.kind == "table" else AsyncScalarCall
-        return waiting(target, declared, *schemas)
+        # An event loop is a third of what else a worker loads.
+        from sqlengine.functions import async_calls
+
+        if declared.kind == "table":
+            return async_calls.AsyncTableCall(target, declared, *schemas)
+        return async_calls.AsyncScalarCall(target, declared, *schemas)
     if declared.kind == "table":
         return TableCall(target, *schemas)
     if declared.kind == "sink":

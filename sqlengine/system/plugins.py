@@ -9,11 +9,15 @@ Names are known without importing any module; a module is imported when its name
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, Generic, TypeVar
+
+from sqlengine.system.stamps import stamp_of
 
 CONNECTORS: Final = "sqlengine.connectors"
 FORMATS: Final = "sqlengine.formats"
@@ -57,7 +61,14 @@ class Plugins(Generic[T]):
 
 def points(group: str) -> Mapping[str, EntryPoint]:
     """Returns the entry points of a group by name, as they are installed now. Ours win over those
-    of other distributions; what an install of ours knows and this checkout does not is left out."""
+    of other distributions; what an install of ours knows and this checkout does not is left out.
+
+    An install changes a folder of the path: until then they are as they were read."""
+    return _points_now(group, tuple(map(stamp_of, (*map(Path, sys.path), _PROJECT))))
+
+
+@lru_cache(maxsize=8)
+def _points_now(group: str, _: tuple[object, ...]) -> Mapping[str, EntryPoint]:
     others = (p for p in entry_points(group=group) if p.dist is None or p.dist.name != _OWN)
     return {p.name: p for p in (*others, *own_points(group))}
 

@@ -50,7 +50,7 @@ def ask(app: Any, asked: dict[str, Any]) -> tuple[str, list[tuple[str, str]], by
         "wsgi.errors": sys.stderr,
         ADMITTED: True,
         PEER: Peer("127.0.0.1"),
-        **{name: value for name, value in asked.items() if name.isupper()},
+        **{n: v for n, v in asked.items() if n.isupper() or n == ADMITTED},
     }
     parts = app(environ, lambda status, headers, *_: answers.append((status, headers)))
     return *answers[0], b"".join(parts)

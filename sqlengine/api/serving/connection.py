@@ -20,6 +20,7 @@ from sqlengine.api.serving.admission import (
     Refusal,
     as_routed,
 )
+from sqlengine.api.serving.channels import Channels
 from sqlengine.api.serving.lanes import BROKER, LaneName
 from sqlengine.api.serving.request_parser import RequestParser, too_slow
 from sqlengine.api.serving.streams import Gone, PlainText, Stream
@@ -36,6 +37,9 @@ IDLE_S: Final = 120.0
 LINGER_S: Final = 5.0
 # A connection without a complete head does not give way before it is so old.
 YOUNG_S: Final = 0.5
+# A client that has its answer asks again before the thread is done that has answered: so many more
+# requests are read.
+LOOK_AHEAD: Final = 1
 # Larger parts of an answer are not copied to stand behind its head.
 _JOINED: Final = 64 << 10
 _PLAIN: Final = (
@@ -49,10 +53,13 @@ class Server(Protocol):
 
     admit: Admit | None
     adj: object
-    _map: dict[int, Any]
+    _map: Channels
 
     def add_task(self, connection: Connection) -> None:
         """Has the connection's first request answered."""
+
+    def look_at(self, connection: Connection) -> None:
+        """Has the thread of the server see what the connection waits for."""
 
     def full(self) -> Refusal:
         """Returns the refusal of a request beyond the limits of connections."""
@@ -103,6 +110,9 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     request: RequestParser | None
     requests: list[RequestParser]
     total_outbufs_len: int
+    close_when_flushed: bool
+    will_close: bool
+    _fileno: int | None
 
     def __init__(
         self, server: Server, stream: Stream, peer: Peer, key: str, *, reserved: bool
@@ -114,13 +124,18 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         self.admit: Admit | None = self._for_health if reserved else server.admit
         self.parser_class = self._new_parser
         self.created = self.active = time.monotonic()
-        self.answered = False
+        self.answered = self._at_end = self._blocked = False
         self._lingers: float | None = None
         self._sent = 0
         self.held = b""
         self._writing: tuple[float, int] | None = None
         address = (peer.address or f"uid:{peer.uid}", 0)
         super().__init__(server, stream.socket, address, server.adj, map=server._map)
+
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor of the socket, None once it is closed."""
+        return self._fileno
 
     @property
     def scheme(self) -> str:
@@ -141,12 +156,19 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             return True
         if self.stream.handshaking:
             return not self.stream.wants_write
-        return bool(super().readable())
+        if self.close_when_flushed or self.will_close or self._unsent():
+            return False
+        return len(self.requests) <= (0 if self._at_end else LOOK_AHEAD)
 
     def writable(self) -> bool:
         if self.stream.handshaking and self._lingers is None:
             return self.stream.wants_write
-        return bool(super().writable())
+        return self.will_close or self.close_when_flushed or self._unsent()
+
+    def _unsent(self) -> bool:
+        """Returns whether there is something to send. While a request is answered, that is what its
+        thread could not send: what else is in the buffers is on its way."""
+        return self._blocked if self.requests else self.total_outbufs_len > 0
 
     def handle_read(self) -> None:
         try:
@@ -164,6 +186,8 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         if data:
             self.active = time.monotonic()
             self.received(data)
+        elif self.requests:
+            self._at_end = data is not None  # who has asked all may wait for the answers
         elif data is not None:
             self.handle_close()
 
@@ -177,6 +201,8 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             self._flush_exception(self._flush_some)
         elif self.total_outbufs_len:
             self._flush_exception(self._flush_some_if_lockable)
+        self._blocked = False  # before the look: a thread that answers may block it again
+        self._blocked = self.total_outbufs_len > 0
         if self.close_when_flushed and not self.total_outbufs_len:
             self._linger()
         elif self.will_close:
@@ -209,13 +235,20 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             data, self.held = self.held + data, b""
         else:
             self.write_held()
-        return int(super().write_soon(data))
+        return self._write_soon(data)
 
     def write_held(self) -> None:
         """Sends the head of an answer that is still held."""
         if self.held:
             held, self.held = self.held, b""
-            super().write_soon(held)
+            self._write_soon(held)
+
+    def _write_soon(self, data: Any) -> int:
+        written = int(super().write_soon(data))
+        if self.total_outbufs_len:
+            self._blocked = True
+            self.server.look_at(self)
+        return written
 
     def _shake_hands(self) -> None:
         try:
@@ -237,6 +270,13 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         self.answered = True
         super().service()
         self.active = time.monotonic()
+        if (
+            self.total_outbufs_len
+            or self.close_when_flushed
+            or self.will_close
+            or not self.server._map.is_read(self.descriptor)
+        ):
+            self.server.look_at(self)
 
     @property
     def lane(self) -> LaneName:

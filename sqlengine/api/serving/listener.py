@@ -19,7 +19,8 @@ from waitress.server import BaseWSGIServer
 from parser.errors import ServiceError
 from parser.limits import present
 from sqlengine.api.serving.admission import Admit, Peer, Refusal
-from sqlengine.api.serving.connection import Connection
+from sqlengine.api.serving.channels import Channels
+from sqlengine.api.serving.connection import LOOK_AHEAD, Connection
 from sqlengine.api.serving.lanes import Lane, LaneName
 from sqlengine.api.serving.streams import Stream
 
@@ -124,7 +125,7 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
         self,
         application: WSGIApplication,
         listening: socket.socket,
-        channels: dict[int, Any],
+        channels: Channels,
         lanes: Mapping[LaneName, Lane],
         connections: Connections,
         *,
@@ -132,6 +133,7 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
         wrap: Callable[[socket.socket], Stream] = Stream,
     ) -> None:
         self.admit = admit
+        self._channels = channels
         self._lanes = lanes
         self._connections = connections
         self._wrap = wrap
@@ -139,6 +141,7 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
         self._paused_until = 0.0
         adjustments = Adjustments(
             ident="sqlengine",
+            channel_request_lookahead=LOOK_AHEAD,
             max_request_header_size=present().head_size,
             max_request_body_size=1 << 62,  # RequestParser has the limit
         )
@@ -189,6 +192,15 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
             connection.deny(too_many_wait())
         if connection.lane == "refused":
             self._lanes["refused"].add(connection)
+
+    def pull_trigger(self) -> None:
+        """Does nothing. Waitress wakes the thread of the server up behind each answer; connections
+        do so by `look_at`, where there is something to do."""
+
+    def look_at(self, connection: Connection) -> None:
+        """Has the thread of the server see what the connection waits for. Any thread."""
+        self._channels.look_at(connection.descriptor)
+        self.trigger.pull_trigger()
 
     def full(self) -> Refusal:
         """Returns the refusal of a request beyond the limits of connections."""

@@ -7,6 +7,8 @@ from bisect import bisect_left, bisect_right
 from typing import Final
 
 INDEX_BYTES: Final = 64 << 10
+# Ends of reads that are known, and half as many of before.
+_MOST_ENDS: Final = 512
 
 
 class Index:
@@ -38,3 +40,24 @@ class Index:
         later."""
         place = bisect_left(self._times, timestamp) - 1
         return self._positions[place] if place >= 0 else default
+
+
+class ReadEnds:
+    """The bytes at which reads of a segment ended, by their offsets: most reads go on where one
+    ended, of as many readers as there are. The oldest are forgotten. Any thread."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+        self._before: dict[int, int] = {}
+
+    def get(self, offset: int) -> int | None:
+        """Returns the byte of the batch that begins with an offset; None where it is not known."""
+        return self._ends.get(offset, self._before.get(offset))
+
+    def add(self, offset: int, position: int) -> None:
+        if len(self._ends) >= _MOST_ENDS // 2:
+            self._ends, self._before = {}, self._ends
+        self._ends[offset] = position
+
+    def clear(self) -> None:
+        self._ends, self._before = {}, {}

@@ -83,9 +83,10 @@ class Begin(NamedTuple):
 def begin_read(segment: Segment, offset: int, limits: ReadBounds) -> Begin:
     """Reads as much of the segment as the records from `offset` on within the limits will take."""
     tail = segment.tail
-    position = segment.position_of(offset, tail)
+    position = segment.end_of_read(offset)
     size = _expected_bytes(segment, tail, offset, limits)
-    if not segment.is_hint(offset):
+    if position is None:
+        position = segment.indexed_position(offset, tail)
         size += INDEX_BYTES  # batches between the entry of the index and the offset
     return Begin(segment, tail, position, segment.window(position, size, tail))
 
@@ -238,10 +239,10 @@ def _collect_runs(begin: Begin, offset: int, stop: int, size: int) -> tuple[list
         reached = header.next
         size -= header.value_bytes
         if reached >= stop or size <= 0:
-            segment.set_hint(reached, window.start + at + header.length)
+            segment.note_end(reached, window.start + at + header.length)
             return runs, reached
     segment.require_end(reached, tail)
-    segment.set_hint(reached, tail.size)
+    segment.note_end(reached, tail.size)
     return runs, reached
 
 

@@ -16,7 +16,7 @@ from sqlengine.broker.errors import (
 )
 from sqlengine.broker.storage.codec import Header, is_intact
 from sqlengine.broker.storage.head import Head, State, new_head, read_head
-from sqlengine.broker.storage.index import Index
+from sqlengine.broker.storage.index import Index, ReadEnds
 from sqlengine.broker.storage.open_files import OPEN_FILES, OpenFile
 from sqlengine.broker.storage.window import Batch, Window
 from sqlengine.system.disk import Disk
@@ -50,7 +50,7 @@ class Segment:
         self.index: Index | None = None
         self.dirty = False
         self._open: OpenFile | None = None
-        self._hint = (self.base, self.start)
+        self._ends = ReadEnds()
         self._checked = (self.start, self.start)
 
     @classmethod
@@ -167,10 +167,11 @@ class Segment:
     def close(self) -> None:
         """Gives the file up; it is opened again when needed."""
         self._open = None
+        self._ends.clear()
 
     def give_up(self, file: OpenFile) -> None:
         if self._open is file:
-            self._open = None
+            self.close()
 
     def remove(self) -> None:
         """Removes the file; what was read of it stays valid."""
@@ -314,13 +315,12 @@ class Segment:
                 tail.size, offset, f"it ends there, its records reach to offset {tail.next_offset}"
             )
 
-    def position_of(self, offset: int, tail: Tail) -> int:
-        """Returns a byte at which a batch begins whose offset is `offset` or less."""
-        known, position = self._hint
-        return position if known == offset else self.indexed_position(offset, tail)
+    def end_of_read(self, offset: int) -> int | None:
+        """Returns the byte of the batch that begins with `offset`, where a read ended there."""
+        return self.start if offset == self.base else self._ends.get(offset)
 
     def indexed_position(self, offset: int, tail: Tail) -> int:
-        """Returns a byte as `position_of` does, whatever was read last."""
+        """Returns a byte at which a batch begins whose offset is `offset` or less."""
         return self._indexed(tail).for_offset(offset, self.start)
 
     def position_behind(self, offset: int, tail: Tail) -> int:
@@ -332,14 +332,9 @@ class Segment:
         or later."""
         return self._indexed(tail).for_time(timestamp, self.start)
 
-    def is_hint(self, offset: int) -> bool:
-        """True if the last read ended at that offset."""
-        return self._hint[0] == offset
-
-    def set_hint(self, offset: int, position: int) -> None:
-        """Records that the batch with `offset` begins at byte `position`: most reads continue where
-        the last one ended."""
-        self._hint = (offset, position)
+    def note_end(self, offset: int, position: int) -> None:
+        """Notes that a read ended where the batch with `offset` begins, at byte `position`."""
+        self._ends.add(offset, position)
 
     def _indexed(self, tail: Tail) -> Index:
         if self.index is None:

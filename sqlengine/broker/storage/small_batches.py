@@ -70,7 +70,7 @@ def read_small_batches(
     if not segment.is_checked(window.start + int(places[0]), end_of_batches):
         headers = [Header._make(HEADER.unpack_from(window.view, at)) for at in places.tolist()]
         segment.check(window, places.tolist(), headers)
-    segment.set_hint(int(heads["next"][-1]), end_of_batches)
+    segment.note_end(int(heads["next"][-1]), end_of_batches)
     return _records(topic, shard, window, places, heads, offset, limits)
 
 
