@@ -84,6 +84,31 @@ def test_thousands_of_keys_and_such_as_no_database_has(
     assert sorted(r for r in found if r[1] is not None) == [[1, "one"], [1999, "last"]]
 
 
+@pytest.mark.parametrize(("at_once", "keys", "wanted"), [(3, 2_000, 3), (8, 250, 3), (3, 90, 1)])
+def test_keys_are_asked_for_over_several_connections_at_a_time(
+    postgresql: PostgresServer, tmp_path: Path, at_once: int, keys: int, wanted: int
+) -> None:
+    database = Database(postgresql.url, "postgres")
+    database.execute(
+        "CREATE OR REPLACE VIEW asked_slowly AS SELECT k, pg_backend_pid() AS n, 'a' || k AS name"
+        " FROM generate_series(0, 9999) AS k, (SELECT pg_sleep(0.1)) AS s",
+    )
+    (tmp_path / "asks.json").write_text("".join(f'{{"v": {i}, "k": {i}}}\n' for i in range(keys)))
+    text = TABLES.format(
+        kind="INT", folder=tmp_path, url=postgresql.url, cache="NONE", on="a.k = d.k",
+        user=f", 'username' = 'postgres', 'lookup.concurrency' = '{at_once}', 'lookup.async' = 'true'",
+    )  # fmt: skip
+    text = text.replace("'asked'", "'asked_slowly'").replace(
+        "SELECT v, name", "SELECT v, name, d.n"
+    )
+    collected = Collected(text)
+    with open_runner(tmp_path / "data") as runner:
+        assert Session(runner, collected).run(text), collected.messages
+    found = [e["row"] for e in collected.events if e["kind"] == "row"]
+    assert [r[:2] for r in found] == [[i, f"a{i}"] for i in range(keys)]
+    assert len({r[2] for r in found}) == wanted
+
+
 # Rows of texts that are alike, and what each database finds for 'a', 'A ', 'b' and 'ä'.
 ALIKE = {
     "SQLite": ("varchar(9) COLLATE NOCASE", {"a": "aA", "A ": "", "b": "B", "ä": "ä"}),
