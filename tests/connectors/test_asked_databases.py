@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -181,3 +182,44 @@ def test_a_table_that_does_not_answer_costs_its_own_job_a_pause(
         other.rollback()
         user.client.post("/api/v1/jobs/named/start", {})
         eventually(lambda: user.read("named")[1:] == [{"id": 2, "name": "two"}])
+
+
+@pytest.mark.slow
+def test_others_do_not_wait_for_a_table_that_is_slow(
+    postgresql: PostgresServer, tmp_path: Path
+) -> None:
+    """Its job goes on apart from them, with its counts, and stays there as long as it is slow."""
+    database = Database(postgresql.url, "postgres")
+    database.execute(
+        "CREATE TABLE pace AS SELECT 0.0 AS seconds",
+        "CREATE VIEW slow AS SELECT 'a' AS id, 'one' AS name FROM (SELECT pg_sleep(seconds) FROM pace) s",
+    )
+    tables = SILENT.format(url=database.url).replace("'silent'", "'slow'").replace("3 s", "20 s")
+    tables = tables.replace("'named', 'format' = 'json'", "'named', 'format' = 'debezium-json'")
+    count = NAMED.replace("s.id, c.name", "COUNT(*), c.name") + " GROUP BY c.name"
+    with running(tmp_path / "data") as (_, user):
+        for topic in ("sales", "named", "plain"):
+            user.topic(topic)
+        user.submit("tables", tables)
+        user.submit("named", f"SET 'job.isolation.lookup-time' = '200 ms'; {count}")
+        user.submit("plain", "INSERT INTO plain SELECT id FROM sales")
+
+        def sold(n: int) -> None:
+            user.write("sales", {"id": n, "client": "a"})
+            eventually(lambda: user.read("plain")[-1:] == [{"id": n}])
+
+        def counted(n: int) -> None:
+            row = {"id": n, "name": "one"}
+            eventually(lambda: [r["after"] for r in user.read("named")[-1:]] == [row])
+
+        sold(1)
+        counted(1)
+        database.execute("UPDATE pace SET seconds = 4")
+        began = time.monotonic()
+        sold(2)
+        assert time.monotonic() - began < 4, "it was waited for"
+        counted(2)
+        eventually(lambda: "took 4." in (user.job("named")["reason"] or ""))
+        assert user.job("named")["graph"] != "main"
+        sold(3)
+        counted(3)

@@ -92,6 +92,15 @@ def test_it_finds_what_a_table_that_is_read_finds(
         assert run(folder, query, "PARTIAL", "', 'lookup.partial-cache.max-rows' = '2") == wanted
 
 
+def test_no_row_waits_for_one_that_is_missing(tmp_path: Path) -> None:
+    made(tmp_path / "dim.db", THREE)
+    query = QUERIES[0].replace("SELECT", "SELECT /*+ LOOKUP('table'='d', {}) */")
+    (tmp_path / "asks.json").write_text('{"k": "A", "n": 0, "v": 1}\n')
+    assert run(tmp_path, query.format("'async'='true', 'capacity'='9'"), "NONE") == ["[1, 1]"]
+    with pytest.raises(AssertionError, match="'retry-predicate' of hint LOOKUP is not supported"):
+        run(tmp_path, query.format("'retry-predicate'='lookup_miss'"), "NONE")
+
+
 JOB = """
 CREATE TABLE sales (id BIGINT, client STRING, now AS PROCTIME())
 WITH ('connector' = 'topic', 'topic' = 'sales', 'format' = 'json');
