@@ -183,10 +183,27 @@ def test_how_a_table_is_asked_may_change_under_a_job(tmp_path: Path) -> None:
         clients(path, a="two")
         user.write("sales", {"id": 9, "client": "a"})
         eventually(lambda: user.read("named")[-1:] == [{"id": 9, "name": "two"}])
-        other = JOB.format(path=tmp_path / "other.db", cache="NONE")
-        clients(tmp_path / "other.db", a="one")
-        refusal = user.refused(lambda: user.submit("tables", other))
-        assert "would be lost" in str(refusal)
+
+
+@pytest.mark.parametrize("cache", ["PARTIAL", "FULL"])
+def test_another_database_may_take_the_place_of_one(tmp_path: Path, cache: str) -> None:
+    """As if its rows had changed: the counts go on. One that is not there is refused."""
+    path, other = tmp_path / "clients.db", tmp_path / "other.db"
+    clients(path, a="one", b="old")
+    with running(tmp_path / "data") as (_, user):
+        begun(user, path, cache)
+        user.write("sales", {"id": 0, "client": "a"})
+        counted(user, 1)
+        moved = JOB.format(path=other, cache=cache)
+        assert "unable to open" in str(user.refused(lambda: user.submit("tables", moved)))
+        clients(other, a="one", b="new")
+        user.submit("tables", moved)
+        user.write("sales", {"id": 1, "client": "a"})
+        counted(user, 2)
+        user.write("sales", {"id": 2, "client": "b"})
+        eventually(lambda: user.read("named")[-1:] == [{"id": 2, "name": "new"}])
+        kinds = moved.replace("name STRING, PRIMARY", "name VARCHAR(9), PRIMARY")
+        assert "would be lost" in str(user.refused(lambda: user.submit("tables", kinds)))
 
 
 def test_how_often_a_table_is_read_may_change_under_a_job(tmp_path: Path) -> None:
