@@ -35,6 +35,7 @@ EFFECTIVE: Final = (
     job.isolation.commit-time
     job.isolation.cost
     job.isolation.error-rate
+    job.isolation.lookup-time
     job.late-rows
     job.late-rows.table
     job.on-error

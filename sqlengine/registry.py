@@ -22,12 +22,13 @@ from sqlengine.executors.memory_limits import (
     memory_limit,
     standard_limit,
 )
+from sqlengine.executors.steps.answers import NEVER, PATIENCE_S
 from sqlengine.executors.steps.by_version import ByVersion
 from sqlengine.executors.steps.guard import STEP_TIMEOUT
 from sqlengine.executors.steps.limits import Steps, step_timeout
 from sqlengine.formats.options import did_you_mean
 from sqlengine.functions.library import Library
-from sqlengine.jobs.isolation_settings import group_of
+from sqlengine.jobs.isolation_settings import group_of, patience_in
 from sqlengine.jobs.job import AT_REST, Cause, Job, JobState, JobVersion, Origin, with_state
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
@@ -63,7 +64,7 @@ class Registry:
         self.broker = broker
         self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
-        self.settings = config.settings
+        self.settings, self._isolates = config.settings, config.isolation
         self.library = Library(
             config.data / "modules", (config.functions_folder,), limits=config.function_limits
         )
@@ -289,6 +290,9 @@ class Registry:
             self._failing.set(plan.name, version, True)
         if LIMIT in plan.settings:
             self.memory.set_limit(plan.name, version, memory_limit(plan.settings))
+        patience = patience_in({**self.settings, **plan.settings}) if self._isolates else NEVER
+        if patience != PATIENCE_S:
+            self.steps.set_patience(plan.name, version, patience)
         if STEP_TIMEOUT in plan.settings:
             self.steps.set_timeout(plan.name, version, step_timeout(plan.settings))
 

@@ -37,8 +37,12 @@ from planner.tables import Table, Watermark
 # Options of writers, of where a new job begins to read, and of watermarks (`AssignWatermark` has
 # those): they change no row.
 _NO_ROWS = ("sink.", "scan.startup.", "scan.watermark.")
-# Options of how and how often a table of look-ups is asked, and of who asks: its rows are the same.
-_NO_ANSWERS = ("lookup.", "sink.", "request.timeout", "password", "token")
+# Options of how and how often a table of look-ups is asked, of who asks, and of where it is: what
+# is there is no state, as its rows may be others each time.
+_NO_ANSWERS = (
+    *("lookup.", "sink.", "request.timeout", "password", "token"),
+    *("url", "username", "table-name", "path", "tls."),
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ class LookedUpScan(Scan, abstract=True):
         return ModifiedMonotonicity.of_all(self.schema.names, Monotonicity.CONSTANT)
 
     def content(self, outputs: Names) -> tuple[str, ...]:
-        """Leaves out how the table is asked."""
+        """Leaves out how and where the table is asked."""
         assert self.rows is not None
         return replace(self, rows=_however_asked(self.rows)).identity
 
@@ -206,7 +210,7 @@ class AskedScan(LookedUpScan):
 
 
 def _however_asked(plan: LogicalPlan) -> LogicalPlan:
-    """Returns a plan over a table without the options that change none of its answers."""
+    """Returns a plan over a table without the options that say where it is, and how it is asked."""
     if not isinstance(plan, Scan):
         return plan.with_inputs([_however_asked(source) for source in plan.inputs])
     options = {k: v for k, v in plan.table.options.items() if not k.startswith(_NO_ANSWERS)}

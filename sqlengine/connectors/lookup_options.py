@@ -16,6 +16,7 @@ AFTER_ACCESS: Final = _PARTIAL + "expire-after-access"
 KEEPS_MISSING: Final = _PARTIAL + "cache-missing-key"
 RETRIES: Final = "lookup.max-retries"
 ANSWER_TIMEOUT: Final = "lookup.timeout"
+AT_ONCE: Final = "lookup.concurrency"
 
 LOOKUP_OPTIONS: Final[Mapping[str, Option]] = {
     CACHE_OPTION: Option(
@@ -51,4 +52,12 @@ ASKED_OPTIONS: Final[Mapping[str, Option]] = {
         doc="an answer may take so long, at most what 'sql serve --connector-timeout' says; the "
         "jobs that wait for it are started again then, and all others go on",
     ),
+    "lookup.async": Option(
+        boolean, doc="without effect: the keys of a batch are always asked for at once"
+    ),
 }
+
+
+def concurrency(default: int, doc: str) -> Mapping[str, Option]:
+    """Returns the option that says how much a table is asked for at a time."""
+    return {AT_ONCE: Option(at_least(1), default=str(default), doc=doc)}

@@ -15,7 +15,6 @@ import msgspec
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.access.actor import Actor, acting
 from sqlengine.access.audit.log import NO_AUDIT, Audit, Event
-from sqlengine.broker.base import Broker
 from sqlengine.broker.errors import BrokerAway
 from sqlengine.broker.topic_access import COMMANDS, RESULTS
 from sqlengine.connectors.plain_secrets import masked
@@ -24,11 +23,12 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Outcome, begin_of
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.targets import target_of
-from sqlengine.system.threads import Background
+from sqlengine.system.threads import THREADS, Background, Repeated
 
 GROUP = "_commands"
 RETRY_S = 0.5
 AWAY_S = 2.0
+HOLD_S: Final = 10.0
 # Commands and answers older than this go; the history of jobs is in the job log, and stays.
 RETENTION_MS = 7 * 24 * 3600 * 1000
 log = logging.getLogger("sqlengine.commands")
@@ -79,12 +79,45 @@ class CommandIntake(Background):
         self._audit = audit
         self._engine = engine
         self._done: list[str] = []
-        self._broker: Broker = engine.broker
+        self._broker = engine.broker
+        self._hold: Repeated | None = None
+        self._held = True
         self._describe = describe
         self._texts = command_texts(engine.config)
         self._texts.drop_older(RETENTION_MS / 1000)
         for name in (COMMANDS, RESULTS):
             self._broker.create_topic(name, retention_ms=RETENTION_MS, if_not_exists=True)
+        if not self._broker.hold(COMMANDS):
+            raise _taken()
+
+    def start(self) -> None:
+        self._hold = THREADS.every("holds commands", HOLD_S, self._keep_held)
+        super().start()
+
+    def stop(self) -> None:
+        super().stop()
+        if self._hold is not None:
+            self._hold.stop()
+
+    def _keep_held(self) -> None:
+        """Goes on to hold the topic, also while a command takes long."""
+        try:
+            self._is_held()
+        except BrokerAway:
+            pass  # nothing can be read, either
+        except Exception:
+            log.exception("nobody knows whether another server executes commands")
+
+    def _is_held(self) -> bool:
+        """Returns True if no other server executes the commands of this topic."""
+        held = self._broker.hold(COMMANDS)
+        if held != self._held:
+            self._held = held
+            if held:
+                log.warning("commands are executed again: the other server is gone")
+            else:
+                log.error("commands wait: %s", _taken().with_hint)
+        return held
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -107,6 +140,9 @@ class CommandIntake(Background):
             records = self._broker.read(COMMANDS, 0, offset)
             if records is None:
                 self._broker.wait_for_data(0.2)
+                continue
+            if not self._is_held():
+                self._stopping.wait(AWAY_S)
                 continue
             for at, value in zip(records.offsets.tolist(), records.values.to_pylist(), strict=True):
                 while not self._audit.ready():
@@ -154,6 +190,15 @@ class CommandIntake(Background):
         self._broker.append(
             RESULTS, 0, [data], keys=[identity.encode()], timestamp_ms=self._engine.now_ms()
         )
+
+
+def _taken() -> ServiceError:
+    return ServiceError(
+        "another server executes the commands of this topic",
+        detail="each server of a cluster of RocketMQ executes all commands that it reads",
+        hint="give this one a topic of its own: --broker 'rocketmq://…?commands=NAME'. One "
+        "that was killed leaves its topic free after a minute",
+    )
 
 
 def _event(command: Command, answer: Answer) -> Event:

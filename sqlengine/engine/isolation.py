@@ -25,7 +25,7 @@ from sqlengine.registry import Registry
 EVERY_S: Final = 1.0
 # Causes that pass: a job isolated by one is merged again once it has stayed below its limits for
 # long enough (`calm_s`).
-_TRANSIENT: Final = (Cause.SINK, Cause.ERRORS, Cause.COST)
+_TRANSIENT: Final = (Cause.SINK, Cause.LOOKUP, Cause.ERRORS, Cause.COST)
 _CATCHING_UP: Final = "it reads alone until it has read as far as the others"
 # A migration into parts or out of them, which pauses all of them, is tried again after the first
 # pause, and after twice as long each time, up to the last.
@@ -86,6 +86,7 @@ class Isolation(Watch):
             # merged.
             self._triggered_at |= dict.fromkeys((t.job for t in triggers), now)
             self._isolate_first(graph, triggers, now)
+            self._keep_apart(graph, triggers)
         self._merge(now)
 
     def _merge(self, now: float) -> None:
@@ -165,6 +166,13 @@ class Isolation(Watch):
                 self._isolations[trigger.job] = self._isolations.get(trigger.job, 0) + 1
                 self._retries.pop(trigger.job, None)
                 return
+
+    def _keep_apart(self, graph: ManagedGraph, triggers: list[IsolationTrigger]) -> None:
+        """Lets a job that reads alone stay where it is, as its table is slow: it would hold the
+        others up again."""
+        if self._catches_up(graph):
+            for trigger in (t for t in triggers if t.cause is Cause.LOOKUP):
+                self._set_cause(self._registry.job(trigger.job), trigger.cause, trigger.reason)
 
     def _retry_is_due(self, job: str, now: float) -> bool:
         """True if the parts may be paused again for the job."""

@@ -100,6 +100,24 @@ class Outputs:
         """True for a script, which shows the rows of its queries."""
         return self._result is not None
 
+    def last_known_epoch(self, epoch: int) -> int:
+        """Returns the last epoch of this graph, which is at `epoch`, that a table knows. One that
+        cannot tell now knows none."""
+        last = epoch
+        for name, sink in self.running.items():
+            try:
+                known = sink.last_epoch() or 0
+            except SqlError:
+                continue
+            if known > epoch:
+                log.warning(
+                    "%s has rows of later epochs than its graph knows: the data folder is older, "
+                    "as one that was restored; what was written since comes again",
+                    self._display(name),
+                )
+            last = max(last, known)
+        return last
+
     # ---- changes of the plan ---------------------------------------------------------------------
 
     def open(self, plan: PhysicalPlan) -> dict[str, Sink]:

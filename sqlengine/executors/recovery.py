@@ -113,16 +113,17 @@ def _waiting(runner: GraphRunner) -> Iterator[None]:
         raise SourceAway(frozenset().union(*jobs), away.error) from away
 
 
-def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool) -> None:
+def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool, known: int) -> None:
     """Ends a recovery where epochs may be missing from the log: a power loss may have taken the end
-    of any topic, or they were not `logged` at all.
+    of any topic, they were not `logged` at all, or tables have later ones (`known`).
 
     Numbers continue after all that a sink can know: otherwise it would drop the rows of new epochs
     as repeated ones. Reading continues at the ends of what is left. A checkpoint keeps the epochs
     before from being repeated with records that come now."""
     with runner.broken_on_failure("continues at the ends of its sources"):
         after = runner.epoch if logged else UNLOGGED
-        runner.epochs.skip(runner.graph.version, _SKIPPED_EPOCHS, after)
+        skipped = max(_SKIPPED_EPOCHS, known - runner.epoch)
+        runner.epochs.skip(runner.graph.version, skipped, after)
         runner.inputs.rewind_to_ends()
     runner.checkpoint(wait=True, forced=True)
 

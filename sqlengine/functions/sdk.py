@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar, overload
+from typing import Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -138,39 +138,46 @@ def sink(
     return _declare("sink", function, False, vectorized, "BOOLEAN", input_types)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AsyncDeclaration(Declaration):
     """The arguments of `async_udf`; times in seconds."""
 
-    concurrency: int = 100
-    timeout_s: float = 5.0
-    retries: int = 0
-    retry_delay_s: float = 0.1
+    concurrency: int
+    timeout_s: float
+    retries: int
+    retry_delay_s: float
 
 
-def async_udf(
-    *,
-    concurrency: int = 100,
-    timeout_s: float = 5.0,
-    retries: int = 0,
-    retry_delay_s: float = 0.1,
-    deterministic: bool = False,
-    result_type: str | None = None,
-    input_types: Sequence[str] | None = None,
-) -> Callable[[F], F]:
+class AsyncArguments(TypedDict, total=False):
+    """What `async_udf` and `async_udtf` may be given; times in seconds."""
+
+    concurrency: int  # 100
+    timeout_s: float  # 5
+    retries: int  # 0
+    retry_delay_s: float  # 0.1
+    deterministic: bool  # False
+    result_type: str | None
+    input_types: Sequence[str] | None
+
+
+def async_udf(**arguments: Unpack[AsyncArguments]) -> Callable[[F], F]:
     """A scalar function that waits for others: an `async def`, which is called for up to
     `concurrency` rows at once; their order stays.
 
     A call that takes longer than `timeout_s` or raises is made again up to `retries` times, after
     a delay that doubles each time. What it gives is written down with the epoch, unless it is
     `deterministic`."""
-    return _asynchronous(AsyncDeclaration(
-        "scalar", deterministic, False, result_type, _words(input_types),
-        concurrency, timeout_s, retries, retry_delay_s,
-    ))  # fmt: skip
+    return _asynchronous("scalar", **arguments)
 
 
-def async_udtf(
+def async_udtf(**arguments: Unpack[AsyncArguments]) -> Callable[[F], F]:
+    """A table function that waits for others: an `async def` that gives a list of rows, as a
+    look-up does. See `async_udf`."""
+    return _asynchronous("table", **arguments)
+
+
+def _asynchronous(
+    kind: Kind,
     *,
     concurrency: int = 100,
     timeout_s: float = 5.0,
@@ -180,19 +187,18 @@ def async_udtf(
     result_type: str | None = None,
     input_types: Sequence[str] | None = None,
 ) -> Callable[[F], F]:
-    """A table function that waits for others: an `async def` that gives a list of rows, as a
-    look-up does. See `async_udf`."""
-    return _asynchronous(AsyncDeclaration(
-        "table", deterministic, False, result_type, _words(input_types),
-        concurrency, timeout_s, retries, retry_delay_s,
-    ))  # fmt: skip
+    inputs = None if input_types is None else tuple(input_types)
+    declaration = AsyncDeclaration(
+        kind,
+        deterministic,
+        result_type=result_type,
+        input_types=inputs,
+        concurrency=concurrency,
+        timeout_s=timeout_s,
+        retries=retries,
+        retry_delay_s=retry_delay_s,
+    )
 
-
-def _words(types: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if types is None else tuple(types)
-
-
-def _asynchronous(declaration: AsyncDeclaration) -> Callable[[F], F]:
     def declare(declared: F) -> F:
         setattr(declared, MARK, declaration)
         return declared

@@ -11,15 +11,16 @@ from sqlengine.broker.errors import TopicFull
 from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.measures.node_shares import NodeShares
+from sqlengine.executors.steps.answers import SLOW_FACTOR, asked_table
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
 
 LimitsOf: TypeAlias = Callable[[str], IsolationLimits]
 
-# A sink is slow if this many of its commits in _COMMIT_WINDOW_S exceed the limit, or if one of them
-# exceeds it by this factor.
-_SLOW_COMMITS, _COMMIT_WINDOW_S, _SLOW_FACTOR = 3, 60.0, 5
+# A table is slow if this many of its commits, or answers, in _SLOW_WINDOW_S exceed the limit, or if
+# one of them exceeds it by `SLOW_FACTOR`.
+_SLOW_TIMES, _SLOW_WINDOW_S = 3, 60.0
 # Errors and cost are measured over this window; fewer dead letters than this never count.
 _WINDOW_S, _MIN_LETTERS = 10.0, 500
 # A node of more jobs than this is charged to none of them, and a table that they write neither: one
@@ -72,6 +73,7 @@ class LoadMonitor:
         self._readings.append(reading)
         yield from self._full_sinks()
         yield from self._slow_sinks(now, limits)
+        yield from self._slow_tables(now, limits)
         # A sliding window: the oldest reading goes once it is old enough to be compared with.
         before = self._readings[0]
         if now - before.at >= _WINDOW_S:
@@ -102,7 +104,7 @@ class LoadMonitor:
         runner = self.graph.runner
         sinks, recent = dict(runner.executor.plan.sinks), dict[str, list[float]]()
         for commit in list(runner.progress.commits):
-            if now - commit.at <= _COMMIT_WINDOW_S:
+            if now - commit.at <= _SLOW_WINDOW_S:
                 recent.setdefault(commit.sink, []).append(commit.seconds)
         writers: dict[str, set[str]] = {}
         for name, sink in sinks.items() if recent else ():
@@ -119,9 +121,25 @@ class LoadMonitor:
             if len(writers[display]) > _MAX_SHARERS:
                 continue
             for job in sorted(sink.jobs):
-                reason = _slowness(display, durations, limits(job).commit_s)
+                what = f"sink '{display}' took {{}} to commit"
+                reason = _slowness(what, durations, limits(job).commit_s)
                 if reason is not None:
                     yield IsolationTrigger(job, Cause.SINK, reason)
+
+    def _slow_tables(self, now: float, limits: LimitsOf) -> Iterator[IsolationTrigger]:
+        """Yields the jobs that ask tables for rows whose answers took too long."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for answer in list(self.graph.executor.guard.answers.last):
+            if now - answer.at <= _SLOW_WINDOW_S and len(answer.node.jobs) <= _MAX_SHARERS:
+                display = asked_table(answer.node) or ""
+                for job in sorted(answer.node.jobs):
+                    found.setdefault((job, display), []).append(answer.seconds)
+        for (job, display), durations in found.items():
+            if job in self.graph.runner.jobs:
+                what = f"table '{display}' took {{}} to answer"
+                reason = _slowness(what, durations, limits(job).lookup_s)
+                if reason is not None:
+                    yield IsolationTrigger(job, Cause.LOOKUP, reason)
 
     def _errors(
         self, before: _Reading, after: _Reading, limits: LimitsOf
@@ -170,12 +188,13 @@ class LoadMonitor:
                 self._job_seconds[job] = self._job_seconds.get(job, 0.0) + seconds
 
 
-def _slowness(display: str, durations: list[float], limit_s: float) -> str | None:
-    """Returns why a sink is slow by its recent commits, in s; None if it is not."""
+def _slowness(what: str, durations: list[float], limit_s: float) -> str | None:
+    """Returns why a table is slow by what it took recently, in s; None if it is not. `what`: a
+    sentence with a place for the longest."""
     slow = [seconds for seconds in durations if seconds >= limit_s]
-    if not slow or (len(slow) < _SLOW_COMMITS and max(slow) < _SLOW_FACTOR * limit_s):
+    if not slow or (len(slow) < _SLOW_TIMES and max(slow) < SLOW_FACTOR * limit_s):
         return None
-    reason = f"sink '{display}' took {max(slow):.1f} s to commit"
+    reason = what.format(f"{max(slow):.1f} s")
     if len(slow) == 1:
         return reason
     return f"{reason}, {len(slow)} times in a minute it took {limit_s:g} s or more"

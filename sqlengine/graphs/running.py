@@ -255,8 +255,9 @@ class RunningGraph:
             self._keep_left_out()
             logged = position is None or position.logged
             logged = logged and self.runner.storage.log.keeps_every_epoch
-            if self._syncs_late or not logged:
-                skip_unlogged_epochs(self.runner, logged=logged)
+            known = self.runner.outputs.last_known_epoch(self.runner.epoch)
+            if self._syncs_late or not logged or known > self.runner.epoch:
+                skip_unlogged_epochs(self.runner, logged=logged, known=known)
         except (OperatorFailed, JobsFailed, StepEnded) as error:
             if isinstance(error, SourceAway) and self._with_tasks:
                 self.loop.stands(error)

@@ -9,7 +9,9 @@ from typing import Final
 
 from parser.errors import JobError, OptionError
 from planner.settings import duration_ms
+from sqlengine.executors.steps.answers import NEVER, SLOW_FACTOR, lookup_time_s
 from sqlengine.jobs.job import check_name
+from sqlengine.jobs.restart_strategy import strategy_in
 
 ISOLATION: Final = "job.isolation"
 COMMIT_TIME: Final = "job.isolation.commit-time"
@@ -28,13 +30,15 @@ _GROUP: Final = "+"  # no name of a job begins so
 class IsolationLimits:
     """Limits above which a job is isolated in a graph of its own.
 
-    `commit_s`: seconds for a commit of one of its sinks; `error_rate`: dead letters per row that
+    `commit_s`: seconds for a commit of one of its sinks; `lookup_s`: seconds of a step for a table
+    that it asks for rows; `error_rate`: dead letters per row that
     its graph reads; `cost`: its part (0 to 1) of the graph's time. `calm_s`: seconds below all
     limits before it is merged again. `group`: it shares a graph only with jobs of this group.
     `moves`: False if it is never moved unasked.
     """
 
     commit_s: float
+    lookup_s: float
     error_rate: float
     cost: float
     calm_s: float
@@ -49,12 +53,21 @@ def limits_in(settings: Mapping[str, str]) -> IsolationLimits:
     shared = kind in (RESOURCE_SENSITIVE, OFF)
     return IsolationLimits(
         duration_ms(settings, COMMIT_TIME, 1_000) / 1000,
+        lookup_time_s(settings),
         _share(settings, ERROR_RATE),
         _share(settings, COST),
         duration_ms(settings, CALM, _CALM_MS) / 1000,
         None if shared else _group(kind),
         kind != OFF,
     )
+
+
+def patience_in(settings: Mapping[str, str]) -> float:
+    """Returns how long (s) others may wait in one step for a table that a job asks, before it
+    leaves them: for ever, where it would not be started again for that."""
+    limits = limits_in(settings)
+    again = strategy_in(settings).is_endless
+    return limits.lookup_s * SLOW_FACTOR if limits.moves and again else NEVER
 
 
 def graph_of(group: str, number: str) -> str:

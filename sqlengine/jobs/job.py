@@ -40,6 +40,7 @@ class Cause(StrEnum):
     NONE = ""
     COMMAND = "command"
     SINK = "sink"
+    LOOKUP = "look-up"
     ERRORS = "errors"
     COST = "cost"
     GROUP = "group"

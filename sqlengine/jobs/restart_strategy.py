@@ -70,6 +70,11 @@ class RestartStrategy:
     reset_ms: int = 0
     jitter: float = 0.0
 
+    @property
+    def is_endless(self) -> bool:
+        """True if a job is started again however often it fails."""
+        return self.kind == "exponential-delay" and self.attempts >= _UNLIMITED
+
     def failed(self, before: Attempts, now_ms: int, job: str) -> tuple[Attempts, int | None]:
         """Returns the attempts with a failure that comes now, and when the job is started again
         (ms); None if it is not."""

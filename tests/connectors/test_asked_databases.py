@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -84,6 +85,31 @@ def test_thousands_of_keys_and_such_as_no_database_has(
     assert sorted(r for r in found if r[1] is not None) == [[1, "one"], [1999, "last"]]
 
 
+@pytest.mark.parametrize(("at_once", "keys", "wanted"), [(3, 2_000, 3), (8, 250, 3), (3, 90, 1)])
+def test_keys_are_asked_for_over_several_connections_at_a_time(
+    postgresql: PostgresServer, tmp_path: Path, at_once: int, keys: int, wanted: int
+) -> None:
+    database = Database(postgresql.url, "postgres")
+    database.execute(
+        "CREATE OR REPLACE VIEW asked_slowly AS SELECT k, pg_backend_pid() AS n, 'a' || k AS name"
+        " FROM generate_series(0, 9999) AS k, (SELECT pg_sleep(0.1)) AS s",
+    )
+    (tmp_path / "asks.json").write_text("".join(f'{{"v": {i}, "k": {i}}}\n' for i in range(keys)))
+    text = TABLES.format(
+        kind="INT", folder=tmp_path, url=postgresql.url, cache="NONE", on="a.k = d.k",
+        user=f", 'username' = 'postgres', 'lookup.concurrency' = '{at_once}', 'lookup.async' = 'true'",
+    )  # fmt: skip
+    text = text.replace("'asked'", "'asked_slowly'").replace(
+        "SELECT v, name", "SELECT v, name, d.n"
+    )
+    collected = Collected(text)
+    with open_runner(tmp_path / "data") as runner:
+        assert Session(runner, collected).run(text), collected.messages
+    found = [e["row"] for e in collected.events if e["kind"] == "row"]
+    assert [r[:2] for r in found] == [[i, f"a{i}"] for i in range(keys)]
+    assert len({r[2] for r in found}) == wanted
+
+
 # Rows of texts that are alike, and what each database finds for 'a', 'A ', 'b' and 'ä'.
 ALIKE = {
     "SQLite": ("varchar(9) COLLATE NOCASE", {"a": "aA", "A ": "", "b": "B", "ä": "ä"}),
@@ -156,3 +182,44 @@ def test_a_table_that_does_not_answer_costs_its_own_job_a_pause(
         other.rollback()
         user.client.post("/api/v1/jobs/named/start", {})
         eventually(lambda: user.read("named")[1:] == [{"id": 2, "name": "two"}])
+
+
+@pytest.mark.slow
+def test_others_do_not_wait_for_a_table_that_is_slow(
+    postgresql: PostgresServer, tmp_path: Path
+) -> None:
+    """Its job goes on apart from them, with its counts, and stays there as long as it is slow."""
+    database = Database(postgresql.url, "postgres")
+    database.execute(
+        "CREATE TABLE pace AS SELECT 0.0 AS seconds",
+        "CREATE VIEW slow AS SELECT 'a' AS id, 'one' AS name FROM (SELECT pg_sleep(seconds) FROM pace) s",
+    )
+    tables = SILENT.format(url=database.url).replace("'silent'", "'slow'").replace("3 s", "20 s")
+    tables = tables.replace("'named', 'format' = 'json'", "'named', 'format' = 'debezium-json'")
+    count = NAMED.replace("s.id, c.name", "COUNT(*), c.name") + " GROUP BY c.name"
+    with running(tmp_path / "data") as (_, user):
+        for topic in ("sales", "named", "plain"):
+            user.topic(topic)
+        user.submit("tables", tables)
+        user.submit("named", f"SET 'job.isolation.lookup-time' = '200 ms'; {count}")
+        user.submit("plain", "INSERT INTO plain SELECT id FROM sales")
+
+        def sold(n: int) -> None:
+            user.write("sales", {"id": n, "client": "a"})
+            eventually(lambda: user.read("plain")[-1:] == [{"id": n}])
+
+        def counted(n: int) -> None:
+            row = {"id": n, "name": "one"}
+            eventually(lambda: [r["after"] for r in user.read("named")[-1:]] == [row])
+
+        sold(1)
+        counted(1)
+        database.execute("UPDATE pace SET seconds = 4")
+        began = time.monotonic()
+        sold(2)
+        assert time.monotonic() - began < 4, "it was waited for"
+        counted(2)
+        eventually(lambda: "took 4." in (user.job("named")["reason"] or ""))
+        assert user.job("named")["graph"] != "main"
+        sold(3)
+        counted(3)

@@ -92,6 +92,15 @@ def test_it_finds_what_a_table_that_is_read_finds(
         assert run(folder, query, "PARTIAL", "', 'lookup.partial-cache.max-rows' = '2") == wanted
 
 
+def test_no_row_waits_for_one_that_is_missing(tmp_path: Path) -> None:
+    made(tmp_path / "dim.db", THREE)
+    query = QUERIES[0].replace("SELECT", "SELECT /*+ LOOKUP('table'='d', {}) */")
+    (tmp_path / "asks.json").write_text('{"k": "A", "n": 0, "v": 1}\n')
+    assert run(tmp_path, query.format("'async'='true', 'capacity'='9'"), "NONE") == ["[1, 1]"]
+    with pytest.raises(AssertionError, match="'retry-predicate' of hint LOOKUP is not supported"):
+        run(tmp_path, query.format("'retry-predicate'='lookup_miss'"), "NONE")
+
+
 JOB = """
 CREATE TABLE sales (id BIGINT, client STRING, now AS PROCTIME())
 WITH ('connector' = 'topic', 'topic' = 'sales', 'format' = 'json');
@@ -174,10 +183,27 @@ def test_how_a_table_is_asked_may_change_under_a_job(tmp_path: Path) -> None:
         clients(path, a="two")
         user.write("sales", {"id": 9, "client": "a"})
         eventually(lambda: user.read("named")[-1:] == [{"id": 9, "name": "two"}])
-        other = JOB.format(path=tmp_path / "other.db", cache="NONE")
-        clients(tmp_path / "other.db", a="one")
-        refusal = user.refused(lambda: user.submit("tables", other))
-        assert "would be lost" in str(refusal)
+
+
+@pytest.mark.parametrize("cache", ["PARTIAL", "FULL"])
+def test_another_database_may_take_the_place_of_one(tmp_path: Path, cache: str) -> None:
+    """As if its rows had changed: the counts go on. One that is not there is refused."""
+    path, other = tmp_path / "clients.db", tmp_path / "other.db"
+    clients(path, a="one", b="old")
+    with running(tmp_path / "data") as (_, user):
+        begun(user, path, cache)
+        user.write("sales", {"id": 0, "client": "a"})
+        counted(user, 1)
+        moved = JOB.format(path=other, cache=cache)
+        assert "unable to open" in str(user.refused(lambda: user.submit("tables", moved)))
+        clients(other, a="one", b="new")
+        user.submit("tables", moved)
+        user.write("sales", {"id": 1, "client": "a"})
+        counted(user, 2)
+        user.write("sales", {"id": 2, "client": "b"})
+        eventually(lambda: user.read("named")[-1:] == [{"id": 2, "name": "new"}])
+        kinds = moved.replace("name STRING, PRIMARY", "name VARCHAR(9), PRIMARY")
+        assert "would be lost" in str(user.refused(lambda: user.submit("tables", kinds)))
 
 
 def test_how_often_a_table_is_read_may_change_under_a_job(tmp_path: Path) -> None:

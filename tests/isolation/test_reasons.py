@@ -4,7 +4,9 @@ comes back when it is well."""
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,16 @@ import pytest
 from sqlengine.engine import Engine
 from sqlengine.engine.isolation import Isolation
 from sqlengine.executors.progress import SlowCommit
+from sqlengine.executors.steps.answers import asked_table
 from sqlengine.jobs.job import MAIN, Cause
 from tests.engine.by_hand import rows
 from tests.isolation.workload import feed, open_engine, step, submit_tables
 
 WINDOWS = "SELECT MAX(id) + {}, host FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND)) WHERE id > {} GROUP BY host, window_start, window_end"
+DIM = """CREATE TABLE dim (host STRING, n INT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/dim.db',
+  'table-name' = 'dim', 'lookup.cache' = 'NONE')"""
+ASKS = """INSERT INTO lines SELECT d.n, e.host FROM (SELECT *, PROCTIME() AS p FROM events) AS e
+JOIN dim FOR SYSTEM_TIME AS OF e.p AS d ON d.host = e.host"""
 RULE = "INSERT INTO alerts SELECT 'rule', id FROM events"
 
 
@@ -51,6 +58,23 @@ def commit(engine: Engine, job: str, at: float, seconds: float) -> None:
     runner = engine.graphs.of(job).runner
     (name,) = (n for n, sink in runner.executor.plan.sinks.items() if job in sink.jobs)
     runner.progress.commits.append(SlowCommit(name, at, seconds))
+
+
+def test_a_table_that_answers_slowly_costs_its_job_alone(engine: Engine, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "dim.db")) as database:
+        database.execute("CREATE TABLE dim (host TEXT, n INTEGER)")
+    engine.submit("dim", DIM.format(folder=tmp_path))
+    engine.submit("asks", ASKS)
+    isolation, moment = watch(engine)
+    executor = engine.graphs.of("asks").runner.executor
+    (node,) = (n.node for n in executor.running.values() if asked_table(n.node) == "dim")
+    for moment.now in (1.0, 2.0, 3.0):
+        assert engine.job("asks").graph == MAIN
+        executor.guard.answers.note({node.id: 1.3}, {node.id: node}, moment.now)
+        isolation.check()
+    job = engine.job("asks")
+    assert (job.graph != MAIN, job.cause) == (True, Cause.LOOKUP)
+    assert job.reason == "table 'dim' took 1.3 s to answer, 3 times in a minute it took 1 s or more"
 
 
 def test_a_slow_sink_costs_its_job_alone_until_it_has_been_well_for_a_while(engine: Engine) -> None:

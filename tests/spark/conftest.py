@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parser.errors import ServiceError
+from sqlengine.engine import Engine
 from sqlengine.executors.spark.java import require_spark
 from sqlengine.executors.spark.session import spark_session
+from sqlengine.machine import THIS
+from tests.spark.staged import Staged
+from tests.spark.test_engine_on_spark import TABLES, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world whose Spark is staged: no JVM is started."""
+    return World(tmp_path / "data", replace(THIS, spark=lambda config: Staged(2)))
+
+
+@pytest.fixture
+def engine(world: World) -> Iterator[Engine]:
+    """An engine whose jobs run in this process, unless they say otherwise."""
+    engine = world.open("embedded")
+    engine.submit("tables", TABLES)
+    yield engine
+    engine.close()
 
 
 @pytest.fixture(scope="session")

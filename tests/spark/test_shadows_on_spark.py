@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from parser.errors import JobError
 from sqlengine.engine import Engine
-from sqlengine.machine import THIS
 from tests.engine.by_hand import die
-from tests.spark.staged import Staged
 from tests.spark.test_engine_on_spark import TABLES, WINDOWS, World, counted, rows
 from tests.spark.test_targets import HERE, ON_SPARK, runs_on_spark
 from tests.support import eventually
 
 LEAST = "INSERT INTO alerts SELECT 'r', id FROM events WHERE v >= {}"
 SHADOW = "-- @rule\n-- status: shadow\n"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "data", replace(THIS, spark=lambda config: Staged(2)))
-
-
-@pytest.fixture
-def engine(world: World) -> Iterator[Engine]:
-    engine = world.open("embedded")
-    engine.submit("tables", TABLES)
-    yield engine
-    engine.close()
 
 
 def shadowed(engine: Engine, topic: str = "_shadow") -> list[dict[str, object]]:

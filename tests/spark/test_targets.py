@@ -3,7 +3,6 @@ move says, with what it has read and counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,19 +36,6 @@ INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end"""
 BOTH = """CREATE TABLE others (id BIGINT, k STRING, v BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'topic', 'topic' = 'others', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
 CREATE VIEW all_events AS SELECT k, ts FROM events UNION ALL SELECT k, ts FROM others"""
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "data", replace(THIS, spark=lambda config: Staged(2)))
-
-
-@pytest.fixture
-def engine(world: World) -> Iterator[Engine]:
-    engine = world.open("embedded")
-    engine.submit("tables", TABLES)
-    yield engine
-    engine.close()
 
 
 def runs_on_spark(engine: Engine, job: str) -> bool:

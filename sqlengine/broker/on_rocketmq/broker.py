@@ -192,6 +192,9 @@ class RocketBroker(EmbeddedBroker):
             )
         super().move_shard(topic, shard, folder, data=data)
 
+    def hold(self, topic: str) -> bool:
+        return self.cluster.hold(topic)
+
     # ---- records ---------------------------------------------------------------------------------
 
     def append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock
 from typing import Final
 
@@ -18,6 +19,7 @@ from sqlengine.broker.on_rocketmq.writers import Writers
 from sqlengine.broker.rocketmq import admin, codes
 from sqlengine.broker.rocketmq.client import Queue, RocketClient
 from sqlengine.broker.rocketmq.errors import Refused
+from sqlengine.broker.rocketmq.locks import lock_queue, unlock_queue
 from sqlengine.broker.rocketmq.topic import RocketTopic
 from sqlengine.broker.storage.reading import ReadBounds
 from sqlengine.broker.topics import MAX_SHARDS
@@ -41,6 +43,7 @@ class ClusterTopics:
         self._kept = kept
         self._came = came
         self._lock = Lock()
+        self._held: set[str] = set()
         self._logs: dict[str, list[QueueLog]] = {}
         self._writers: dict[tuple[str, int], Writers] = {}
 
@@ -213,9 +216,24 @@ class ClusterTopics:
                 self._writers[topic, shard] = Writers(topic, shard, log, self._kept)
             return self._writers[topic, shard]
 
+    def hold(self, topic: str) -> bool:
+        """Holds a topic for this data folder, or goes on to; False where another one holds it. It
+        is free a minute after the last call."""
+        queue = self.log(topic, 0).queue
+        self._held.add(topic)
+        name = name_in_cluster(topic, self._commands)
+        return lock_queue(self._client, name, queue, _GROUP, self._kept.name)
+
+    def _release(self, topic: str) -> None:
+        name, queue = name_in_cluster(topic, self._commands), self.log(topic, 0).queue
+        with suppress(BrokerError):  # it is free in a minute
+            unlock_queue(self._client, name, queue, _GROUP, self._kept.name)
+
     def close(self) -> None:
         """Keeps what is known of writers, and closes all connections."""
         try:
+            for topic in self._held:
+                self._release(topic)
             for writers in list(self._writers.values()):
                 writers.close()
         finally:

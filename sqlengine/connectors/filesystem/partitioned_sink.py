@@ -146,7 +146,7 @@ class PartitionedFileSink(Sink):
             del self._written[folder]
             if self._commits is not None:
                 self._commits.written(folder)
-        self._last = epoch
+        self._last = max(self._last or 0, epoch)
         count, self._count = self._count, 0
         return count
 

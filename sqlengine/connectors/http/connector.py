@@ -32,7 +32,7 @@ from sqlengine.connectors.http.looking_up import HttpLookup
 from sqlengine.connectors.http.polling import PollReceiver, Polls
 from sqlengine.connectors.http.reading import Asked, Reader, pointer
 from sqlengine.connectors.http.source import HttpSource
-from sqlengine.connectors.lookup_options import ASKED_OPTIONS
+from sqlengine.connectors.lookup_options import ASKED_OPTIONS, AT_ONCE, concurrency
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.record_places import record_options
@@ -45,7 +45,6 @@ from sqlengine.formats.options import at_least, choice, duration
 from sqlengine.system.sizes import size
 
 _POLL: Final = "scan.poll-interval"
-_AT_ONCE: Final = "lookup.concurrency"
 _CURSOR: Final = "scan.cursor.pointer"
 _PARAMETER: Final = "scan.cursor.parameter"
 
@@ -82,11 +81,7 @@ class HttpConnector(Connector):
         ),
         **TLS_OPTIONS,
         **ASKED_OPTIONS,
-        _AT_ONCE: Option(
-            at_least(1),
-            default="16",
-            doc="so many keys are asked for at a time ('lookup.cache')",
-        ),
+        **concurrency(16, "so many keys are asked for at a time ('lookup.cache')"),
         _POLL: Option(duration, doc="the table has no end: its host is asked at this interval"),
         _CURSOR: Option(
             pointer, doc="a JSON pointer to the value of a row after which the next rows come"
@@ -144,7 +139,7 @@ class HttpConnector(Connector):
     ) -> RowLookup:
         """See `Connector`. PlanError for templates of other columns."""
         options = options_of(table)
-        at_once = options[_AT_ONCE]
+        at_once = options[AT_ONCE]
         assert isinstance(at_once, int)
         client = _client(table, options, environment, at_once)
         return HttpLookup(table, columns, _asked(table, options), client, at_once)

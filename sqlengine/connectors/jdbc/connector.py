@@ -35,7 +35,7 @@ from sqlengine.connectors.jdbc.reading import TableReader
 from sqlengine.connectors.jdbc.sink import JdbcSink
 from sqlengine.connectors.jdbc.source import JdbcSource
 from sqlengine.connectors.jdbc.values import check_types
-from sqlengine.connectors.lookup_options import ASKED_OPTIONS
+from sqlengine.connectors.lookup_options import ASKED_OPTIONS, AT_ONCE, concurrency
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.formats.base import Option
@@ -70,6 +70,11 @@ class JdbcConnector(Connector):
             at_least(0), default="0", doc="how many rows are fetched at a time; 0: all"
         ),
         **ASKED_OPTIONS,
+        **concurrency(
+            4,
+            "so many statements ask for the keys of a batch at a time (100 keys or less are one),"
+            " each over a connection of its own",
+        ),
         "sink.max-retries": Option(
             at_least(0), default="3", doc="how often an epoch is written again after an error"
         ),
@@ -123,7 +128,10 @@ class JdbcConnector(Connector):
         where a column is of another kind there."""
         check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
         _check_file(table, environment)
-        return JdbcLookup(table, columns, TableReader(table, _account(table), 0, keeps=True))
+        at_once = options_of(table)[AT_ONCE]
+        assert isinstance(at_once, int)
+        readers = [TableReader(table, _account(table), 0, keeps=True) for _ in range(at_once)]
+        return JdbcLookup(table, columns, readers)
 
     def rejects(self, table: Table, rows: Batch) -> Mapping[int, str]:
         """See `Connector`."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from decimal import Decimal
+from queue import SimpleQueue
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -20,37 +22,47 @@ from sqlengine.connectors.jdbc.loading import Loaded
 from sqlengine.connectors.jdbc.reading import TableReader
 from sqlengine.connectors.row_lookup import Found, RowLookup
 from sqlengine.state.columns import to_numpy
+from sqlengine.system.lanes import get_on
 
 _SHARD: Final = "asked"
-# Keys of one statement: SQLite takes no condition of a thousand parts.
+# Keys of one statement: SQLite takes no condition of a thousand parts. Fewer than so many are not
+# divided, since each statement has its price.
 _AT_ONCE: Final = 500
+_FEW: Final = 100
 # The values of a key, one for each column.
 _Key: TypeAlias = Sequence[Literal]
 _Values: TypeAlias = tuple[object, ...]
 
 
 class JdbcLookup(RowLookup):
-    """Asks for all keys in one statement. Which rows are those of a key the database says: its
-    collations may find texts equal that differ, for which it is asked once more, key by key."""
+    """Asks for many keys in one statement, and for more than a few over several connections at a
+    time, one for each of the `readers`: what a database, or the way to it, takes for an answer is
+    taken at once then. Connections are made when they are needed."""
 
-    def __init__(self, table: Table, columns: Sequence[str], reader: TableReader) -> None:
-        self._reader = reader
+    def __init__(
+        self, table: Table, columns: Sequence[str], readers: Sequence[TableReader]
+    ) -> None:
         self._columns = [ColumnRef(c, table.physical.type(c)) for c in columns]
+        self._pool: ThreadPoolExecutor | None = None
+        first, self._readers = readers[0], readers
         try:
-            self._check(table)
+            self._check(table, first)
+            kinds = [c.type for c in self._columns]
+            # Times and numbers are compared as they are read, which may be less exact than there.
+            likens = all(k.is_string or k.is_integer for k in kinds) and any(
+                k.is_string and first.likens(c) for c, k in zip(columns, kinds, strict=True)
+            )
         except BaseException:
-            reader.close()
+            first.close()
             raise
-        kinds = [c.type for c in self._columns]
-        # Times and numbers are compared as they are read, which may be less exact than there.
-        self._likens = all(k.is_string or k.is_integer for k in kinds) and any(
-            k.is_string and reader.likens(c) for c, k in zip(columns, kinds, strict=True)
-        )
+        self._idle: SimpleQueue[_KeyReader] = SimpleQueue()
+        for reader in readers:
+            self._idle.put(_KeyReader(reader, self._columns, likens=likens))
 
-    def _check(self, table: Table) -> None:
-        self._reader.probe()
+    def _check(self, table: Table, reader: TableReader) -> None:
+        reader.probe()
         for column in self._columns:
-            if not self._reader.judges(_equal(column, _sample(column.type))):
+            if not reader.judges(_equal(column, _sample(column.type))):
                 raise UnsupportedError(
                     f"table '{table.display}' cannot be asked by column '{column.name}'",
                     detail=f"it is {column.type} here, and of another kind in the database",
@@ -61,10 +73,53 @@ class JdbcLookup(RowLookup):
         """See `RowLookup`."""
         literals = [_literals(k, c.type) for k, c in zip(keys, self._columns, strict=True)]
         asked = list(zip(*literals, strict=True))
-        starts = range(0, len(asked), _AT_ONCE)
-        return [f for s in starts for f in self._found(asked[s : s + _AT_ONCE], s)]
+        share = -(-len(asked) // len(self._readers))
+        size = min(_AT_ONCE, max(_FEW, share))
+        parts = [(asked[s : s + size], s) for s in range(0, len(asked), size)]
+        if len(parts) == 1:
+            return self._part(*parts[0])
+        return self._together(parts)
 
-    def _found(self, keys: Sequence[_Key], start: int) -> Iterator[Found]:
+    def _together(self, parts: Sequence[tuple[Sequence[_Key], int]]) -> list[Found]:
+        """Returns the rows of all parts, in order. Whatever fails, no connection is in use then."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(self._readers), thread_name_prefix="jdbc look-up")
+        waiting = [self._pool.submit(self._part, keys, start) for keys, start in parts]
+        found: list[Found] = []
+        try:
+            for part in waiting:
+                found += part.result()
+                get_on()
+        finally:
+            for part in waiting:
+                part.cancel()
+            wait(waiting)
+        return found
+
+    def _part(self, keys: Sequence[_Key], start: int) -> list[Found]:
+        reader = self._idle.get()
+        try:
+            return list(reader.found(keys, start))
+        finally:
+            self._idle.put(reader)
+
+    def close(self) -> None:
+        """See `RowLookup`."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        for reader in self._readers:
+            reader.close()
+
+
+class _KeyReader:
+    """Asks for keys over one connection. Which rows are those of a key the database says: its
+    collations may find texts equal that differ (`likens`), for which it is asked once more, key by
+    key."""
+
+    def __init__(self, reader: TableReader, columns: Sequence[ColumnRef], *, likens: bool) -> None:
+        self._reader, self._columns, self._likens = reader, columns, likens
+
+    def found(self, keys: Sequence[_Key], start: int) -> Iterator[Found]:
         """Yields the rows of some keys, whose numbers begin at `start`."""
         loaded = self._loaded(keys)
         alone = self._alike(keys, self._texts(loaded)) if self._likens else []
@@ -102,10 +157,6 @@ class JdbcLookup(RowLookup):
             where = _condition(self._columns, keys or [[_sample(c.type) for c in self._columns]])
         self._reader.ask(where, 0)
         return self._reader.load()
-
-    def close(self) -> None:
-        """See `RowLookup`."""
-        self._reader.close()
 
 
 def _chunk(loaded: Loaded) -> Chunk:

@@ -121,7 +121,7 @@ class JdbcSink(Sink):
                 self._locked_since = None
                 count = self._rows.accepted if done else 0
                 self._rows.clear()
-                self._last = epoch
+                self._last = max(self._last or 0, epoch)
                 return count
         raise AssertionError("unreachable")
 

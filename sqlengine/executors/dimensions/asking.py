@@ -36,8 +36,8 @@ from sqlengine.operators.joins.asked import Answered, Questions
 from sqlengine.operators.joins.row_steps import RowStep, row_steps
 from sqlengine.state.keys import encode
 
-# Keys of one question.
-_KEYS: Final = 1_000
+# Keys of one question, which a connector divides among its connections.
+_KEYS: Final = 4_000
 # Seconds before a table is asked again after an error; twice as long each time.
 _FIRST_PAUSE_S: Final = 0.1
 _LOOK_S: Final = 0.02

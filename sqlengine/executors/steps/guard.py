@@ -22,6 +22,7 @@ from planner.graph.rule_sets import RulesPlan
 from planner.wording import named
 from sqlengine.executors.failures import FamilyFailed, StepEnded, StepFailed
 from sqlengine.executors.measures.own_seconds import OwnSeconds
+from sqlengine.executors.steps.answers import NEVER, SlowAnswers, asked_table
 from sqlengine.system.interrupts import Interrupts
 
 # The setting of a job, and the seconds of its default.
@@ -81,11 +82,13 @@ class StepLimits:
 
     `timeout_of` returns the seconds that the operators of a job's version may take in one step,
     None for any; `shortest` a lower bound of all of them. `ended` returns why a step must end that
-    nobody is at fault for."""
+    nobody is at fault for. `patience_of` returns the seconds that others may wait in one step for
+    the answers of a table that a version asks."""
 
     timeout_of: Callable[[str, int], float | None]
     shortest: Callable[[], float | None]
     ended: Callable[[StepView], StepEnded | None]
+    patience_of: Callable[[str, int], float] = lambda job, version: NEVER
 
 
 class StepGuard:
@@ -98,7 +101,7 @@ class StepGuard:
     step does while no operator runs. `failure`: why
     the step was ended. `abandoned`: nobody waits for it any more. `now`: the monotonic clock, in s.
     `cut_short` ends a call outside of this process in which the step is, so that it comes back.
-    `patience`: see `StepView`.
+    `patience`: see `StepView`. `answers`: of tables that are asked, those that took long.
 
     `interrupts` are permitted while the thread runs code of an operator, which may be interrupted
     anywhere: the memory of the graph is thrown away then. Nothing else may be, above all no
@@ -115,6 +118,7 @@ class StepGuard:
         self.failure: Exception | None = None
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.own = OwnSeconds()
+        self.answers = SlowAnswers()
         self.abandoned = False
         self.versions: Callable[[], Mapping[str, int]] = dict
         self.graph_version: Callable[[], int] = int
@@ -153,6 +157,7 @@ class StepGuard:
         self._begin(activity)
         try:
             yield
+            self.answers.note(self._spent, self._nodes, self.now())
         finally:
             with self._lock:
                 self._began, self._node = None, None
@@ -269,13 +274,28 @@ class StepGuard:
         limits, view, now = self._limits, self.view(), self.now()
         if limits is None or view is None:
             return None
-        ended, shortest = limits.ended(view), limits.shortest()
+        ended, shortest = limits.ended(view) or self._held_up(limits, now), limits.shortest()
         if ended is not None or shortest is None or view.seconds < shortest:
             return ended
         if (family := self._slow_family(shortest, now)) is not None:
             return family
         exceeded = dict(self._exceeded(limits, now))
         return self._timeout(limits, exceeded, now) if exceeded else None
+
+    def _held_up(self, limits: StepLimits, now: float) -> StepEnded | None:
+        """Returns why a step ends in which others wait too long for a table that few jobs ask."""
+        node = self._node
+        table = None if node is None else asked_table(node)
+        versions = self.versions()
+        if node is None or table is None or len(node.jobs) > _MAX_SHARERS:
+            return None
+        if versions.keys() <= node.jobs:
+            return None
+        seconds = self._seconds_by_node(now).get(node.id, 0.0)
+        if seconds < max((limits.patience_of(j, versions.get(j, 0)) for j in node.jobs), default=0):
+            return None
+        why = f"table '{table}' has not answered for {seconds:.1f} s, and other jobs wait"
+        return StepEnded(f"{why}; it goes on apart from them", node.jobs, lasting=False)
 
     def _slow_family(self, shortest: float, now: float) -> FamilyFailed | None:
         """Returns the failure of a family that took longer in this step than a job of it may."""

@@ -12,6 +12,7 @@ from typing import Final
 from parser.errors import OptionError, PlanError
 from planner.settings import duration_ms
 from sqlengine.executors.failures import StepEnded
+from sqlengine.executors.steps.answers import PATIENCE_S
 from sqlengine.executors.steps.by_version import ByVersion
 from sqlengine.executors.steps.guard import STEP_TIMEOUT, StepGuard, StepLimits, StepView
 from sqlengine.system.threads import Repeated, Threads
@@ -97,6 +98,7 @@ class Steps:
         self._now = now
         self.stopping = False
         self._timeouts: ByVersion[float | None] = ByVersion()
+        self._patience: ByVersion[float] = ByVersion()
         # None: to be found among the timeouts again.
         self._shortest: tuple[float | None] | None = None
         self._guards: dict[str, StepGuard] = {}
@@ -117,6 +119,14 @@ class Steps:
         """The timeout of a job's version in seconds; None if it has none."""
         return self._timeouts.get(job, version, self.default)
 
+    def set_patience(self, job: str, version: int, seconds: float) -> None:
+        """Sets for how long others may wait in one step for a table that a job's version asks."""
+        self._patience.set(job, version, seconds)
+
+    def patience_of(self, job: str, version: int) -> float:
+        """How long (s) others may wait for a table that a job's version asks."""
+        return self._patience.get(job, version, PATIENCE_S)
+
     def shortest(self) -> float | None:
         """The shortest timeout of any job in seconds; None if none has any."""
         known = self._shortest
@@ -128,6 +138,7 @@ class Steps:
     def retain(self, job: str, versions: Collection[int]) -> None:
         """Forgets the timeouts of the job's other versions."""
         self._timeouts.retain(job, versions)
+        self._patience.retain(job, versions)
         self._shortest = None
 
     def versions(self, job: str) -> set[int]:
@@ -139,7 +150,7 @@ class Steps:
 
     def guard(self, graph: str) -> StepGuard:
         """A guard for a graph that is opened; it takes the place of the one before."""
-        limits = StepLimits(self.timeout_of, self.shortest, self.ended)
+        limits = StepLimits(self.timeout_of, self.shortest, self.ended, self.patience_of)
         self._guards[graph] = guard = StepGuard(graph, limits, self._now)
         return guard
 

@@ -29,6 +29,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
+def dying(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of its own, whose broker may be killed."""
+    with running(RocketServer(tmp_path / "rocketmq")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
 def opens(cluster: Cluster, clock: Clock) -> Iterator[Opens]:
     """Opens brokers over data folders. What they have made in the cluster goes with the test."""
     made: list[RocketBroker] = []

@@ -45,13 +45,11 @@ class Servers:
     folder: Path
 
     @contextmanager
-    def serve(self, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    def serve(
+        self, name: str, *options: str, commands: str = ""
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """Runs a server, which is ready."""
-        address = f"rocketmq://{self.cluster.server.address}?commands={name}"
-        command = [
-            *(sys.executable, "-m", "sqlengine.cli", "serve", "--data", str(self.folder / name)),
-            *("--broker", address, "--port", "0", *options),
-        ]
+        command = self._command(name, commands or name, *options)
         log = self.folder / f"{name}.log"
         before = log.read_text().count("ready on") if log.exists() else 0
         with log.open("ab") as out:
@@ -59,6 +57,29 @@ class Servers:
         try:
             eventually(lambda: self._is_ready(process, log, before), f"the server {name}")
             yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _command(self, name: str, commands: str, *options: str) -> list[str]:
+        address = f"rocketmq://{self.cluster.server.address}?commands={commands}"
+        return [
+            *(sys.executable, "-m", "sqlengine.cli", "serve", "--data", str(self.folder / name)),
+            *("--broker", address, "--port", "0", *options),
+        ]
+
+    def refused(self, name: str, commands: str) -> str:
+        """Starts a server; returns why it does not, or nothing where it does, which is then ended."""
+        log = self.folder / f"{name}.refused.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                self._command(name, commands), cwd=ROOT, stdout=out, stderr=out
+            )
+        try:
+            eventually(
+                lambda: process.poll() is not None or "ready on" in log.read_text(), "an answer"
+            )
+            return "" if process.poll() is None else log.read_text()
         finally:
             process.kill()
             process.wait()
@@ -96,17 +117,22 @@ class Servers:
         """Waits until a topic has so many rows."""
         eventually(lambda: len(self.rows(topic)) >= rows, f"{rows} rows of {topic}", 90)
 
-    def command(self, server: str, identity: str, **command: object) -> Result:
-        """Sends a command as a message; returns the result that a message brings."""
+    def send_command(self, server: str, identity: str, **command: object) -> None:
+        """Sends a command as a message."""
         body = json.dumps({"id": identity, **command}).encode()
         send(self.topic(f"{server}_commands"), [body])
 
-        def result() -> Result | None:
-            bodies = [m.body for m in messages(self.topic(f"{server}_command_results"))]
-            found = [msgspec.json.decode(body, type=Result) for body in bodies]
-            return next((r for r in found if r.id == identity), None)
+    def results(self, server: str) -> dict[str, Result]:
+        """The results that messages have brought, by id."""
+        bodies = [m.body for m in messages(self.topic(f"{server}_command_results"))]
+        return {r.id: r for r in (msgspec.json.decode(body, type=Result) for body in bodies)}
 
-        answer: Result = eventually(result, f"the result of {identity}")
+    def command(self, server: str, identity: str, **command: object) -> Result:
+        """Sends a command as a message; returns the result that a message brings."""
+        self.send_command(server, identity, **command)
+        answer: Result = eventually(
+            lambda: self.results(server).get(identity), f"the result of {identity}"
+        )
         return answer
 
     def copying(self, server: str, given: str, taken: str) -> None:

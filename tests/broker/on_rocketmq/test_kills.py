@@ -5,23 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.broker.on_rocketmq.servers import Servers, end
-from tests.connectors.rocketmq.cluster import Cluster, running
-from tests.servers.rocketmq import RocketServer
+from tests.connectors.rocketmq.cluster import Cluster
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def dying(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster of its own, whose broker may be killed."""
-    with running(RocketServer(tmp_path / "rocketmq")) as cluster:
-        yield cluster
 
 
 def test_a_server_that_is_killed(cluster: Cluster, tmp_path: Path) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from sqlengine.broker.rocketmq.errors import RocketAway
+from sqlengine.broker.rocketmq.locks import lock_queue, unlock_queue
+from sqlengine.broker.rocketmq.messages import properties_of
 from tests.broker.on_rocketmq.servers import Servers, end
 from tests.connectors.rocketmq.cluster import Cluster, messages
 from tests.support import eventually
@@ -26,8 +31,8 @@ def test_another_client_writes_events_and_commands_and_reads_results(servers: Se
         servers.send("one_in", range(100))
         eventually(lambda: len(servers.rows("one_out")) >= 100)
         assert sorted(servers.rows("one_out")) == list(range(100))
-        keys = {m.properties.split(b"\x02")[0] for m in messages(servers.topic("one_out"))}
-        assert keys == {b"KEYS\x01w%d" % n for n in range(3)}
+        found = messages(servers.topic("one_out"))
+        assert {properties_of(m.properties)["KEYS"] for m in found} == {"w0", "w1", "w2"}
         answer = servers.command("one", "list", op="list")
         assert [j["name"] for j in answer.jobs] == ["copy", "tables"]
         assert end(server) == 0
@@ -46,6 +51,51 @@ def test_two_servers_on_one_cluster(servers: Servers) -> None:
         eventually(lambda: len(servers.rows("chain_c")) >= 500)
         assert sorted(servers.rows("chain_c")) == list(range(500))
         assert end(first) == end(second) == 0
+
+
+def test_a_topic_of_commands_has_one_server(servers: Servers) -> None:
+    """A second one is refused; it takes over when the first one is gone, at once where that has
+    stopped, and after a minute where it was killed."""
+    with servers.serve("alone") as first:
+        servers.copying("alone", "alone_a", "alone_b")
+        assert "another server executes the commands" in servers.refused("other", "alone")
+        assert "--broker 'rocketmq://…?commands=NAME'" in servers.refused("other", "alone")
+        assert end(first, signal.SIGKILL) == -signal.SIGKILL
+        assert "another server executes" in servers.refused("other", "alone")
+    with servers.serve("alone") as again:  # its own
+        assert servers.command("alone", "still", op="list").status == "listed"
+        assert end(again) == 0
+    with servers.serve("other", commands="alone") as other:
+        assert servers.command("alone", "now", op="list").status == "listed"
+        assert end(other, signal.SIGKILL) == -signal.SIGKILL
+        killed = time.monotonic()
+    eventually(lambda: not servers.refused("third", "alone"), "its minute", 150)
+    assert time.monotonic() - killed < 120
+
+
+def test_a_server_that_has_lost_its_commands_executes_none(dying: Cluster, tmp_path: Path) -> None:
+    """A broker that starts anew has forgotten who holds what: whoever comes first holds it."""
+    servers = Servers(dying, tmp_path)
+    with servers.serve("lost") as server:
+        servers.copying("lost", "lost_a", "lost_b")
+        queue = servers.topic("lost_commands").route().readable[0]
+        another = "lost_commands", queue, "sqlengine", "another"
+        server.send_signal(signal.SIGSTOP)
+        dying.server.brokers[0].kill()
+        dying.server.brokers[0].start()
+
+        def taken() -> bool:
+            with suppress(RocketAway):
+                return lock_queue(dying.client, *another)
+            return False
+
+        eventually(taken, "its lock")
+        server.send_signal(signal.SIGCONT)
+        servers.send_command("lost", "later", op="list")
+        eventually(lambda: "commands wait: another server" in servers.log("lost"))
+        assert "later" not in servers.results("lost")
+        unlock_queue(dying.client, *another)
+        eventually(lambda: servers.results("lost").get("later"))
 
 
 def test_instances_reach_topics_there_through_their_server(servers: Servers) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -71,42 +73,71 @@ class Scene:
         return len(self._near.rows("near, (SELECT 0)"))
 
 
+class Lives:
+    """Lives of a server over a scene, which end with Kafka's; `sent`: rows so far."""
+
+    def __init__(self, scene: Scene, where: Where, seed: int) -> None:
+        self.scene, self.chance, self.sent = scene, random.Random(seed), 0
+        self._where = where
+        self.life = scene.life(where)
+        self.states = self.life.states()
+
+    def feed(self, seconds: float, written: Callable[[], int]) -> None:
+        """Sends rows for a while. Most of them are out then, others may be."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.scene.send(range(self.sent, self.sent + 20))
+            self.sent += 20
+            time.sleep(0.02)
+        expected = self.sent - self.chance.randrange(40)
+        eventually(lambda: written() >= expected, "rows")
+
+    def die(self) -> None:
+        """Kills the server and Kafka; the next life begins without it."""
+        self.life.kill()
+        self.scene.kafka.server.kill()
+        self.life = self.scene.life(self._where)
+        self.states = self.life.states()
+
+    def end(self) -> None:
+        """Ends the last life; Kafka is there again."""
+        self.life.kill()
+        if not self.scene.kafka.server.running:
+            self.scene.kafka.server.start()
+
+
+@contextmanager
+def each_row_once(scene: Scene, where: Where, seed: int) -> Iterator[Lives]:
+    """Gives lives, behind which each row that was sent is in both tables once."""
+    lives = Lives(scene, where, seed)
+    try:
+        yield lives
+        sent = lives.sent
+        eventually(lambda: min(len(scene.given()), len(scene.kept())) >= sent, "all rows")
+        given, kept = scene.given(), scene.kept()
+    finally:
+        lives.end()
+    assert given == kept == list(range(sent))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "seed"), [(1, 0), *((5, seed) for seed in range(1, 5))])
 def test_rows_are_there_once_when_kafka_comes_later(
     kafka: Kafka, postgresql: PostgresServer, tmp_path: Path, kills: int, seed: int
 ) -> None:
-    scene, chance, sent = Scene(kafka, postgresql, tmp_path), random.Random(seed), 0
-    life, waited = scene.life(), 0
-    life.states()
-    try:
+    scene, waited = Scene(kafka, postgresql, tmp_path), 0
+    with each_row_once(scene, "server", seed) as lives:
         for number in range(kills):
-            until = time.monotonic() + chance.uniform(0.5, 2.0)
-            while time.monotonic() < until:
-                scene.send(range(sent, sent + 20))
-                sent += 20
-                time.sleep(0.02)
             # Before each death some rows are out, those of one table at least, and others may be.
-            expected = sent - chance.randrange(40)
-            eventually(lambda: len(scene.kept()) >= expected, "rows")  # noqa: B023
-            life.kill()
-            kafka.server.kill()
-            life = scene.life()
-            states = life.states()
-            assert states["near"] == "running"
-            waited += states["copies"] == states["keeps"] == "restarting"
+            lives.feed(lives.chance.uniform(0.5, 2.0), lambda: len(scene.kept()))
+            lives.die()
+            assert lives.states["near"] == "running"
+            waited += lives.states["copies"] == lives.states["keeps"] == "restarting"
             before = scene.near()
             eventually(lambda: scene.near() > before, "rows of another job")  # noqa: B023
             if number % 2:
-                time.sleep(chance.uniform(0.0, 5.0))
+                time.sleep(lives.chance.uniform(0.0, 5.0))
             kafka.server.start()
-        eventually(lambda: len(scene.given()) >= sent and len(scene.kept()) >= sent, "all rows")
-        given, kept = scene.given(), scene.kept()
-    finally:
-        life.kill()
-        if not kafka.server.running:
-            kafka.server.start()
-    assert given == kept == list(range(sent))
     assert waited > kills // 2
 
 
@@ -115,27 +146,10 @@ def test_rows_are_there_once_when_kafka_comes_later(
 def test_rows_are_there_once_where_parts_and_tasks_wait_for_kafka(
     kafka: Kafka, postgresql: PostgresServer, tmp_path: Path, where: Where
 ) -> None:
-    scene, chance, sent = Scene(kafka, postgresql, tmp_path), random.Random(9), 0
-    life = scene.life(where)
-    life.states()
-    try:
+    scene = Scene(kafka, postgresql, tmp_path)
+    with each_row_once(scene, where, seed=9) as lives:
         for _ in range(3):
-            for _ in range(20):
-                scene.send(range(sent, sent + 20))
-                sent += 20
-                time.sleep(0.02)
-            expected = sent - chance.randrange(40)
-            eventually(lambda: min(len(scene.kept()), len(scene.given())) >= expected, "rows")  # noqa: B023
-            life.kill()
-            kafka.server.kill()
-            life = scene.life(where)
-            life.states()
-            time.sleep(chance.uniform(2.0, 6.0))
+            lives.feed(0.5, lambda: min(len(scene.kept()), len(scene.given())))
+            lives.die()
+            time.sleep(lives.chance.uniform(2.0, 6.0))
             kafka.server.start()
-        eventually(lambda: len(scene.given()) >= sent and len(scene.kept()) >= sent, "all rows")
-        given, kept = scene.given(), scene.kept()
-    finally:
-        life.kill()
-        if not kafka.server.running:
-            kafka.server.start()
-    assert given == kept == list(range(sent))
