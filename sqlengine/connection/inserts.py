@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlengine.connection.pages import ArrowPage, Pages
 
 # Comments and blanks in front of a statement.
-_BEFORE: Final = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_BEFORE: Final = r"(?:\s++|--[^\n]*+|/\*.*?\*/)*+"
 _INSERT: Final = re.compile(
     _BEFORE + r"(?:INSERT|(?:EXECUTE|BEGIN)\s+STATEMENT\s+SET)\b", re.IGNORECASE | re.DOTALL
 )
@@ -32,7 +32,8 @@ def of_session(statement: str) -> bool:
 
 def job_text(said: Sequence[str], statement: str) -> str:
     """The text of a job: what was said before, and the statement."""
-    return ";\n".join(s.rstrip().rstrip(";") for s in (*said, statement))
+    # A comment at the end of one must not hide what stands behind it.
+    return "\n;\n".join(s.rstrip().rstrip(";") for s in (*said, statement))
 
 
 class JobPages(Pages):

@@ -126,6 +126,19 @@ def test_complete_statement(session: Session) -> None:
     assert complete("SELECT ") == []
 
 
+def test_texts_of_any_length_are_seen_through_at_once(session: Session) -> None:
+    """What a text is is told in time that grows with its length, not with its square: meanwhile
+    the server does nothing else."""
+    blanks = " " * 300_000
+    for sql in (f"BEGIN STATEMENT SET{blanks}x", f"BEGIN{blanks}x"):
+        with pytest.raises(Failed):
+            session.run(sql)
+    word = "a" * 300_000
+    body = {"statement": f"{word}(", "position": len(word) + 1}
+    found = session.call("GET", f"{session.place}/complete-statement", body)
+    assert found["candidates"] == []
+
+
 def test_unknown_handles_are_404(session: Session) -> None:
     nobody = str(uuid.uuid4())
     operation = session.begin("SELECT 1")

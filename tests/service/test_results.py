@@ -206,6 +206,27 @@ def test_a_session_keeps_what_was_set(connection: Connection) -> None:
     assert shown == [{"view name": "firsts"}]
 
 
+def test_statements_begin_with_blanks_and_comments(connection: Connection) -> None:
+    """However a text is indented, it takes no time to see what it is."""
+    assert [r.n for r in connection.sql("\n" + " " * 60 + "SELECT 1 AS n")] == [1]
+    before = "/* INSERT */\n  -- SET\n" * 40
+    assert [r.n for r in connection.sql(before + "SELECT 1 AS n")] == [1]
+
+
+def test_a_comment_behind_a_setting_hides_nothing_from_a_job(connection: Connection) -> None:
+    connection.topics.create("told")
+    connection.submit(
+        "told",
+        "CREATE TABLE told (n BIGINT) WITH ('connector' = 'topic', 'topic' = 'told', 'format' = 'json')",
+    )
+    connection.sql("SET 'job.on-error' = 'fail' -- for all that follows")
+    result = connection.sql("INSERT INTO told VALUES (1)", job="told-1")
+    assert result.job is not None
+    result.job.wait()
+    assert [record.json() for record in connection.topics["told"].read()] == [{"n": 1}]
+    connection.sql("RESET 'job.on-error'")
+
+
 def test_a_query_that_nobody_reads_waits(connection: Connection) -> None:
     result = connection.sql("SELECT n FROM events")
     assert next(result).n == 0

@@ -23,8 +23,8 @@ from sqlengine.queries.execution import Execution, Slot
 from sqlengine.queries.insert_jobs import job_id, submit
 from sqlengine.queries.query import Query
 
-_BEGIN: Final = re.compile(r"\s*BEGIN\s+STATEMENT\s+SET\s*;?\s*", re.IGNORECASE)
-_END: Final = re.compile(r"\s*END\s*;?\s*", re.IGNORECASE)
+_BEGIN: Final = re.compile(r"\s*+BEGIN\s++STATEMENT\s++SET\s*+;?\s*+", re.IGNORECASE)
+_END: Final = re.compile(r"\s*+END\s*+;?\s*+", re.IGNORECASE)
 
 
 class GatewayExecution(Execution):
