@@ -37,6 +37,7 @@ from sqlengine.api.short_appends import ShortAppends
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint, users_of_topic
+from sqlengine.api.waiting import add_shares
 from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
 from sqlengine.queries.service import QueryService
@@ -96,6 +97,8 @@ def create_app(
         check_dry_run()
         return unpack(present().request_size)
 
+    if engine.access.told_apart:
+        add_shares(app)
     add_audit(app, audit)
     add_idempotency(app, Answers(engine.broker, engine.now_ms))
     if audit is NO_AUDIT and not engine.access.told_apart and engine.config.client_rate is None:

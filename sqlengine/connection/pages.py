@@ -55,7 +55,8 @@ class ServerPages(Pages):
 
     def __init__(self, client: Client, sql: str, **query: object) -> None:
         self._client = client
-        self._page: ArrowPage | None = _read(client.arrow("POST", QUERIES, sql.encode(), **query))
+        text = sql.encode("utf-8", "surrogatepass")  # the server says what is wrong with it
+        self._page: ArrowPage | None = _read(client.arrow("POST", QUERIES, text, **query))
         self._about = self._page.about
         self._place = f"{QUERIES}/{quote(str(self._about['query']))}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.config import QueryLimits
-from sqlengine.queries import service
+from sqlengine.queries import room
 from tests.gateway.client import Failed, Session
 from tests.service.harness import User, running
 from tests.support import eventually
@@ -209,7 +209,7 @@ def test_who_is_silent_for_long_loses_the_session(tmp_path: Path) -> None:
 
 def test_no_session_makes_way_for_another(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Session(address) as first:
-        monkeypatch.setattr(service, "MAX_KEPT", 1)
+        monkeypatch.setattr(room, "MAX_KEPT", 1)
         with pytest.raises(Failed) as failed:
             Session(address).__enter__()
         assert "sessions are open already" in failed.value.texts[1]

@@ -115,7 +115,7 @@ def none_runs(connection: Connection) -> bool:
     client = getattr(connection, "_client", None)
     if client is None:
         queries = getattr(connection, "_queries")  # noqa: B009
-        return bool(eventually(lambda: not queries.running() and not queries._running))
+        return bool(eventually(lambda: not queries.running() and not queries._slots.taken()))
     assert isinstance(client, Client)
     return bool(eventually(lambda: not client.get("/api/v1/queries")["queries"]))
 
