@@ -139,6 +139,19 @@ def test_texts_of_any_length_are_seen_through_at_once(session: Session) -> None:
     assert found["candidates"] == []
 
 
+def test_numbers_and_texts_that_cannot_be(session: Session) -> None:
+    """They are refused as what they are, and no fault of the server."""
+    for body, told in (
+        ({"statement": "SELECT 1", "executionTimeout": 10**400}, "'executionTimeout' is no whole"),
+        ({"statement": "SELECT 1", "executionTimeout": -1}, "'executionTimeout' is no whole"),
+        ({"statement": 1}, "the body has no statement"),
+    ):
+        with pytest.raises(Failed) as failed:
+            session.call("POST", f"{session.place}/statements", body)
+        assert (failed.value.status, told in failed.value.texts[1]) == (400, True)
+    assert "U+D800 is half of a character" in session.failure("SELECT '\ud800'").texts[1]
+
+
 def test_unknown_handles_are_404(session: Session) -> None:
     nobody = str(uuid.uuid4())
     operation = session.begin("SELECT 1")

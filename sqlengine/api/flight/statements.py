@@ -101,11 +101,11 @@ class Statements:
     @contextmanager
     def streaming(self, context: Any) -> Iterator[None]:
         """Counts a stream of rows. TooManyQueries where the caller has too many, or all have."""
-        by = principal_of(context)
+        by, most = principal_of(context), self._streams.places
         if not self._streams.take(by):
             raise TooManyQueries(
                 f"{self._streams.taken()} streams of rows are open already",
-                detail=f"{_STREAMS} may be, and {share_of(_STREAMS, by)} of {by.shown}",
+                detail=f"{most} may be, and {share_of(most, by)} of {by.shown}",
                 hint="read or write one to its end",
             )
         try:
