@@ -6,7 +6,7 @@ job would."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -57,12 +57,13 @@ _SETS: Final = (Set, Reset, Use, UseModules, LoadModule, UnloadModule)
 class AdHocSession(Session):
     """Executes the statements of a client against the catalog of a server.
 
-    `buffer`: takes the results. `follow`: queries go on with rows that come later. `by`: who
-    asks."""
+    `buffer`: takes the results, `give`: the rows of queries. `follow`: queries go on with rows that
+    come later. `by`: who asks."""
 
     buffer: ResultBuffer = field(default_factory=ResultBuffer)
     follow: bool = False
     by: Principal = TRUSTED
+    give: Callable[[Batch], None] = lambda batch: None
     _wanted: int | None = field(default=None, init=False)
     _made: int = field(default=0, init=False)
 
@@ -138,7 +139,7 @@ class AdHocSession(Session):
 
     def _give(self, batch: Batch) -> None:
         self._made += batch.num_rows
-        self.buffer.put(batch)
+        self.give(batch)
 
     def _plan_query(self, statement: Query) -> tuple[Mapping[str, str], Sequence[Sink]]:
         """Plans a query so that its rows are final, if it can be. Returns its settings and its

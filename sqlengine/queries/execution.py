@@ -24,6 +24,7 @@ from sqlengine.jobs.unknown_options import UnknownOptions
 from sqlengine.queries.ad_hoc import AdHocSession, BufferOutput
 from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
+from sqlengine.queries.results import BUFFERED_BYTES
 from sqlengine.session.session import SCRIPT, EmbeddedRunner
 
 # Held while a query runs.
@@ -123,6 +124,7 @@ class Execution:
             lambda: _idle(engine),
             dead_letters=query.set_aside,
             guard=query.guard,
+            epoch_bytes=BUFFERED_BYTES,
         )
         session = self.session_class(
             runner,
@@ -135,6 +137,7 @@ class Execution:
             buffer=query.buffer,
             follow=self._follow,
             by=query.by,
+            give=query.give,
         )
         runner.proceed = lambda rows: query.proceed(rows, complete=session.complete)
         return session

@@ -88,16 +88,24 @@ class ResultBuffer:
             if batch.num_rows and not self._complete:
                 self._batches.append(batch)
                 self._rows += batch.num_rows
-                self._bytes += _size(batch)
+                self._bytes += batch.nbytes
                 self._changed.notify_all()
 
     def wait_for_space(self, seconds: float) -> bool:
         """Waits until the client has taken enough rows, `seconds` at most; True if it has."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._complete or self._has_space(), seconds)
+            return self._changed.wait_for(
+                lambda: self._complete or (self._rows < BUFFERED_ROWS and self._is_small()), seconds
+            )
 
-    def _has_space(self) -> bool:
-        return self._rows < BUFFERED_ROWS and self._bytes < BUFFERED_BYTES
+    def wait_for_bytes(self, seconds: float) -> bool:
+        """Waits until the client has taken so many rows that the bytes of the others are few,
+        `seconds` at most; True if it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._complete or self._is_small(), seconds)
+
+    def _is_small(self) -> bool:
+        return self._bytes < BUFFERED_BYTES
 
     def complete(self, error: SqlError | None = None, message: str | None = None) -> None:
         """Says that no more rows come, and why. The first call counts."""
@@ -174,13 +182,13 @@ class ResultBuffer:
         rows = size = 0
         while self._batches and rows < most and size < PAGE_BYTES:
             batch = self._batches.popleft()
-            self._bytes -= _size(batch)
-            each = max(1, _size(batch) // batch.num_rows)
+            self._bytes -= batch.nbytes
+            each = max(1, batch.nbytes // batch.num_rows)
             count = min(most - rows, max(1, (PAGE_BYTES - size) // each))
             if count < batch.num_rows:
                 rest = batch.slice(count, batch.num_rows - count)
                 self._batches.appendleft(rest)
-                self._bytes += _size(rest)
+                self._bytes += rest.nbytes
                 batch = batch.slice(0, count)
             taken.append(batch)
             rows += batch.num_rows
@@ -193,7 +201,3 @@ class ResultBuffer:
         """Waits until the columns are known or the statement has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._complete or self.schema is not None, wait_s)
-
-
-def _size(batch: Batch) -> int:
-    return sum(column.nbytes for column in batch.columns)

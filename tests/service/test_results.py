@@ -20,6 +20,7 @@ import pytest
 from sqlengine import Connection, Progress, Result, ServiceError, SqlError, connect
 from sqlengine.client import Client
 from sqlengine.connection.values import python_values
+from sqlengine.queries.results import BUFFERED_BYTES
 from tests.service.harness import running
 from tests.support import ROOT, eventually
 
@@ -233,6 +234,33 @@ def test_a_query_that_nobody_reads_waits(connection: Connection) -> None:
     read = result.progress.rows_read
     assert read < ROWS
     assert sum(1 for _ in result) == ROWS - 1
+
+
+def test_rows_of_one_step_wait_for_their_reader_too(tmp_path: Path) -> None:
+    """However many rows one step makes, few bytes of them are in memory at once."""
+    ten = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS {}(n)"
+    tables = " CROSS JOIN ".join(ten.format(name) for name in "abcd")
+    with connect(data=tmp_path / "data") as connection:
+        result = connection.sql(f"SELECT REPEAT('x', 10000) AS v FROM {tables}")
+        queries = getattr(connection, "_queries")  # noqa: B009
+        (query,) = queries.running()
+        eventually(lambda: query.buffer.size > BUFFERED_BYTES)
+        rows = 0
+        for batch in result.batches():
+            assert query.buffer.size < 3 * BUFFERED_BYTES
+            rows += batch.num_rows
+        assert rows == 10_000
+        assert none_runs(connection)
+
+
+def test_a_result_that_waits_within_a_step_can_be_closed(tmp_path: Path) -> None:
+    ten = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS {}(n)"
+    tables = " CROSS JOIN ".join(ten.format(name) for name in "abcdef")
+    with connect(data=tmp_path / "data") as connection:
+        result = connection.sql(f"SELECT REPEAT('x', 10000) AS v FROM {tables}")
+        next(result)
+        result.close()
+        assert none_runs(connection)
 
 
 def test_progress_is_told_and_ctrl_c_leaves_nothing(connection: Connection) -> None:
