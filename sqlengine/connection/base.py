@@ -15,6 +15,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
+from parser.errors import ServiceError
 from sqlengine.connection.jobs import JobAccess, JobResult, Jobs, Rule
 from sqlengine.connection.topics import TopicRecord, Topics
 
@@ -42,6 +43,7 @@ class Connection(ABC):
         self._results: WeakSet[Result] = WeakSet()
         self._feeds: dict[str, Feed] = {}
         self._said: list[str] = []  # statements that count for those behind them
+        self._closed = False
 
     def sql(
         self,
@@ -152,10 +154,16 @@ class Connection(ABC):
             self._feeds.popitem()[1].close()
         for result in list(self._results):
             result.close()
+        self._closed = True
         self._close()
 
     @abstractmethod
     def _close(self) -> None: ...
+
+    def _require_open(self) -> None:
+        """Raises ServiceError once the connection is closed."""
+        if self._closed:
+            raise ServiceError("the connection is closed", hint="connect again")
 
     def register_table(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -41,9 +42,18 @@ _SIMPLE: Final[dict[pa.DataType, str]] = {
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def sql_types(schema: pa.Schema) -> dict[str, str]:
-    """Returns the SQL types of Arrow columns by name. ServiceError for one that has none."""
-    return {field.name: _sql_type(field.name, field.type) for field in schema}
+def sql_types(schema: pa.Schema, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Returns the SQL types of Arrow columns by name, `known` of some. ServiceError for a column
+    that has none, or whose name is none, or that of another."""
+    found: dict[str, str] = {}
+    for field in schema:
+        if field.name in found or not field.name:
+            what = (
+                f"two columns are called '{field.name}'" if field.name else "a column has no name"
+            )
+            raise ServiceError(what, hint="rename it before")
+        found[field.name] = known.get(field.name) or _sql_type(field.name, field.type)
+    return found
 
 
 def _sql_type(name: str, kind: pa.DataType) -> str:
@@ -77,7 +87,7 @@ def _nested(name: str, kind: pa.DataType) -> str:
         return f"ARRAY<{_sql_type(name, kind.value_type)}>"
     raise ServiceError(
         f"column '{name}' is {kind}, which no SQL type holds",
-        hint=f"cast it before, or say what it is: schema={{'{name}': 'STRING', …}}",
+        hint=f"cast it before, or say what it is: schema={{'{name.partition('.')[0]}': 'STRING', …}}",
     )
 
 

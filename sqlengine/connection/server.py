@@ -33,6 +33,7 @@ class ServerConnection(Connection):
 
     @property
     def broker(self) -> Broker:
+        self._require_open()
         from sqlengine.broker.remote.client import connect as connect_broker
 
         with self._lock:
@@ -46,6 +47,7 @@ class ServerConnection(Connection):
     def _ask(
         self, statement: str, *, follow: bool, timeout_s: float | None, write: bool = False
     ) -> Pages:
+        self._require_open()
         from sqlengine.connection.pages import ServerPages
 
         with self._lock:
@@ -72,11 +74,13 @@ class ServerConnection(Connection):
 
     def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
         """See `Connection`."""
+        self._require_open()
         body: Json = {"name": name, "sql": sql, "modules": dict(modules)}
         return result_of(self._client.post("/api/v1/jobs", body))
 
     @property
     def _job_access(self) -> JobAccess:
+        self._require_open()
         return ServerJobs(self._client)
 
     def _close(self) -> None:

@@ -317,6 +317,25 @@ def test_closing_the_connection_ends_its_statements(tmp_path: Path) -> None:
     assert not list(result)
 
 
+def test_a_connection_that_is_closed_says_so(tmp_path: Path) -> None:
+    with running(tmp_path / "server") as (service, _):
+        for url in (f"http://127.0.0.1:{service.port}", None):
+            with connect(url) as connection:
+                assert len(list(connection.sql("SELECT 1 AS n"))) == 1
+            for use in (
+                lambda c: c.sql("SELECT 1 AS n"),
+                lambda c: c.execute("SELECT 1 AS n"),
+                lambda c: list(c.jobs),
+                lambda c: c.submit("a", "SELECT 1"),
+                lambda c: list(c.topics),
+                lambda c: c.rules,
+                lambda c: c.register_table("t", [{"n": 1}]),
+            ):
+                with pytest.raises(ServiceError, match="the connection is closed"):
+                    use(connection)
+            connection.close()
+
+
 def test_ctrl_c_in_a_program_ends_its_query(connection: Connection) -> None:
     client = getattr(connection, "_client", None)
     if client is None:
