@@ -47,11 +47,10 @@ def sql_types(schema: pa.Schema, known: Mapping[str, str] = MappingProxyType({})
     that has none, or whose name is none, or that of another."""
     found: dict[str, str] = {}
     for field in schema:
-        if field.name in found or not field.name:
-            what = (
-                f"two columns are called '{field.name}'" if field.name else "a column has no name"
-            )
-            raise ServiceError(what, hint="rename it before")
+        if not field.name:
+            raise ServiceError("a column has no name", hint="give it one before")
+        if field.name in found:
+            raise ServiceError(f"two columns are called '{field.name}'", hint="rename one before")
         found[field.name] = known.get(field.name) or _sql_type(field.name, field.type)
     return found
 
@@ -85,9 +84,10 @@ def _nested(name: str, kind: pa.DataType) -> str:
         return f"MAP<{_sql_type(name, kind.key_type)}, {_sql_type(name, kind.item_type)}>"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return f"ARRAY<{_sql_type(name, kind.value_type)}>"
+    column = name.partition(".")[0]
     raise ServiceError(
         f"column '{name}' is {kind}, which no SQL type holds",
-        hint=f"cast it before, or say what it is: schema={{'{name.partition('.')[0]}': 'STRING', …}}",
+        hint=f"cast it before, or say what it is: schema={{'{column}': 'STRING', …}}",
     )
 
 

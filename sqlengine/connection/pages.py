@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from parser.errors import SqlError
-from sqlengine.client import Client, quote
+from sqlengine.client import Client, Refused, quote
 
 if TYPE_CHECKING:
     from sqlengine.queries.query import Query
@@ -23,6 +23,9 @@ QUERIES: Final = "/api/v1/queries"
 # thread to wait is left in peace.
 _TURN_S: Final = 0.2
 _POLL_S: Final = 0.1
+# Seconds for which a statement is tried again that is one too many.
+_PATIENCE_S: Final = 30.0
+_TOO_MANY: Final = 429
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class ServerPages(Pages):
     def __init__(self, client: Client, sql: str, **query: object) -> None:
         self._client = client
         text = sql.encode("utf-8", "surrogatepass")  # the server says what is wrong with it
-        self._page: ArrowPage | None = _read(client.arrow("POST", QUERIES, text, **query))
+        self._page: ArrowPage | None = _read(_begin(client, text, query))
         self._about = self._page.about
         self._place = f"{QUERIES}/{quote(str(self._about['query']))}"
 
@@ -76,6 +79,19 @@ class ServerPages(Pages):
         """See `Pages`."""
         with suppress(SqlError):  # it has ended, or the server has
             self._client.delete(self._place)
+
+
+def _begin(client: Client, text: bytes, query: Mapping[str, object]) -> bytes:
+    """Starts a statement, and returns its first page. Where as many run as may at once it is tried
+    again for a while."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return client.arrow("POST", QUERIES, text, **query)
+        except Refused as error:
+            if error.status != _TOO_MANY or time.monotonic() > until:
+                raise
+        time.sleep(_POLL_S)
 
 
 def _read(data: bytes) -> ArrowPage:

@@ -33,6 +33,7 @@ from parser.statements import (
     UseModules,
 )
 from parser.types import Schema
+from planner.binder.unsupported import refuse
 from planner.logical import AskedScan, LogicalPlan, LookedUpScan, Project, Rank, Scan, Sink
 from planner.rewrite import transform, transform_sink
 from planner.settings import LATE_TABLE, RELOAD_OPTION, RUNTIME_MODE
@@ -109,6 +110,7 @@ class AdHocSession(Session):
             case Insert() | StatementSet():
                 raise _refused("INSERT", statement)
             case _ if not isinstance(statement, (*_READS, *_SETS)):
+                refuse(statement)
                 raise _refused("this statement", statement)
 
     def _query(self, number: int, statement: Query) -> None:

@@ -37,8 +37,6 @@ from sqlengine.system.memory import usable_bytes
 
 log = logging.getLogger("sqlengine")
 
-# A statement that ends with its session waits so long until one more may run.
-PATIENCE_S = 30.0
 # Of the memory of the machine, results that wait for their readers have one in so many at most.
 _HELD_PART = 8
 # The group of the workers that run users' functions for queries.
@@ -161,7 +159,7 @@ class QueryService:
         identity = str(uuid.uuid4())
         limits, budget = self._limits, self._budget
         query = Query(identity, sql, client, now, limits, budget, timeout_s, by, session, lives)
-        slot = partial(self._slot, query, PATIENCE_S)
+        slot = partial(self._slot, query)
         return self._start(query, execution(self._engine, query, state, slot))
 
     def _start(self, query: Query, execution: Execution) -> Query:
@@ -232,7 +230,7 @@ class QueryService:
     # ---- the thread of a statement ---------------------------------------------------------------
 
     @contextmanager
-    def _slot(self, query: Query, patience_s: float = 0.0) -> Iterator[None]:
+    def _slot(self, query: Query, patience_s: float) -> Iterator[None]:
         until = time.monotonic() + patience_s
         while not self._slots.take(query.by):
             if query.state is not QueryState.RUNNING:

@@ -35,7 +35,7 @@ from sqlengine.jobs.job import Origin
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
 from sqlengine.queries.definitions import define, drop
-from sqlengine.queries.execution import Execution
+from sqlengine.queries.execution import PATIENCE_S, Execution
 from sqlengine.queries.insert_jobs import submit
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
@@ -113,6 +113,7 @@ class WritingExecution(Execution):
 
     session_class: ClassVar[type[AdHocSession]] = WritingSession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
+    patience_s: ClassVar[float] = PATIENCE_S
 
     def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
         session = super()._ad_hoc(query, state, shared)

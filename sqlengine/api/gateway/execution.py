@@ -19,7 +19,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.statements import Answer
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import ClientSession
-from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.execution import PATIENCE_S, Execution, Slot
 from sqlengine.queries.insert_jobs import job_id, submit
 from sqlengine.queries.query import Query
 
@@ -32,6 +32,7 @@ class GatewayExecution(Execution):
 
     session_class: ClassVar[type[AdHocSession]] = GatewaySession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
+    patience_s: ClassVar[float] = PATIENCE_S
 
     def __init__(
         self,
