@@ -87,6 +87,11 @@ class Batch:
         """The column of that name."""
         return self.columns[self.schema.index(name)]
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the columns."""
+        return sum(column.nbytes for column in self.columns)
+
     def watermarks(self) -> IntArray:
         """The watermark before each row."""
         if self.row_watermarks is not None:

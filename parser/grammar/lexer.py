@@ -102,6 +102,7 @@ def tokenize(text: str, origin: Position | None = None) -> list[Token]:
     """The tokens of `text`, closed by one of type SENTINEL. ParseError where a character begins no
     token."""
     places = Places(text, origin)
+    _check_characters(text, places)
     tokens: list[Token] = []
     offset, size, match = 0, len(text), _TOKEN.match
     while offset < size:
@@ -227,6 +228,22 @@ def _unescaped(text: str) -> str:
         )
 
     return _ESCAPE.sub(plain, text)
+
+
+def _check_characters(text: str, places: Places) -> None:
+    """Raises ParseError for half of a surrogate pair, as JSON may have it: no text can be kept or
+    sent with it."""
+    if text.isascii():  # costs nothing
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        raise ParseError(
+            f"U+{code:04X} is half of a character",
+            hint="send texts as UTF-8",
+            position=places.at(error.start),
+        ) from None
 
 
 def _bad(text: str, offset: int, places: Places) -> ParseError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias, get_args
@@ -63,7 +63,7 @@ class Template:
             if missing:
                 raise BadParameters(f"parameter '{missing[0]}' is missing")
             return
-        if isinstance(parameters, Mapping | str | bytes):
+        if isinstance(parameters, Mapping | str | bytes) or not isinstance(parameters, Sized):
             raise BadParameters("the parameters have places", hint="give a sequence of them")
         if len(parameters) != self.count:
             raise BadParameters(

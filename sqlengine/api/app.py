@@ -39,6 +39,7 @@ from sqlengine.api.short_reads import ShortReads
 from sqlengine.api.spark import spark_blueprint
 from sqlengine.api.state import state_blueprint
 from sqlengine.api.topics import groups_blueprint, topics_blueprint
+from sqlengine.api.waiting import add_shares
 from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
 from sqlengine.engine.topic_users import users_of_topic
@@ -99,6 +100,8 @@ def create_app(
         check_dry_run()
         return unpack(present().request_size)
 
+    if engine.access.told_apart:
+        add_shares(app)
     add_audit(app, audit)
     add_idempotency(app, Answers(engine.broker, engine.now_ms))
     # In this place as Flask's documentation puts what is around an application.

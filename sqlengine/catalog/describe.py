@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from planner.catalog import PARTITION, SYSTEM, Catalog, Container, Function, Tab
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.catalog.changes import database_of, has_catalog, unknown_database
 from sqlengine.catalog.create_text import catalog_text, create_text
+from sqlengine.catalog.name_patterns import fits
 from sqlengine.connectors.plain_secrets import masked_option
 from udf.reference import Entry, entry_named, function_names
 
@@ -112,10 +112,10 @@ def _matches(value: str, statement: Show) -> bool:
     """True if [NOT] LIKE or ILIKE accepts the name."""
     if statement.like is None:
         return True
-    pattern = statement.like.replace("%", "*").replace("_", "?")
+    pattern = statement.like
     if statement.ignore_case:
         value, pattern = value.lower(), pattern.lower()
-    return fnmatchcase(value, pattern) is not statement.negated
+    return fits(value, pattern) is not statement.negated
 
 
 def show_create(catalog: Catalog, statement: ShowCreate) -> Batch:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
+from parser.errors import ServiceError
 from sqlengine.connection.jobs import JobAccess, JobResult, Jobs, Rule
 from sqlengine.connection.topics import TopicRecord, Topics
 
@@ -40,6 +41,7 @@ class Connection(ABC):
     def __init__(self) -> None:
         self._results: WeakSet[Result] = WeakSet()
         self._feeds: dict[str, Feed] = {}
+        self._closed = False
 
     def sql(
         self,
@@ -142,10 +144,16 @@ class Connection(ABC):
             self._feeds.popitem()[1].close()
         for result in list(self._results):
             result.close()
+        self._closed = True
         self._close()
 
     @abstractmethod
     def _close(self) -> None: ...
+
+    def _require_open(self) -> None:
+        """Raises ServiceError once the connection is closed."""
+        if self._closed:
+            raise ServiceError("the connection is closed", hint="connect again")
 
     def register_table(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -42,9 +43,17 @@ _SIMPLE: Final[dict[pa.DataType, str]] = {
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def sql_types(schema: pa.Schema) -> dict[str, str]:
-    """Returns the SQL types of Arrow columns by name. ServiceError for one that has none."""
-    return {field.name: _sql_type(field.name, field.type) for field in schema}
+def sql_types(schema: pa.Schema, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Returns the SQL types of Arrow columns by name, `known` of some. ServiceError for a column
+    that has none, or whose name is none, or that of another."""
+    found: dict[str, str] = {}
+    for field in schema:
+        if not field.name:
+            raise ServiceError("a column has no name", hint="give it one before")
+        if field.name in found:
+            raise ServiceError(f"two columns are called '{field.name}'", hint="rename one before")
+        found[field.name] = known.get(field.name) or _sql_type(field.name, field.type)
+    return found
 
 
 def _sql_type(name: str, kind: pa.DataType) -> str:
@@ -76,9 +85,10 @@ def _nested(name: str, kind: pa.DataType) -> str:
         return f"MAP<{_sql_type(name, kind.key_type)}, {_sql_type(name, kind.item_type)}>"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return f"ARRAY<{_sql_type(name, kind.value_type)}>"
+    column = name.partition(".")[0]
     raise ServiceError(
         f"column '{name}' is {kind}, which no SQL type holds",
-        hint=f"cast it before, or say what it is: schema={{'{name}': 'STRING', …}}",
+        hint=f"cast it before, or say what it is: schema={{'{column}': 'STRING', …}}",
     )
 
 

@@ -68,11 +68,13 @@ class LocalConnection(Connection):
 
     @property
     def broker(self) -> Broker:
+        self._require_open()
         return self._engine.broker
 
     def _ask(
         self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
+        self._require_open()
         query = self._queries.submit(
             statement,
             session=self._session,
@@ -83,6 +85,7 @@ class LocalConnection(Connection):
         return LocalPages(query)
 
     def _ask_with_rows(self, statement: str, rows: pa.RecordBatch) -> Pages:
+        self._require_open()
         execution = partial(IngestExecution, rows=batch_of(rows))
         return LocalPages(
             self._queries.submit(statement, session=self._session, execution=execution)
@@ -94,6 +97,7 @@ class LocalConnection(Connection):
 
     def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
         """See `Connection`."""
+        self._require_open()
         text = JobText(name, sql, uploads=modules)
         outcome = self._engine.change(Request(Origin.SDK, {name: text}))[name]
         if outcome.error is not None:
@@ -102,6 +106,7 @@ class LocalConnection(Connection):
 
     @property
     def _job_access(self) -> JobAccess:
+        self._require_open()
         return LocalJobs(self._engine)
 
     def _close(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from parser.errors import SqlError
-from sqlengine.client import Client, quote
+from sqlengine.client import Client, Refused, quote
 
 if TYPE_CHECKING:
     from sqlengine.queries.query import Query
@@ -23,6 +23,9 @@ QUERIES: Final = "/api/v1/queries"
 # thread to wait is left in peace.
 _TURN_S: Final = 0.2
 _POLL_S: Final = 0.1
+# Seconds for which a statement is tried again that is one too many.
+_PATIENCE_S: Final = 30.0
+_TOO_MANY: Final = 429
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,7 @@ class ServerPages(Pages):
 
     def __init__(self, client: Client, body: bytes, kind: str, **query: object) -> None:
         self._client = client
-        answer = client.arrow("POST", QUERIES, body, kind, **query)
-        self._page: ArrowPage | None = _read(answer)
+        self._page: ArrowPage | None = _read(_begin(client, body, kind, query))
         self._about = self._page.about
         self._place = f"{QUERIES}/{quote(str(self._about['query']))}"
 
@@ -85,6 +87,19 @@ def with_rows(statement: str, rows: pa.RecordBatch) -> bytes:
         stream.write_batch(rows)
     body: bytes = out.getvalue().to_pybytes()
     return body
+
+
+def _begin(client: Client, body: bytes, kind: str, query: Mapping[str, object]) -> bytes:
+    """Starts a statement, and returns its first page. Where as many run as may at once it is tried
+    again for a while."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return client.arrow("POST", QUERIES, body, kind, **query)
+        except Refused as error:
+            if error.status != _TOO_MANY or time.monotonic() > until:
+                raise
+        time.sleep(_POLL_S)
 
 
 def _read(data: bytes) -> ArrowPage:

@@ -35,6 +35,7 @@ class ServerConnection(Connection):
 
     @property
     def broker(self) -> Broker:
+        self._require_open()
         from sqlengine.broker.remote.client import connect as connect_broker
 
         with self._lock:
@@ -49,7 +50,8 @@ class ServerConnection(Connection):
         self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
         query = {"follow": "true" if follow else None, "job": job, "timeout": timeout_s}
-        return self._pages(statement.encode(), PLAIN_TEXT, query)
+        # The server says what is wrong with half a character.
+        return self._pages(statement.encode("utf-8", "surrogatepass"), PLAIN_TEXT, query)
 
     def _ask_with_rows(self, statement: str, rows: pa.RecordBatch) -> Pages:
         from sqlengine.connection.pages import with_rows
@@ -57,6 +59,7 @@ class ServerConnection(Connection):
         return self._pages(with_rows(statement, rows), ARROW_STREAM, {})
 
     def _pages(self, body: bytes, kind: str, query: Json) -> Pages:
+        self._require_open()
         from sqlengine.connection.pages import ServerPages
 
         with self._lock:
@@ -76,11 +79,13 @@ class ServerConnection(Connection):
 
     def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult:
         """See `Connection`."""
+        self._require_open()
         body: Json = {"name": name, "sql": sql, "modules": dict(modules)}
         return result_of(self._client.post("/api/v1/jobs", body))
 
     @property
     def _job_access(self) -> JobAccess:
+        self._require_open()
         return ServerJobs(self._client)
 
     def _close(self) -> None:

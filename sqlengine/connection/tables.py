@@ -16,7 +16,6 @@ from parser import parse
 from parser.errors import ServiceError, SqlError
 from parser.statements import CreateTable
 from parser.types import Schema
-from parser.writer.names import backticked
 from planner import bind
 from planner.catalog import Catalog, Table
 from sqlengine.batch import Batch
@@ -29,6 +28,7 @@ from sqlengine.connection.columns import (
 )
 from sqlengine.connection.feeds import Feed
 from sqlengine.connection.jobs import Jobs
+from sqlengine.connection.table_texts import create_table, event_time_lines
 from sqlengine.connection.topics import Topics
 from sqlengine.connectors.memory.tables import Memory, MemoryTable
 from sqlengine.connectors.registry import declared
@@ -37,7 +37,6 @@ from sqlengine.formats.registry import encoder_of
 if TYPE_CHECKING:
     from sqlengine.broker.base import Broker
 
-ROWTIME: Final = "rowtime"
 # Rows of Arrow that are written to a topic at once.
 _AT_ONCE: Final = 5_000
 
@@ -93,7 +92,7 @@ def register(
         given = given()
     rows = _rows_of(name, given, types)
     schema = schema_of(rows.types)
-    time_columns = _event_time(schema, event_time, watermark)
+    time_columns = event_time_lines(schema, event_time, watermark)
     held = home.held
     if held is not None and rows.whole is not None:
         columns = _columns(rows.whole, schema, 1)
@@ -106,8 +105,8 @@ def register(
 
 def _rows_of(name: str, given: object, types: Mapping[str, str] | None) -> Rows:
     if hasattr(given, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(given)
-        known = sql_types(reader.schema) | dict(types or {})
+        reader = _reader(name, given)
+        known = sql_types(reader.schema, types or {})
         if isinstance(given, Sized) or hasattr(given, "num_rows"):
             return Rows(known, reader.read_all())
         return Rows(known, items=reader)
@@ -126,6 +125,16 @@ def _rows_of(name: str, given: object, types: Mapping[str, str] | None) -> Rows:
             detail="it can be of what knows Arrow's PyCapsules, an iterable of rows, a function",
         )
     return Rows(types, items=given) if types is not None else _peeked(name, iter(given))
+
+
+def _reader(name: str, given: object) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(given)
+    except pa.ArrowException as error:  # of a frame of pandas with values of several types
+        detail = " ".join(map(str, error.args))[:300]
+        raise ServiceError(
+            f"table '{name}' cannot be made of a {type(given).__name__}", detail=detail
+        ) from None
 
 
 def _types_of_all(name: str, rows: Sequence[object]) -> Mapping[str, str]:
@@ -154,39 +163,6 @@ def _columns(rows: object, schema: Schema, number: int) -> list[pa.Array]:
     return columns_of_rows(rows, schema, number)
 
 
-def _event_time(schema: Schema, name: str | None, late: dt.timedelta) -> list[str]:
-    """Returns what the definition says of event time: perhaps a computed column, the watermark."""
-    if name is None:
-        return []
-    if name not in schema:
-        raise ServiceError(
-            f"there is no column '{name}' for event time",
-            hint=f"columns: {', '.join(schema.names)}",
-        )
-    column, kind = backticked(name), schema.type(name)
-    lines = []
-    if kind.is_timestamp and kind.precision > 3:
-        root = kind.root.value
-        lines.append(f"`{ROWTIME}` AS CAST({column} AS {root}(3))")
-        column = f"`{ROWTIME}`"
-    return [*lines, f"WATERMARK FOR {column} AS {column} - {_interval(late)}"]
-
-
-def _interval(length: dt.timedelta) -> str:
-    if length < dt.timedelta(0):
-        raise ServiceError("'watermark' is a time by which events come late", detail=str(length))
-    seconds, ms = divmod(length.seconds * 1000 + length.microseconds // 1000, 1000)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
-    return f"INTERVAL '{length.days} {clock}' DAY TO SECOND"
-
-
-def _definition(name: str, schema: Schema, more: Sequence[str], options: Mapping[str, str]) -> str:
-    columns = [f"{backticked(c.name)} {c.type}" for c in schema]
-    pairs = [f"'{k}' = '{v.replace(chr(39), chr(39) * 2)}'" for k, v in options.items()]
-    inner = ",\n  ".join([*columns, *more])
-    return f"CREATE TABLE {backticked(name)} (\n  {inner}\n) WITH ({', '.join(pairs)})"
-
-
 def _define(
     home: Home,
     name: str,
@@ -194,7 +170,7 @@ def _define(
     more: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    home.jobs.submit(_job(name), _definition(name, schema, more, options))
+    home.jobs.submit(_job(name), create_table(name, schema, more, options))
 
 
 def _job(name: str) -> str:
@@ -226,7 +202,7 @@ def _fed(
         if name not in known:
             home.broker().delete_topic(name)
         raise
-    table = _bound(_definition(name, schema, more, options))
+    table = _bound(create_table(name, schema, more, options))
 
     def write(items: Sequence[object], number: int) -> int:
         return _write(home, table, schema, items, number)
@@ -277,6 +253,10 @@ def register_sink(
         raise ServiceError(
             f"a server cannot give the rows of table '{name}' to a function of this process",
             hint="write them to a topic, and read that here: connection.sql(…, follow=True)",
+        )
+    if not callable(function):
+        raise ServiceError(
+            f"a sink is a function that takes record batches, not a {type(function).__name__}"
         )
     held.callables[name] = function
     _define(home, name, schema_of(types), [], {"connector": "python", "callable": name})

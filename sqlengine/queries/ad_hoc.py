@@ -6,7 +6,7 @@ job would."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -33,6 +33,7 @@ from parser.statements import (
     UseModules,
 )
 from parser.types import Schema
+from planner.binder.unsupported import refuse
 from planner.logical import AskedScan, LogicalPlan, LookedUpScan, Project, Rank, Scan, Sink
 from planner.rewrite import transform, transform_sink
 from planner.settings import LATE_TABLE, RELOAD_OPTION, RUNTIME_MODE
@@ -57,12 +58,13 @@ _SETS: Final = (Set, Reset, Use, UseModules, LoadModule, UnloadModule)
 class AdHocSession(Session):
     """Executes the statements of a client against the catalog of a server.
 
-    `buffer`: takes the results. `follow`: queries go on with rows that come later. `by`: who
-    asks."""
+    `buffer`: takes the results, `give`: the rows of queries. `follow`: queries go on with rows that
+    come later. `by`: who asks."""
 
     buffer: ResultBuffer = field(default_factory=ResultBuffer)
     follow: bool = False
     by: Principal = TRUSTED
+    give: Callable[[Batch], None] = lambda batch: None
     _wanted: int | None = field(default=None, init=False)
     _made: int = field(default=0, init=False)
 
@@ -111,6 +113,7 @@ class AdHocSession(Session):
             case Insert() | StatementSet():
                 raise _refused("INSERT", statement)
             case _ if not isinstance(statement, (*_READS, *_SETS)):
+                refuse(statement)
                 raise _refused("this statement", statement)
 
     def _query(self, number: int, statement: Query) -> None:
@@ -137,7 +140,7 @@ class AdHocSession(Session):
 
     def _give(self, batch: Batch) -> None:
         self._made += batch.num_rows
-        self.buffer.put(batch)
+        self.give(batch)
 
     def _plan_query(self, statement: Query) -> tuple[Mapping[str, str], Sequence[Sink]]:
         """Plans a query so that its rows are final, if it can be. Returns its settings and its

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from parser import parse
 from parser.errors import ExecutionError, ParseError, Position, SqlError, UnsupportedError
@@ -24,20 +24,25 @@ from sqlengine.jobs.unknown_options import UnknownOptions
 from sqlengine.queries.ad_hoc import AdHocSession, BufferOutput
 from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
+from sqlengine.queries.results import BUFFERED_BYTES
 from sqlengine.session.session import SCRIPT, EmbeddedRunner
 
-# Held while a query runs.
-Slot: TypeAlias = Callable[[], AbstractContextManager[None]]
+# Held while a query runs; the seconds for which it waits until one more may run.
+Slot: TypeAlias = Callable[[float], AbstractContextManager[None]]
+# A statement of a driver, or of Flink's gateway, waits so long.
+PATIENCE_S: Final = 30.0
 
 
 class Execution:
     """The statements of one request. `slot`: held while a query runs, of which there may be so many
     at once; `follow`: it goes on with rows that come later.
 
-    `session_class` executes each of them, `in_slots` are the statements that take a slot."""
+    `session_class` executes each of them, `in_slots` are the statements that take a slot, for which
+    they wait `patience_s`."""
 
     session_class: ClassVar[type[AdHocSession]] = AdHocSession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select,)
+    patience_s: ClassVar[float] = 0.0
 
     def __init__(
         self,
@@ -73,7 +78,7 @@ class Execution:
             if answer is not None:
                 _put(query, answer)
             elif isinstance(statement, self.in_slots):
-                with self._slot():
+                with self._slot(self.patience_s):
                     session.execute(0, statement)
             else:
                 session.execute(0, statement)
@@ -124,6 +129,7 @@ class Execution:
             lambda: _idle(engine),
             dead_letters=query.set_aside,
             guard=query.guard,
+            epoch_bytes=BUFFERED_BYTES,
         )
         session = self.session_class(
             runner,
@@ -136,6 +142,7 @@ class Execution:
             buffer=query.buffer,
             follow=self._follow,
             by=query.by,
+            give=query.give,
         )
         runner.proceed = lambda rows: query.proceed(rows, complete=session.complete)
         return session

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from parser.errors import ServiceError
 from sqlengine.access.principals import TRUSTED, Principal
+from sqlengine.batch import Batch
 from sqlengine.config import QueryLimits
 from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
@@ -133,6 +134,17 @@ class Query:
         self.buffer.complete()
         self.buffer.drop()
         self.watch()
+
+    def give(self, batch: Batch) -> None:
+        """Puts rows into the buffer, and waits there while too many bytes wait for the client. Of a
+        query that must end meanwhile no more rows are taken."""
+        self.buffer.put(batch)
+        try:
+            while not (self._stopping.is_set() or self.buffer.wait_for_bytes(TURN_S)):
+                self._space = False
+                self.check()
+        except QueryEnded as error:  # a sink that raised it would seem to refuse rows
+            self.buffer.complete(error)
 
     def proceed(self, rows_read: int, *, complete: bool) -> bool:
         """Waits until the next rows may be read; False if none are to be read.

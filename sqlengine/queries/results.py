@@ -19,8 +19,10 @@ from parser.types import Schema
 from sqlengine.batch import MIN_WATERMARK, Batch
 from sqlengine.formats.results import Row, rows_of
 
-# Rows that wait for the client, at most, besides those of the epoch that goes beyond it.
+# Rows that wait for the client, and their bytes, at most, besides those of the epoch that goes
+# beyond it.
 BUFFERED_ROWS = 5_000
+BUFFERED_BYTES = 16 << 20
 PAGE_ROWS = 1_000
 PAGE_BYTES = 4 << 20
 
@@ -56,7 +58,7 @@ class ResultBuffer:
         self._now = now
         self._changed = threading.Condition()
         self._batches: deque[Batch] = deque()
-        self._rows = 0
+        self._rows = self._bytes = 0
         self._last: Page | None = None
         self._token = 0
         self._complete = False
@@ -86,14 +88,24 @@ class ResultBuffer:
             if batch.num_rows and not self._complete:
                 self._batches.append(batch)
                 self._rows += batch.num_rows
+                self._bytes += batch.nbytes
                 self._changed.notify_all()
 
     def wait_for_space(self, seconds: float) -> bool:
         """Waits until the client has taken enough rows, `seconds` at most; True if it has."""
         with self._changed:
             return self._changed.wait_for(
-                lambda: self._complete or self._rows < BUFFERED_ROWS, seconds
+                lambda: self._complete or (self._rows < BUFFERED_ROWS and self._is_small()), seconds
             )
+
+    def wait_for_bytes(self, seconds: float) -> bool:
+        """Waits until the client has taken so many rows that the bytes of the others are few,
+        `seconds` at most; True if it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._complete or self._is_small(), seconds)
+
+    def _is_small(self) -> bool:
+        return self._bytes < BUFFERED_BYTES
 
     def complete(self, error: SqlError | None = None, message: str | None = None) -> None:
         """Says that no more rows come, and why. The first call counts."""
@@ -117,8 +129,14 @@ class ResultBuffer:
         """Forgets the rows that nobody has read."""
         with self._changed:
             self._batches.clear()
-            self._rows = 0
+            self._rows = self._bytes = 0
+            self._last = None
             self._changed.notify_all()
+
+    @property
+    def size(self) -> int:
+        """The bytes of the rows that wait for the client."""
+        return self._bytes
 
     def silent_for(self) -> float:
         """Returns the seconds since the client last asked; 0 while it waits for an answer."""
@@ -164,10 +182,13 @@ class ResultBuffer:
         rows = size = 0
         while self._batches and rows < most and size < PAGE_BYTES:
             batch = self._batches.popleft()
-            each = max(1, sum(c.nbytes for c in batch.columns) // batch.num_rows)
+            self._bytes -= batch.nbytes
+            each = max(1, batch.nbytes // batch.num_rows)
             count = min(most - rows, max(1, (PAGE_BYTES - size) // each))
             if count < batch.num_rows:
-                self._batches.appendleft(batch.slice(count, batch.num_rows - count))
+                rest = batch.slice(count, batch.num_rows - count)
+                self._batches.appendleft(rest)
+                self._bytes += rest.nbytes
                 batch = batch.slice(0, count)
             taken.append(batch)
             rows += batch.num_rows

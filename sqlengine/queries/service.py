@@ -9,7 +9,6 @@ import logging
 import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from functools import partial
 from parser.errors import JobError, ServiceError, SqlError
 from sqlengine.access.policy import Action, allows
 from sqlengine.access.principals import TRUSTED, Principal
+from sqlengine.access.shares import Shares, share_of
 from sqlengine.connectors.plain_secrets import masked, plain_values
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
@@ -31,14 +31,14 @@ from sqlengine.queries.query import (
     RowBudget,
     TooManyQueries,
 )
+from sqlengine.queries.room import make_room_for_query, make_room_for_session
 from sqlengine.system.hidden import hide
+from sqlengine.system.memory import usable_bytes
 
 log = logging.getLogger("sqlengine")
 
-# Sessions and statements of one server, running or not, at most.
-MAX_KEPT = 200
-# A statement that ends with its session waits so long until one more may run.
-PATIENCE_S = 30.0
+# Of the memory of the machine, results that wait for their readers have one in so many at most.
+_HELD_PART = 8
 # The group of the workers that run users' functions for queries.
 WORKERS = "queries"
 
@@ -54,7 +54,8 @@ class QueryService:
         self._lock = threading.Lock()
         self._sessions: dict[str, ClientSession] = {}
         self._queries: dict[str, Query] = {}
-        self._running = 0
+        self._slots = Shares(self._limits.at_once)
+        self._most_held = usable_bytes() // _HELD_PART
         self._closed = False
 
     @property
@@ -71,12 +72,8 @@ class QueryService:
         place of those for people who look at tables; such a session has no other make way for it:
         TooManyQueries where there are too many."""
         with self._lock:
-            self._tidy(make_way=settings is None)
-            if len(self._sessions) >= MAX_KEPT:
-                raise TooManyQueries(
-                    f"{MAX_KEPT} sessions are open already",
-                    hint="close one, or wait until one is over that nobody uses",
-                )
+            self._tidy()
+            make_room_for_session(self._sessions, by, make_way=settings is None)
             name = str(uuid.uuid4())
             opened = self._fresh()
             if settings is not None:
@@ -162,7 +159,7 @@ class QueryService:
         identity = str(uuid.uuid4())
         limits, budget = self._limits, self._budget
         query = Query(identity, sql, client, now, limits, budget, timeout_s, by, session, lives)
-        slot = partial(self._slot, query, PATIENCE_S)
+        slot = partial(self._slot, query)
         return self._start(query, execution(self._engine, query, state, slot))
 
     def _start(self, query: Query, execution: Execution) -> Query:
@@ -170,6 +167,7 @@ class QueryService:
             if self._closed:
                 raise ServiceError("the server stops")
             self._tidy()
+            make_room_for_query(self._queries, query.by, self._most_held)
             self._queries[query.identity] = query
         name = f"query-{query.identity[:8]}"
         threading.Thread(target=_run, args=(query, execution), name=name, daemon=True).start()
@@ -214,12 +212,11 @@ class QueryService:
         for query in queries:
             query.stop()
         until = time.monotonic() + 5
-        while self._running and time.monotonic() < until:
+        while self._slots.taken() and time.monotonic() < until:
             time.sleep(0.01)
 
-    def _tidy(self, *, make_way: bool = False) -> None:
-        """Forgets what its client has forgotten; the caller holds the lock. `make_way`: for one
-        more session, the one that was not used for longest goes if there are too many."""
+    def _tidy(self) -> None:
+        """Forgets what its client has forgotten; the caller holds the lock."""
         now = time.monotonic()
         for identity, query in list(self._queries.items()):
             silent = query.buffer.silent_for() > self._limits.pause_s
@@ -229,51 +226,33 @@ class QueryService:
         for name, session in list(self._sessions.items()):
             if now - session.used_at > self._limits.session_s:
                 del self._sessions[name]
-        while make_way and len(self._sessions) >= MAX_KEPT:
-            # Of who has the most: nobody's go because of another's.
-            owned = Counter(session.by for session in self._sessions.values())
-            del self._sessions[
-                min(
-                    self._sessions,
-                    key=lambda n: (-owned[self._sessions[n].by], self._sessions[n].used_at),
-                )
-            ]
-        ended = [i for i, q in self._queries.items() if q.state is not QueryState.RUNNING]
-        kept = Counter(query.by.name for query in self._queries.values())
-        ended.sort(
-            key=lambda i: (-kept[self._queries[i].by.name], -self._queries[i].buffer.silent_for())
-        )
-        for identity in ended[: max(0, len(self._queries) - MAX_KEPT + 1)]:
-            del self._queries[identity]
-        if len(self._queries) >= MAX_KEPT:
-            raise TooManyQueries(f"{MAX_KEPT} ad-hoc statements run already")
 
     # ---- the thread of a statement ---------------------------------------------------------------
 
     @contextmanager
-    def _slot(self, query: Query, patience_s: float = 0.0) -> Iterator[None]:
+    def _slot(self, query: Query, patience_s: float) -> Iterator[None]:
         until = time.monotonic() + patience_s
-        while not self._took_slot():
+        while not self._slots.take(query.by):
             if query.state is not QueryState.RUNNING:
                 raise QueryEnded("the query was stopped")
             if time.monotonic() >= until:
-                raise TooManyQueries(
-                    f"{self._running} queries run already",
-                    detail="more at once would take time from the jobs",
-                    hint="'sql query --list' shows them; 'sql serve --queries' sets the number",
-                )
+                raise self._no_slot(query.by)
             time.sleep(TURN_S)
         try:
             yield
         finally:
-            with self._lock:
-                self._running -= 1
+            self._slots.leave(query.by)
 
-    def _took_slot(self) -> bool:
-        with self._lock:
-            free = self._running < self._limits.at_once
-            self._running += free
-            return free
+    def _no_slot(self, by: Principal) -> TooManyQueries:
+        running, share = self._slots.taken(), share_of(self._slots.places, by)
+        all_taken = running >= self._slots.places
+        return TooManyQueries(
+            f"{running} queries run already"
+            if all_taken
+            else f"{share} queries of {by.shown} run already, others need the rest",
+            detail="more at once would take time from the jobs",
+            hint="'sql query --list' shows them; 'sql serve --queries' sets the number",
+        )
 
 
 def _run(query: Query, execution: Execution) -> None:

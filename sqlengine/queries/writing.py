@@ -36,7 +36,7 @@ from sqlengine.jobs.job import Origin
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
 from sqlengine.queries.definitions import define, drop
-from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.execution import PATIENCE_S, Execution, Slot
 from sqlengine.queries.insert_jobs import submit, wait_for_end
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
@@ -140,6 +140,7 @@ class WritingExecution(Execution):
 
     session_class: ClassVar[type[AdHocSession]] = WritingSession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
+    patience_s: ClassVar[float] = PATIENCE_S
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -131,8 +132,8 @@ class EmbeddedRunner:
     Each run has a writer name of its own: its epochs begin at 1, and sinks drop epochs that a
     writer repeats. `idle` is called when no source has rows, `proceed` before each epoch with the
     number of rows read: False ends the run. `dead_letters` takes rows that are set aside;
-    `guard` may end a step; `begun` sees the graph before its first epoch. `on_spark`: its operators
-    run there."""
+    `guard` may end a step; `begun` sees the graph before its first epoch. `epoch_bytes`: rows of a
+    query that wait for the end of their epoch, at most. `on_spark`: its operators run there."""
 
     environment: Environment
     factory: OperatorFactory
@@ -142,6 +143,7 @@ class EmbeddedRunner:
     dead_letters: OutputSink | None = None
     guard: StepGuard | None = None
     begun: Callable[[GraphRunner], object] = lambda runner: None
+    epoch_bytes: float = math.inf
     on_spark: bool = False
     _runs: Iterator[int] = field(default_factory=count)
 
@@ -218,7 +220,7 @@ class EmbeddedRunner:
                 lambda owner: fails,
                 self.rows_per_epoch,
                 script_guard(SCRIPT, settings, jobs),
-                ResultSink(emit),
+                ResultSink(emit, self.epoch_bytes),
             ),
         )
 

@@ -101,7 +101,11 @@ class SqlengineDialect(default.DefaultDialect):
         """Returns a connection of the driver, in a database if that is named."""
         connection = dbapi.connect(*arguments, **options)
         if database is not None:
-            connection.cursor().execute(f"USE {'.'.join(map(backticked, database.split('.')))}")
+            try:
+                connection.cursor().execute(f"USE {_place(database)}")
+            except dbapi.Error:
+                connection.close()
+                raise
         return connection
 
     def initialize(self, connection: Any) -> None:
@@ -120,9 +124,7 @@ class SqlengineDialect(default.DefaultDialect):
         gone."""
         cause = getattr(error, "__cause__", None)
         told = getattr(error, "message", "")
-        return isinstance(cause, Unreachable) or bool(
-            re.match(r"session '.*' does not exist", told)
-        )
+        return isinstance(cause, Unreachable) or _GONE.match(told) is not None
 
     # ---- transactions: there are none ------------------------------------------------------------
 
@@ -227,12 +229,16 @@ def _column(about: Any) -> dict[str, Any]:
 
 
 def _path(name: str, database: str | None) -> str:
-    parts = (*(database.split(".") if database else ()), name)
-    return ".".join(map(backticked, parts))
+    return backticked(name) if database is None else f"{_place(database)}.{backticked(name)}"
+
+
+def _place(database: str) -> str:
+    """Returns a database as SQL writes it; before a dot stands its catalog."""
+    return ".".join(map(backticked, database.split(".")))
 
 
 def _names(connection: Any, what: str, database: str | None) -> list[str]:
-    place = "" if database is None else f" FROM {_path(database, None)}"
+    place = "" if database is None else f" FROM {_place(database)}"
     return _first(connection, f"SHOW {what}{place}")
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from sqlengine.client import Refused
-from sqlengine.queries.service import MAX_KEPT
+from sqlengine.queries.room import MAX_KEPT
 from tests.access.conftest import (
     OUT,
     PRINCIPALS,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.config import QueryLimits
-from sqlengine.queries import service
+from sqlengine.queries import room
 from tests.gateway.client import Failed, Session
 from tests.service.harness import User, running
 from tests.support import eventually
@@ -126,6 +126,32 @@ def test_complete_statement(session: Session) -> None:
     assert complete("SELECT ") == []
 
 
+def test_texts_of_any_length_are_seen_through_at_once(session: Session) -> None:
+    """What a text is is told in time that grows with its length, not with its square: meanwhile
+    the server does nothing else."""
+    blanks = " " * 300_000
+    for sql in (f"BEGIN STATEMENT SET{blanks}x", f"BEGIN{blanks}x"):
+        with pytest.raises(Failed):
+            session.run(sql)
+    word = "a" * 300_000
+    body = {"statement": f"{word}(", "position": len(word) + 1}
+    found = session.call("GET", f"{session.place}/complete-statement", body)
+    assert found["candidates"] == []
+
+
+def test_numbers_and_texts_that_cannot_be(session: Session) -> None:
+    """They are refused as what they are, and no fault of the server."""
+    for body, told in (
+        ({"statement": "SELECT 1", "executionTimeout": 10**400}, "'executionTimeout' is no whole"),
+        ({"statement": "SELECT 1", "executionTimeout": -1}, "'executionTimeout' is no whole"),
+        ({"statement": 1}, "the body has no statement"),
+    ):
+        with pytest.raises(Failed) as failed:
+            session.call("POST", f"{session.place}/statements", body)
+        assert (failed.value.status, told in failed.value.texts[1]) == (400, True)
+    assert "U+D800 is half of a character" in session.failure("SELECT '\ud800'").texts[1]
+
+
 def test_unknown_handles_are_404(session: Session) -> None:
     nobody = str(uuid.uuid4())
     operation = session.begin("SELECT 1")
@@ -196,7 +222,7 @@ def test_who_is_silent_for_long_loses_the_session(tmp_path: Path) -> None:
 
 def test_no_session_makes_way_for_another(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Session(address) as first:
-        monkeypatch.setattr(service, "MAX_KEPT", 1)
+        monkeypatch.setattr(room, "MAX_KEPT", 1)
         with pytest.raises(Failed) as failed:
             Session(address).__enter__()
         assert "sessions are open already" in failed.value.texts[1]

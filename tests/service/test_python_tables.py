@@ -7,8 +7,9 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -169,12 +170,30 @@ def test_a_row_that_does_not_fit_ends_the_feed(connection: Connection) -> None:
         ([{"a": None}], "the type of column 'a' is not known from None"),
         ([(1, 2)], "a row is a mapping"),
         (pa.table({"a": pa.nulls(1)}), "column 'a' is null, which no SQL type holds"),
+        (pa.table([[1], [2]], names=["a", "a"]), "two columns are called 'a'"),
+        (pa.table([[1]], names=[""]), "a column has no name"),
+        (pd.DataFrame({"a": [1, "x"]}), "table 'x' cannot be made of a DataFrame"),
         (print, "the columns of table 'x' are not known"),
     ],
 )
 def test_what_can_be_no_table_is_said(local: Connection, rows: object, message: str) -> None:
     with pytest.raises(ServiceError, match=re.escape(message)):
         local.register_table("x", rows)
+
+
+def test_a_type_that_is_said_is_not_looked_for(local: Connection) -> None:
+    local.register_table("said", pa.table({"a": pa.nulls(1), "b": [1]}), schema={"a": "STRING"})
+    assert local.sql("SELECT * FROM said").types == {"a": "STRING", "b": "BIGINT"}
+
+
+def test_wrong_arguments_are_said(local: Connection) -> None:
+    wrong: Any = 5
+    with pytest.raises(
+        ServiceError, match="'watermark' is a time by which events come late, not 5"
+    ):
+        local.register_table("late", [Event(1, START)], event_time="ts", watermark=wrong)
+    with pytest.raises(ServiceError, match="a sink is a function that takes record batches"):
+        local.register_sink("wrong", wrong, {"a": "INT"})
 
 
 def test_a_topic_that_exists_takes_rows_only_when_told(connection: Connection) -> None:

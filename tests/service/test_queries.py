@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sqlengine import connect
 from sqlengine.client import ARROW_STREAM, Refused
 from sqlengine.config import QueryLimits
 from sqlengine.connection.pages import with_rows
@@ -328,6 +329,23 @@ def test_too_many_queries_are_refused(asker: User) -> None:
     for page in running:
         asker.client.delete(f"{QUERIES}/{page['query']}")
     eventually(lambda: asker.try_to(lambda: ask(asker, "SELECT 1")) is None, "a free place")
+
+
+def test_threads_of_a_program_wait_for_each_other(served: tuple[Service, User]) -> None:
+    """Two queries may run at once, and eight threads of one connection ask."""
+    found: list[int] = []
+    with connect(served[0].url) as connection:
+
+        def ask(n: int) -> None:
+            run = connection.sql if n % 2 else connection.execute
+            found.extend(row.n for row in run(f"SELECT {n} AS n FROM q LIMIT 1"))
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(found) == list(range(8))
 
 
 def test_a_query_ends_when_its_client_is_silent_or_its_time_is_over(asker: User) -> None:

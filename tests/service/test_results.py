@@ -20,6 +20,7 @@ import pytest
 from sqlengine import Connection, Progress, Result, ServiceError, SqlError, connect
 from sqlengine.client import Client
 from sqlengine.connection.values import python_values
+from sqlengine.queries.results import BUFFERED_BYTES
 from tests.service.harness import running
 from tests.support import ROOT, eventually
 
@@ -115,7 +116,7 @@ def none_runs(connection: Connection) -> bool:
     client = getattr(connection, "_client", None)
     if client is None:
         queries = getattr(connection, "_queries")  # noqa: B009
-        return bool(eventually(lambda: not queries.running() and not queries._running))
+        return bool(eventually(lambda: not queries.running() and not queries._slots.taken()))
     assert isinstance(client, Client)
     return bool(eventually(lambda: not client.get("/api/v1/queries")["queries"]))
 
@@ -206,12 +207,60 @@ def test_a_session_keeps_what_was_set(connection: Connection) -> None:
     assert shown == [{"view name": "firsts"}]
 
 
+def test_statements_begin_with_blanks_and_comments(connection: Connection) -> None:
+    """However a text is indented, it takes no time to see what it is."""
+    assert [r.n for r in connection.sql("\n" + " " * 60 + "SELECT 1 AS n")] == [1]
+    before = "/* INSERT */\n  -- SET\n" * 40
+    assert [r.n for r in connection.sql(before + "SELECT 1 AS n")] == [1]
+
+
+def test_a_comment_behind_a_setting_hides_nothing_from_a_job(connection: Connection) -> None:
+    connection.topics.create("told")
+    connection.submit(
+        "told",
+        "CREATE TABLE told (n BIGINT) WITH ('connector' = 'topic', 'topic' = 'told', 'format' = 'json')",
+    )
+    connection.sql("SET 'job.on-error' = 'fail' -- for all that follows")
+    result = connection.sql("INSERT INTO told VALUES (1)", job="told-1")
+    assert result.job is not None
+    result.job.wait()
+    assert [record.json() for record in connection.topics["told"].read()] == [{"n": 1}]
+    connection.sql("RESET 'job.on-error'")
+
+
 def test_a_query_that_nobody_reads_waits(connection: Connection) -> None:
     result = connection.sql("SELECT n FROM events")
     assert next(result).n == 0
     read = result.progress.rows_read
     assert read < ROWS
     assert sum(1 for _ in result) == ROWS - 1
+
+
+def test_rows_of_one_step_wait_for_their_reader_too(tmp_path: Path) -> None:
+    """However many rows one step makes, few bytes of them are in memory at once."""
+    ten = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS {}(n)"
+    tables = " CROSS JOIN ".join(ten.format(name) for name in "abcd")
+    with connect(data=tmp_path / "data") as connection:
+        result = connection.sql(f"SELECT REPEAT('x', 10000) AS v FROM {tables}")
+        queries = getattr(connection, "_queries")  # noqa: B009
+        (query,) = queries.running()
+        eventually(lambda: query.buffer.size > BUFFERED_BYTES)
+        rows = 0
+        for batch in result.batches():
+            assert query.buffer.size < 3 * BUFFERED_BYTES
+            rows += batch.num_rows
+        assert rows == 10_000
+        assert none_runs(connection)
+
+
+def test_a_result_that_waits_within_a_step_can_be_closed(tmp_path: Path) -> None:
+    ten = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS {}(n)"
+    tables = " CROSS JOIN ".join(ten.format(name) for name in "abcdef")
+    with connect(data=tmp_path / "data") as connection:
+        result = connection.sql(f"SELECT REPEAT('x', 10000) AS v FROM {tables}")
+        next(result)
+        result.close()
+        assert none_runs(connection)
 
 
 def test_progress_is_told_and_ctrl_c_leaves_nothing(connection: Connection) -> None:
@@ -266,6 +315,25 @@ def test_closing_the_connection_ends_its_statements(tmp_path: Path) -> None:
         connection.submit("tables", EVENTS)
         result: Result = connection.sql("SELECT n FROM events", follow=True)
     assert not list(result)
+
+
+def test_a_connection_that_is_closed_says_so(tmp_path: Path) -> None:
+    with running(tmp_path / "server") as (service, _):
+        for url in (f"http://127.0.0.1:{service.port}", None):
+            with connect(url) as connection:
+                assert len(list(connection.sql("SELECT 1 AS n"))) == 1
+            for use in (
+                lambda c: c.sql("SELECT 1 AS n"),
+                lambda c: c.execute("SELECT 1 AS n"),
+                lambda c: list(c.jobs),
+                lambda c: c.submit("a", "SELECT 1"),
+                lambda c: list(c.topics),
+                lambda c: c.rules,
+                lambda c: c.register_table("t", [{"n": 1}]),
+            ):
+                with pytest.raises(ServiceError, match="the connection is closed"):
+                    use(connection)
+            connection.close()
 
 
 def test_ctrl_c_in_a_program_ends_its_query(connection: Connection) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from planner.catalog import DEFAULT_CATALOG, DEFAULT_DATABASE, Catalog, Container, Table, View
 from sqlengine.api.flight.information import INFO_SCHEMA, TYPES_SCHEMA, sql_info, types
 from sqlengine.api.flight.wire import Message
+from sqlengine.catalog.name_patterns import fits
 from sqlengine.queries.arrow_pages import arrow_schema
 
 Answer: TypeAlias = Callable[[Catalog, Message], pa.Table]
@@ -155,9 +155,7 @@ def _like(pattern: str | None) -> Callable[[str], bool]:
     """Returns what tells whether a name fits a pattern with % and _; None fits all."""
     if not pattern:
         return lambda name: True
-    parts = {"%": ".*", "_": "."}
-    compiled = re.compile("".join(parts.get(c) or re.escape(c) for c in pattern), re.DOTALL)
-    return lambda name: compiled.fullmatch(name) is not None
+    return lambda name: fits(name, pattern)
 
 
 _SHAPES: Final[Mapping[str, pa.Schema]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import uuid
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,16 +14,18 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from parser.errors import JobError, SqlError
+from parser.limits import present
 from parser.writer.parameters import BadParameters, Template, template
 from parser.writer.row_inserts import inserts, row_insert
 from sqlengine.connection.parameters import of_batch
 from sqlengine.connection.values import python_values
 
-# Statements of one server; the one that was not used for longest makes way for another.
+# Statements of one server, and the bytes of their texts and parameters: of who has the most, the
+# one that was not used for longest makes way for another.
 _MOST: Final = 1_000
+_MOST_BYTES: Final = 64 << 20
 # Rows of parameters that are held for a query.
 _ROWS: Final = 1_000
-
 
 # Values with which a parameter is tried, and the types of those that fit.
 _TRIED: Final[tuple[tuple[object, pa.DataType], ...]] = (
@@ -35,8 +37,10 @@ _TRIED: Final[tuple[tuple[object, pa.DataType], ...]] = (
     (True, pa.bool_()),
     (b"", pa.binary()),
 )
-# Parameters whose types are looked for; those of a statement with more are texts.
+# Parameters whose types are looked for, and characters of their statement; those of one with more
+# are texts. Each type that is tried is planned.
 _GUESSED: Final = 40
+_GUESSED_IN: Final = 20_000
 # The columns of a query that can be planned only with the parameters that come.
 _UNKNOWN: Final = pa.schema([pa.field("unknown", pa.string())])
 # A statement, perhaps with rows that it reads.
@@ -50,9 +54,12 @@ def shape(statement: Template, columns: Callable[[str], pa.Schema]) -> tuple[pa.
 
     JDBC binds values of these types alone."""
     places = range(statement.count)
+    tried = (
+        places if len(places) <= _GUESSED and sum(map(len, statement.texts)) <= _GUESSED_IN else ()
+    )
     known: dict[int, tuple[object, pa.DataType]] = {}
     for _ in range(2):  # some places take no NULL, which the others need to be known for
-        for place in places if len(places) <= _GUESSED else ():
+        for place in tried:
             if place not in known:
                 others: list[object] = [known[n][0] if n in known else None for n in places]
                 fitting = _fitting(statement, columns, others, place)
@@ -87,13 +94,22 @@ def _fitting(
     return None
 
 
+def template_of(sql: str) -> Template:
+    """Returns a statement with its marks. BadParameters for one that is longer than a statement may
+    be."""
+    _check_length(len(sql), "the statement has")
+    return template(sql)
+
+
 @dataclass
 class Prepared:
-    """A prepared statement of a principal. `parameters`: rows that were bound to it."""
+    """A prepared statement of a principal. `parameters`: rows that were bound to it, of
+    `parameter_bytes`."""
 
     sql: str
     by: str
     parameters: list[Sequence[object]] = field(default_factory=list)
+    parameter_bytes: int = 0
 
     @property
     def template(self) -> Template:
@@ -101,13 +117,22 @@ class Prepared:
         return template(self.sql)
 
     def bind(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Keeps parameters for the query that comes. BadParameters for too many."""
+        """Keeps parameters for the query that comes. BadParameters for too many, or for more than a
+        statement may have."""
         rows: list[Sequence[object]] = []
+        size = 0
         for batch in batches:
+            size += batch.nbytes
             if len(rows) + batch.num_rows > _ROWS:
                 raise BadParameters(f"a query takes {_ROWS} rows of parameters at most")
+            _check_length(size, "the parameters have")
             rows += rows_of(batch)
-        self.parameters = rows
+        self.parameters, self.parameter_bytes = rows, size
+
+    @property
+    def size(self) -> int:
+        """The bytes that it holds, about."""
+        return len(self.sql) + self.parameter_bytes
 
     def query(self) -> str:
         """Returns the statement with its parameters."""
@@ -150,9 +175,22 @@ class PreparedStatements:
         handle = str(uuid.uuid4())
         with self._lock:
             self._known[handle] = Prepared(sql, by)
-            while len(self._known) > _MOST:
-                self._known.popitem(last=False)
+            while self._is_full():
+                del self._known[self._first_to_go(handle)]
         return handle
+
+    def _is_full(self) -> bool:
+        held = sum(prepared.size for prepared in self._known.values())
+        return len(self._known) > 1 and (len(self._known) > _MOST or held > _MOST_BYTES)
+
+    def _first_to_go(self, latest: str) -> str:
+        """Returns the handle of one of who has the most, in bytes and in number."""
+        sizes: Counter[str] = Counter()
+        for prepared in self._known.values():
+            sizes[prepared.by] += prepared.size + _MOST_BYTES // _MOST
+        (most, _), *_ = sizes.most_common(1)
+        theirs = (h for h, p in self._known.items() if p.by == most and h != latest)
+        return next(theirs, next(iter(self._known)))
 
     def find(self, handle: bytes | None, by: str) -> Prepared:
         """Returns a statement. JobError if the principal has none of that handle."""
@@ -173,6 +211,15 @@ class PreparedStatements:
             found = self._known.get(name)
             if found is not None and found.by == by:
                 del self._known[name]
+
+
+def _check_length(size: int, what: str) -> None:
+    most = present().statement_size
+    if size > most:
+        raise BadParameters(
+            f"{what} {size:,} characters, at most {most:,} are allowed ('statement-size')",
+            hint="put rows into a table, and join it",
+        )
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Sequence[object]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from sqlengine.api.flight.callers import MIDDLEWARE, Callers, NoHandshake, Sessi
 from sqlengine.api.flight.catalog import answer, schema_of
 from sqlengine.api.flight.failures import answering, without_trace
 from sqlengine.api.flight.ingest import ingest
-from sqlengine.api.flight.prepared import PreparedStatements, shape
+from sqlengine.api.flight.prepared import PreparedStatements, shape, template_of
 from sqlengine.api.flight.statements import Statements, principal_of, shape_of
 from sqlengine.api.flight.wire import BadMessage, Message, field
 from sqlengine.config import Config
@@ -147,7 +148,7 @@ class FlightServer(flight.FlightServerBase):
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Runs a statement, binds parameters, or takes rows."""
-        with answering("DoPut"):
+        with answering("DoPut"), self._statements.streaming(context):
             if descriptor.path:
                 parts = tuple(p.decode("utf-8", "replace") for p in descriptor.path)
                 wanted = messages.Ingest(parts)
@@ -197,9 +198,8 @@ class FlightServer(flight.FlightServerBase):
         _, message = messages.read_any(body)
         _check_alone(message, 2)
         sql, by = message.text(1) or "", principal_of(context).name
+        rows, parameters = shape(template_of(sql), partial(self._statements.columns, context))
         handle = self._prepared.add(sql, by)
-        statement = self._prepared.find(handle.encode(), by).template
-        rows, parameters = shape(statement, lambda text: self._statements.columns(context, text))
         return messages.prepared_result(handle, _ipc(rows), _ipc(parameters))
 
     def _close_prepared(self, context: Any, body: bytes) -> None:

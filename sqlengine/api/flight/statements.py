@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from parser.errors import JobError
 from parser.types import STRING, Column, Schema
 from sqlengine.access.audit.log import Audit, Event
 from sqlengine.access.principals import Principal
+from sqlengine.access.shares import Shares, share_of
 from sqlengine.api.flight.callers import MIDDLEWARE, Sessions
 from sqlengine.api.flight.prepared import Update
 from sqlengine.batch import Batch, from_pydict
@@ -29,7 +29,7 @@ from sqlengine.queries.writing import PlanningExecution, WritingExecution
 # The longest that is waited for the columns of a statement, and at once for its rows.
 START_S: Final = 60.0
 _TURN_S: Final = 0.2
-# Results that are sent at the same time: each has a thread, also while its client pauses.
+# Streams of rows, either way, at the same time: each has a thread, also while its client pauses.
 _STREAMS: Final = 64
 _RESULT: Final = Schema((Column("result", STRING),))
 
@@ -41,7 +41,7 @@ class Statements:
         self._queries = queries
         self._sessions = sessions
         self._audit = audit
-        self._streams = threading.BoundedSemaphore(_STREAMS)
+        self._streams = Shares(_STREAMS)
 
     def begin(
         self, context: Any, sql: str, execution: Callable[..., Execution] = WritingExecution
@@ -103,13 +103,26 @@ class Statements:
         return shape_of(query), self._sent(context, query)
 
     def _sent(self, context: Any, query: Query) -> Iterator[pa.RecordBatch]:
-        if not self._streams.acquire(blocking=False):
-            raise TooManyQueries(f"{_STREAMS} results are sent already", hint="read one to its end")
+        with self.streaming(context):
+            try:
+                yield from self._batches(context, query)
+            finally:
+                self._forget(query)
+
+    @contextmanager
+    def streaming(self, context: Any) -> Iterator[None]:
+        """Counts a stream of rows. TooManyQueries where the caller has too many, or all have."""
+        by, most = principal_of(context), self._streams.places
+        if not self._streams.take(by):
+            raise TooManyQueries(
+                f"{self._streams.taken()} streams of rows are open already",
+                detail=f"{most} may be, and {share_of(most, by)} of {by.shown}",
+                hint="read or write one to its end",
+            )
         try:
-            yield from self._batches(context, query)
+            yield
         finally:
-            self._streams.release()
-            self._forget(query)
+            self._streams.leave(by)
 
     def _batches(self, context: Any, query: Query) -> Iterator[pa.RecordBatch]:
         schema, buffer = shape_of(query), query.buffer

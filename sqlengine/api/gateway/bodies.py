@@ -32,8 +32,9 @@ class Body:
     def number(self, name: str) -> int:
         """Returns a whole number; 0 where there is none."""
         found = self._members.get(name) or 0
-        if not isinstance(found, int) or found < 0:
-            raise BadRequest(f"'{name}' is no whole number from 0 on", detail=str(found)[:60])
+        if not isinstance(found, int) or not 0 <= found < 1 << 63:  # a long of Java
+            detail = str(found)[:60]
+            raise BadRequest(f"'{name}' is no whole number from 0 to 2^63 - 1", detail=detail)
         return found
 
     def texts(self, name: str) -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import Final
 from parser.grammar.reserved import STRUCTURAL
 from sqlengine.queries.client_session import Names
 
+# Characters before the position that are looked at: no name is as long.
+_LOOKED_AT: Final = 500
 _LAST_WORD: Final = re.compile(r"[^\W\d]?\w*\Z")
 _AFTER_TABLE_WORD: Final = re.compile(
     r"\b(?:FROM|JOIN|INTO|TABLE|VIEW|DESCRIBE)\s+\w*\Z", re.IGNORECASE
@@ -19,7 +21,7 @@ _BEGINS: Final = frozenset(
 
 def candidates(statement: str, position: int, names: Names) -> list[str]:
     """Returns the words for the one that ends at a position, sorted; none where none has begun."""
-    before = statement[:position]
+    before = statement[max(0, position - _LOOKED_AT) : position]
     found = _LAST_WORD.search(before)
     word = found[0] if found is not None else ""
     if not word:

@@ -19,12 +19,12 @@ from sqlengine.engine import Engine
 from sqlengine.engine.statements import Answer
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import ClientSession
-from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.execution import PATIENCE_S, Execution, Slot
 from sqlengine.queries.insert_jobs import job_id, submit, wait_for_end
 from sqlengine.queries.query import Query
 
-_BEGIN: Final = re.compile(r"\s*BEGIN\s+STATEMENT\s+SET\s*;?\s*", re.IGNORECASE)
-_END: Final = re.compile(r"\s*END\s*;?\s*", re.IGNORECASE)
+_BEGIN: Final = re.compile(r"\s*+BEGIN\s++STATEMENT\s++SET\s*+;?\s*+", re.IGNORECASE)
+_END: Final = re.compile(r"\s*+END\s*+;?\s*+", re.IGNORECASE)
 
 
 class GatewayExecution(Execution):
@@ -32,6 +32,7 @@ class GatewayExecution(Execution):
 
     session_class: ClassVar[type[AdHocSession]] = GatewaySession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select, Insert, StatementSet)
+    patience_s: ClassVar[float] = PATIENCE_S
 
     def __init__(
         self,

@@ -1,0 +1,202 @@
+"""One principal never has all of what a server has so many of: sessions, queries, requests that
+wait, streams of rows, prepared statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from parser.limits import using
+from sqlengine.api import events
+from sqlengine.api.flight import prepared
+from sqlengine.api.flight.wire import field
+from sqlengine.client import Client
+from sqlengine.config import QueryLimits
+from sqlengine.queries import room
+from sqlengine.service import Service
+from tests.access.conftest import TOKENS, access_text, table
+from tests.clients.flight_client import Client as FlightClient
+from tests.gateway.client import Failed, Session
+from tests.hostile.raw_http import Raw
+from tests.service.harness import User, running
+from tests.support import eventually
+
+ENDLESS = "CREATE TABLE endless (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '10')"
+
+
+class Shared:
+    """A server with room for little."""
+
+    def __init__(self, service: Service) -> None:
+        assert service.flight is not None
+        self.service = service
+        self.port, self._flight_port = service.port, service.flight.port
+
+    def session(self, name: str) -> Session:
+        return Session(f"127.0.0.1:{self.port}", token=TOKENS[name])
+
+    def user(self, name: str) -> User:
+        return User(Client(f"http://127.0.0.1:{self.port}", TOKENS[name], "rest"))
+
+    def flight(self, name: str) -> FlightClient:
+        return FlightClient(self._flight_port, TOKENS[name])
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    folder = tmp_path_factory.mktemp("shares")
+    file = folder / "access.toml"
+    file.write_text(access_text())
+    limits = using(waiting_requests=8)
+    options: dict[str, Any] = {"queries": QueryLimits(at_once=4), "flight_port": 0, "access": file}
+    with limits, running(folder / "data", **options) as (service, _):
+        yield Shared(service)
+
+
+def test_sessions(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MAX_KEPT", 4)
+    with shared.session("alice"), shared.session("alice"), shared.session("alice"):
+        with pytest.raises(Failed) as failed:
+            shared.session("alice").__enter__()
+        assert "as many as principal 'alice' may have" in failed.value.texts[1]
+        with shared.session("bob") as session:
+            assert session.rows("SELECT 1") == [[1]]
+            with pytest.raises(Failed) as failed:
+                shared.session("reader").__enter__()
+            assert "4 sessions are open already" in failed.value.texts[1]
+
+
+def test_queries_that_run(shared: Shared) -> None:
+    with shared.session("alice") as session:
+        session.run(ENDLESS)
+        running = [session.begin("SELECT n FROM endless") for _ in range(4)]
+        eventually(lambda: sum(_has_rows(session, operation) for operation in running) == 3)
+        assert shared.user("bob").client.post("/api/v1/queries", b"SELECT 1")["rows"]
+        refusal = shared.user("alice").refused(
+            lambda: shared.user("alice").client.post("/api/v1/queries", b"SELECT 1")
+        )
+        assert refusal.status == 429
+        assert "3 queries of principal 'alice' run already" in refusal.message
+
+
+def _has_rows(session: Session, operation: str) -> bool:
+    return bool(
+        session.call("GET", f"{session.place}/operations/{operation}/status")["status"]
+        == "FINISHED"
+    )
+
+
+def test_statements(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MAX_KEPT", 8)
+    with shared.session("alice") as session:
+        session.run(ENDLESS)
+        for _ in range(6):
+            session.begin("SELECT n FROM endless")
+        with pytest.raises(Failed) as failed:
+            session.begin("SELECT n FROM endless")
+        assert "ad-hoc statements of principal 'alice' run already" in failed.value.texts[1]
+        assert shared.user("bob").client.post("/api/v1/queries", b"SELECT 1")["rows"]
+
+
+def test_results_that_nobody_reads_make_way(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of who has the most go first."""
+    eventually(lambda: not shared.service._queries._slots.taken())
+    reader, alice = shared.user("reader").client, shared.user("alice").client
+    large = "SELECT REPEAT('x', {0}) AS v FROM (VALUES (1), (2)) AS t(n)"
+    kept = reader.post("/api/v1/queries?wait=0", large.format(100).encode())["query"]
+    with monkeypatch.context() as patched:
+        patched.setattr("sqlengine.queries.results.PAGE_BYTES", 1)
+        first = alice.post("/api/v1/queries", large.format(200_000).encode())["query"]
+        for _ in range(3):
+            alice.post("/api/v1/queries", large.format(200_000).encode())
+    monkeypatch.setattr(shared.service._queries, "_most_held", 300_000)
+    alice.post("/api/v1/queries", b"SELECT 1")
+    assert reader.get(f"/api/v1/queries/{kept}", page=0)["rows"]
+    refusal = shared.user("alice").refused(lambda: alice.get(f"/api/v1/queries/{first}", page=0))
+    assert refusal.status == 404
+
+
+def test_requests_that_wait(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who holds streams of events open leaves places to others, and has them again once one has
+    ended."""
+    monkeypatch.setattr(events, "_SILENT_S", 0.1)
+    held = [_events(shared.port, "monitor") for _ in range(8)]
+    try:
+        statuses = sorted(_status(raw) for raw in held)
+        assert statuses == [200] * 6 + [503] * 2
+        assert shared.user("bob").client.post("/api/v1/queries", b"SELECT 1")["rows"]
+    finally:
+        Raw.close_all()
+    again: list[int] = []
+
+    def free() -> bool:
+        again.append(_status(_events(shared.port, "monitor")))
+        return again[-1] == 200
+
+    eventually(free)
+    Raw.close_all()
+
+
+def _events(port: int, name: str) -> Raw:
+    token = f"Authorization: Bearer {TOKENS[name]}"
+    return Raw.to(port).head("GET", "/api/v1/jobs", token, "Accept: text/event-stream")
+
+
+def _status(raw: Raw) -> int:
+    return int(raw.socket.recv(64).split(b" ")[1])
+
+
+def test_streams_of_flight(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shared.service.flight is not None
+    monkeypatch.setattr(shared.service.flight._statements._streams, "places", 4)
+    place, schema = flight.FlightDescriptor.for_path("held"), pa.schema([("id", pa.int64())])
+    root = shared.user("root")
+    root.topic("a.held")
+    root.submit("held", table("held", "a.held"))
+    with shared.flight("alice") as alice, shared.flight("bob") as bob:
+        writers = [alice.client.do_put(place, schema, alice.options)[0] for _ in range(3)]
+        eventually(lambda: "3 of principal 'alice'" in _refusal(alice))
+        assert bob.query("SELECT 1 AS a") == [{"a": 1}]
+        for writer in writers:
+            writer.close()
+        eventually(lambda: not _refusal(alice))
+
+
+def _refusal(client: FlightClient) -> str:
+    try:
+        client.query("SELECT 1 AS a")
+    except flight.FlightError as error:
+        return str(error)
+    return ""
+
+
+def test_prepared_statements(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of who has the most makes way for another, and none is longer than a statement."""
+    monkeypatch.setattr(prepared, "_MOST", 5)
+    with shared.flight("alice") as alice, shared.flight("bob") as bob:
+        kept = bob.prepare("SELECT 1 AS a").data(1)
+        first = alice.prepare("SELECT 1 AS a").data(1)
+        for _ in range(6):
+            last = alice.prepare("SELECT 1 AS a").data(1)
+        assert _run(bob, kept) == _run(alice, last) == [{"a": 1}]
+        with pytest.raises(flight.FlightServerError, match="does not exist"):
+            _run(alice, first)
+        with pytest.raises(flight.FlightServerError, match="'statement-size'"):
+            alice.prepare(f"SELECT ? || '{'x' * 1_100_000}'")
+        statement = alice.prepare("SELECT ? AS a").data(1)
+        with pytest.raises(flight.FlightServerError, match="'statement-size'"):
+            alice.put(
+                "CommandPreparedStatementQuery",
+                field(1, statement or b""),
+                pa.table({"a": ["x" * 1_100_000]}),
+            )
+
+
+def _run(client: FlightClient, handle: bytes | None) -> list[dict[str, Any]]:
+    return client.asked("CommandPreparedStatementQuery", field(1, handle or b""))
