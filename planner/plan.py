@@ -14,12 +14,13 @@ from planner.analysis.context import AnalysisContext
 from planner.analysis.late_rows import late_row_sinks
 from planner.analysis.map_lookups import map_lookups
 from planner.analysis.plain_alerts import plain_alerts
+from planner.analysis.process_uids import check_uids
 from planner.analyzer import analyze
 from planner.binder import bind, too_deep
 from planner.binder.scope import check_nodes
 from planner.capabilities import Capabilities
 from planner.catalog import Catalog, Table
-from planner.logical import LogicalPlan, Sink
+from planner.logical import LogicalPlan, ProcessFunction, Sink
 from planner.optimizer import NONE, disabled_passes, optimize
 from planner.rewrite import nodes
 from planner.scalar import Call
@@ -58,19 +59,23 @@ def plan(
     place: int = 0,
     disabled: frozenset[str] = NONE,
     traced: bool = False,
+    calls: dict[str, ProcessFunction] | None = None,
 ) -> PlannedStatement:
     """Binds, analyses and optimises a statement, and delivers its late rows.
 
+    `calls`: the process functions of the job by uid, which those of the statement join;
     `capabilities_of`: what connectors say of the tables that are written; `place`: the number that
     the (first) sink has in the job; `disabled`: steps and passes that do not run, besides the
     passes that the settings switch off. SqlError with the position in the script."""
     context = AnalysisContext(catalog, settings, capabilities_of)
     disabled |= disabled_passes(settings)
+    known = {} if calls is None else calls
     sinks: list[Sink] = []
     traces: list[Trace] = []
     try:
         for number, bound in enumerate(bind(statement, catalog, settings, job=job, place=place)):
             _check(bound, statement.position)
+            check_uids(bound, known)
             trace = _Recorder(bound) if traced else None
             analyzed = analyze(bound, context, disabled=disabled, observe=trace)
             optimized = optimize(analyzed, disabled=disabled, observe=trace)

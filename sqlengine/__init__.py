@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from sqlengine.functions.process_sdk import ProcessContext, TableRow, process_function
     from sqlengine.functions.sdk import async_udf, async_udtf, sink, udaf, udf, udtf
+    from sqlengine.functions.state_views import ListView, MapView, ValueView
 
 __version__ = "0.1.0"
 __all__ = [
@@ -90,6 +91,8 @@ __all__ = [
     "JobResult",
     "Jobs",
     "KeyedStream",
+    "ListView",
+    "MapView",
     "Option",
     "ParseError",
     "PlanError",
@@ -114,6 +117,7 @@ __all__ = [
     "TopicRecord",
     "Topics",
     "Unreachable",
+    "ValueView",
     "Version",
     "__version__",
     "async_udf",
@@ -154,6 +158,8 @@ _MODULES = {
     "JobResult": "sqlengine.connection.jobs",
     "Jobs": "sqlengine.connection.jobs",
     "KeyedStream": "sqlengine.connection.streams",
+    "ListView": "sqlengine.functions.state_views",
+    "MapView": "sqlengine.functions.state_views",
     "Option": "sqlengine.formats.base",
     "ProcessContext": "sqlengine.functions.process_sdk",
     "Progress": "sqlengine.connection.progress",
@@ -171,6 +177,7 @@ _MODULES = {
     "TopicRecord": "sqlengine.connection.topics",
     "Topics": "sqlengine.connection.topics",
     "Unreachable": "sqlengine.broker.errors",
+    "ValueView": "sqlengine.functions.state_views",
     "Version": "sqlengine.connection.jobs",
     "async_udf": "sqlengine.functions.sdk",
     "async_udtf": "sqlengine.functions.sdk",

@@ -50,7 +50,9 @@ class ProcessTraits:
     `tables` come before its other parameters. `state`: the type of what it remembers for each key,
     '' where that is nothing, and `ttl_ms` how long without a change, 0 for ever. `timers`: it may
     ask to be called later. `keyless`: a table needs no PARTITION BY. `passes_columns`: a row goes
-    on with all its columns, not with the keys alone."""
+    on with all its columns, not with the keys alone. `timed`: a call must say `on_time`.
+    `views`: of each view of the state how long an entry stays that was not written (ms), 0 for
+    ever, None as all other state."""
 
     tables: tuple[TableParameter, ...]
     state: str = ""
@@ -58,6 +60,8 @@ class ProcessTraits:
     timers: bool = False
     keyless: bool = False
     passes_columns: bool = False
+    timed: bool = False
+    views: tuple[int | None, ...] = ()
 
     @property
     def remembers(self) -> bool:

@@ -39,7 +39,8 @@ class ProcessFunction(OneInput, Stateful):
     `function` is its identity, `called` its name in the text. Output: `columns`, which are those of
     `passed` (the keys, or all), then the function's, then the time where there is one. Of several
     `tables` each row has its number in the column `table`. `memory` says in words what is kept for
-    a key: '' for nothing. What the function does is its own affair: nothing goes past it."""
+    a key: '' for nothing. `uid`: the identity of the call in its job, '' where nothing is kept and
+    none was given. What the function does is its own affair: nothing goes past it."""
 
     reads_all_columns: ClassVar[bool] = True
     folds: ClassVar[bool] = False
@@ -60,6 +61,7 @@ class ProcessFunction(OneInput, Stateful):
     table: str | None = None
     timers: bool = False
     salt: str = ""
+    views: tuple[int | None, ...] = ()
     position: Position | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -96,7 +98,8 @@ class ProcessFunction(OneInput, Stateful):
         by = f" by {', '.join(self.keys)}" if self.keys else ""
         on_time = f" on time {self.time}" if self.time is not None else ""
         kept = f", keeps {self.memory}" if self.memory else ""
-        return f"{self.called}({'; '.join((*tables, *scalars))}){by}{on_time} as '{self.uid}'{kept}"
+        uid = f" as '{self.uid}'" if self.uid else ""
+        return f"{self.called}({'; '.join((*tables, *scalars))}){by}{on_time}{uid}{kept}"
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -105,6 +108,7 @@ class ProcessFunction(OneInput, Stateful):
         return (
             self.salt, self.function, self.uid, self.time or "", self.table or "", *scalars, "|",
             *tables, "|", *self.keys, "|", *self.passed, "|", *map(str, self.columns),
+            "|", *map(str, self.views),
         )  # fmt: skip
 
     def column_sources(self, port: int) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ from xxhash import xxh3_128_hexdigest
 from parser.errors import ServiceError
 from sqlengine.functions.host import Ask, Binding, Failure, Take
 from sqlengine.functions.pool import POOL
+from sqlengine.functions.process import Serve
 from udf.user import UserFunction
 
 
@@ -89,12 +90,19 @@ def answering(answers: EpochAnswers) -> Iterator[None]:
         _now.reset(token)
 
 
-def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
+def run(
+    function: UserFunction,
+    binding: Binding,
+    rows: int,
+    ask: Ask,
+    take: Take,
+    serve: Serve | None = None,
+) -> list[Failure]:
     """Calls `ModuleHost.run`, but takes the recorded answers of a nondeterministic function where
     an epoch is repeated."""
     answers = _now.get()
     if function.deterministic or answers is None:
-        return POOL.host(function.content).run(binding, rows, ask, take)
+        return POOL.host(function.content).run(binding, rows, ask, take, serve)
     about, blobs = ask(0, rows)
     request = _digest(function, about, blobs)
     known = answers.again(request)
@@ -111,7 +119,7 @@ def run(function: UserFunction, binding: Binding, rows: int, ask: Ask, take: Tak
         parts.append((start, end, tuple(bytes(b) for b in given)))
         take(start, end, given)
 
-    failures = POOL.host(function.content).run(binding, rows, ask, keep)
+    failures = POOL.host(function.content).run(binding, rows, ask, keep, serve)
     answers.fresh.append(Answer(request, tuple(parts), tuple(failures)))
     return failures
 

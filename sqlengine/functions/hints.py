@@ -63,6 +63,8 @@ class Process:
     timers: bool
     keyless: bool
     passes_columns: bool
+    timed: bool
+    views: tuple[int | None, ...]
 
 
 @dataclasses.dataclass(frozen=True)

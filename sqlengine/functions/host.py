@@ -15,7 +15,7 @@ from secrets import token_hex
 import pyarrow as pa
 
 from sqlengine.functions.limits import FunctionLimits
-from sqlengine.functions.process import Lost, WorkerProcess
+from sqlengine.functions.process import Lost, Serve, WorkerProcess
 from sqlengine.functions.protocol import Header
 from sqlengine.system.interrupts import uninterrupted
 
@@ -99,8 +99,11 @@ class ModuleHost:
             worker, self._worker = self._worker, None
             _kill(worker)
 
-    def run(self, binding: Binding, rows: int, ask: Ask, take: Take) -> list[Failure]:
-        """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order.
+    def run(
+        self, binding: Binding, rows: int, ask: Ask, take: Take, serve: Serve | None = None
+    ) -> list[Failure]:
+        """Sends `ask(start, end)` for all rows in order and hands the answers to `take`, in order;
+        `serve` answers what the worker asks meanwhile.
 
         Returns the rows without an answer, with the reason. Rows that kill or block the worker are
         found by the row it was at, or by halving."""
@@ -114,7 +117,8 @@ class ModuleHost:
                     failures += [(row, broken) for row in range(start, end)]
                     continue
                 try:
-                    done, short = self._once(binding, start, end, rows, ask, take, failures)
+                    part = (start, end, rows)
+                    done, short = self._once(binding, part, ask, take, failures, serve)
                     if done < end - start and not short:  # the rest is asked for at a time
                         waiting.append((start + done, end))
                     elif done < end - start:  # memory was short: the rest gets a new process
@@ -136,14 +140,15 @@ class ModuleHost:
     def _once(
         self,
         binding: Binding,
-        start: int,
-        end: int,
-        rows: int,
+        part: tuple[int, int, int],
         ask: Ask,
         take: Take,
         failures: list[Failure],
+        serve: Serve | None,
     ) -> tuple[int, bool]:
-        """Returns how many rows were done, and whether memory was short for the others."""
+        """Asks for the rows from start to end of so many. Returns how many were done, and whether
+        memory was short for the others."""
+        start, end, rows = part
         worker = self._started()
         if binding.number not in worker.bound:
             request = {"op": "bind", "id": binding.number, "place": binding.place}
@@ -155,7 +160,7 @@ class ModuleHost:
         about, blobs = ask(start, end)
         limit = self._limit(binding, end - start, rows)
         answer, parts = worker.ask(
-            {"op": "call", "id": binding.number, "rows": end - start, **about}, blobs, limit
+            {"op": "call", "id": binding.number, "rows": end - start, **about}, blobs, limit, serve
         )
         failed, done = answer["failures"], answer["done"]
         assert isinstance(failed, list)

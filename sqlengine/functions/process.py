@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +26,9 @@ _SOCKET_BYTES = 1 << 20
 # A worker dies with the thread that started it (that is how Linux tells it of the server's death):
 # this one never ends.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="functions")
+
+# Answers a question of the worker.
+Serve = Callable[[Header, list[pa.Buffer]], tuple[Header, list[pa.Buffer]]]
 
 
 class Lost(Exception):
@@ -72,18 +75,23 @@ class WorkerProcess:
         header: Mapping[str, object],
         blobs: Sequence[pa.Buffer] = (),
         row_s: float | None = None,
+        serve: Serve | None = None,
     ) -> tuple[Header, list[pa.Buffer]]:
-        """The answer. Lost where the process dies, or a row takes longer than it may (then it is
-        killed)."""
+        """The answer. `serve` answers what the worker asks before. Lost where the process dies, or
+        a row takes longer than it may (then it is killed)."""
         row_s = self._limits.row_s if row_s is None else row_s
         self._progress[0] = self._progress[1] = -1
         try:
             self._channel.settimeout(max(row_s, 1.0))
-            for piece in encode(header, blobs):
-                self._channel.sendall(piece)
-            self._wait(row_s)
-            self._channel.settimeout(_START_S)
-            return receive(self._channel)
+            while True:
+                for piece in encode(header, blobs):
+                    self._channel.sendall(piece)
+                self._wait(row_s)
+                self._channel.settimeout(_START_S)
+                answer, parts = receive(self._channel)
+                if serve is None or "ask" not in answer:
+                    return answer, parts
+                header, blobs = serve(answer, parts)
         except TimeoutError:
             raise self._lost("it did not take or give data") from None
         except (Closed, ConnectionError):

@@ -19,12 +19,14 @@ from sqlengine.functions.hints import fields_of
 from sqlengine.functions.process_hints import hints_of_eval, row_hint, state_class, takes_context
 from sqlengine.functions.process_keys import (
     MIN_WATERMARK,
+    Due,
     Key,
     Memory,
     Timer,
     datetime_of,
     milliseconds_of,
 )
+from sqlengine.functions.process_views import Question, Views, view_fields
 from sqlengine.functions.process_wire import (
     INSTANTS,
     KEYS_AFTER,
@@ -59,8 +61,7 @@ class CallContext:
 
     @state.setter
     def state(self, value: Any) -> None:
-        self._memory.state_of(self._key)
-        self._key.state = value
+        self._memory.replace(self._key, value)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -95,7 +96,7 @@ class CallContext:
         self._memory.timers_of(self._key).clear()
 
     def clear_state(self) -> None:
-        self._key.state, self._key.loaded = None, True
+        self._memory.forget(self._key)
 
     def clear(self) -> None:
         self.clear_state()
@@ -113,6 +114,8 @@ class ProcessCall:
         self._on_timer = getattr(instance, "on_timer", None)
         self._takes_context = takes_context(target)
         self._state = state_class(target)
+        self._views = view_fields(self._state)
+        self.question: Question = _nobody
         self._hints = hints_of_eval(target)
         self._schemas = (rows, scalars, keys)
         self._result = result
@@ -161,6 +164,10 @@ class ProcessCall:
         return {name: to_values(column, self._hints.get(name))[0] for name, column in values}
 
 
+def _nobody(header: Header, blobs: list[pa.Buffer]) -> Answer:
+    raise RuntimeError("nobody answers questions about views here")
+
+
 class _Request:
     """One request: its events, and what comes of them."""
 
@@ -179,7 +186,8 @@ class _Request:
         self._key_batch = read_batch(blobs[2], keys)
         self._watermarks: list[int] = read_batch(blobs[3], INSTANTS).column(0).to_pylist()
         self._steps: list[int] = read_batch(blobs[4], INSTANTS).column(0).to_pylist()
-        self._memory = Memory(call._state)
+        self._views = Views(call._views, call.question)
+        self._memory = Memory(call._state, self._views)
         self._context = CallContext(self._memory, call._shape.zoned)
         self._context._keys = self._key_values
         self._eval: Callable[..., Iterable[object] | None] = partial(
@@ -197,8 +205,8 @@ class _Request:
     def _load(self) -> None:
         states, timers, nexts = (self._key_batch.column(i).to_pylist() for i in range(3))
         self._keys = [
-            Key((state, known), first)
-            for state, known, first in zip(states, timers, nexts, strict=True)
+            Key((state, known), first, number)
+            for number, (state, known, first) in enumerate(zip(states, timers, nexts, strict=True))
         ]
         for number, key in enumerate(self._keys):
             if key.first is not None and key.first <= self._watermarks[-1]:
@@ -212,9 +220,10 @@ class _Request:
 
     def run(self, progress: memoryview) -> int:
         """The number of events that were done: less than all where memory was short."""
+        self._progress = progress
         if self._first % 2:  # the event before it was lost
             self._advance(self._watermarks[0], drop=True)
-        base, count, due = self._first // 2, len(self._rows), self._memory.due
+        base, count = self._first // 2, len(self._rows)
         for event in range(self._first, self._end):
             progress[0] = event - self._first
             at = event // 2 - base
@@ -222,10 +231,8 @@ class _Request:
                 if event % 2:
                     if at < count:
                         self._row(event, at)
-                elif due and due[0][0] <= self._watermarks[at]:
+                else:
                     self._advance(self._watermarks[at])
-                elif self._watermarks[at] > self._at:
-                    self._at = self._watermarks[at]
             except MemoryError:
                 return event - self._first + 1
         progress[0] = -1
@@ -241,28 +248,44 @@ class _Request:
                 raise MemoryError
 
     def _advance(self, watermark: int, *, drop: bool = False) -> None:
-        """Brings the watermark, step by step as it came, and fires the timers that are due."""
-        due = self._memory.due
-        while due and due[0][0] <= watermark and self._at < watermark:
-            place = bisect_left(self._steps, max(due[0][0], self._at + 1))
+        """Brings the watermark, step by step as it came, and fires the timers that are due: those
+        without a name before those with one, as Flink does."""
+        while self._memory.first_due() <= watermark and self._at < watermark:
+            place = bisect_left(self._steps, max(self._memory.first_due(), self._at + 1))
             step, before = self._steps[place], self._steps[place - 1]
             self._at = step
-            if step == MAX_WATERMARK:  # a timer that sets itself again would never end
-                firing, due[:] = sorted(due), []
-                for entry in firing:
-                    self._fire(entry, step, before, drop=drop)
-                due.clear()
-            while due and due[0][0] <= step:
-                self._fire(heapq.heappop(due), step, before, drop=drop)
+            if step == MAX_WATERMARK:
+                self._fire_last(before, drop=drop)
+            for due in self._memory.due:
+                while due and due[0][0] <= step:
+                    self._fire(heapq.heappop(due), step, before, drop=drop)
         self._at = max(self._at, watermark)
 
-    def _fire(
-        self, entry: tuple[int, int, str, Timer], step: int, before: int, *, drop: bool
-    ) -> None:
+    def _fire_last(self, before: int, *, drop: bool) -> None:
+        """Fires what is left at the end of all input, and the timers that are set then, each name
+        of a key once: one that sets itself again would never end."""
+        unnamed, named = self._memory.due
+        known, fired = sorted(unnamed), set[tuple[int, str]]()
+        unnamed.clear()
+        for entry in known:
+            self._fire(entry, MAX_WATERMARK, before, drop=drop)
+        while named:
+            entry = heapq.heappop(named)
+            if (entry[1], entry[2]) not in fired and self._is_set(entry):
+                fired.add((entry[1], entry[2]))
+                self._fire(entry, MAX_WATERMARK, before, drop=drop)
+        unnamed.clear()
+
+    def _is_set(self, entry: Due) -> bool:
+        time, number, _, timer = entry
+        return self._memory.timers_of(self._keys[number]).get(timer) == time
+
+    def _fire(self, entry: Due, step: int, before: int, *, drop: bool) -> None:
+        if not self._is_set(entry):
+            return
         time, number, name, timer = entry
         key = self._keys[number]
-        if self._memory.timers_of(key).get(timer) != time:
-            return
+        self._progress[2] += 1  # the time that a row may take is that of a timer
         del self._memory.timers_of(key)[timer]
         shown = name if isinstance(timer, str) else None
         if drop:
@@ -326,7 +349,7 @@ class _Request:
                 self._wrong(at, reason)
         output = pa.RecordBatch.from_arrays(columns, schema=self._call._result)
         firsts = dict(reversed(self._failures))
-        blobs = (output, self._memories(), self._lost())
+        blobs = (output, self._memories(), self._lost(), self._views.changes())
         return {"failures": sorted(firsts.items()), "done": done}, [batch_blob(b) for b in blobs]
 
     def _wrong(self, at: int, reason: str) -> None:

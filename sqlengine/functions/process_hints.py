@@ -19,6 +19,7 @@ from sqlengine.functions.hints import (
     sql_type,
 )
 from sqlengine.functions.process_sdk import TABLE, ProcessDeclaration
+from sqlengine.functions.process_views import view_fields
 
 _FORM = "write class F: def eval(self, ctx: ProcessContext, row: TableRow) -> Iterator[…]"
 
@@ -44,6 +45,8 @@ def describe_process(target: object, declared: ProcessDeclaration) -> Spec:
         callable(on_timer),
         declared.keyless,
         declared.passes_columns,
+        callable(on_timer) or declared.timed,
+        tuple(view.ttl_ms for view in view_fields(state_class(target))),
     )
     return Spec(
         "process", scalars, result, True, declared.deterministic, False, False, False, False,
@@ -142,7 +145,9 @@ def _state_of(target: type) -> str:
         raise BadSignature(
             f"State cannot be made: {error}", "give each field a default: n: int = 0"
         ) from None
-    return f"ROW<{', '.join(f'{n} {_shown(h)}' for n, h in fields_of(state))}>"
+    views = {view.name: view.type for view in view_fields(state)}
+    shown = (f"{n} {views.get(n) or _shown(h)}" for n, h in fields_of(state))
+    return f"ROW<{', '.join(shown)}>"
 
 
 def _shown(hint: object) -> str:

@@ -29,6 +29,7 @@ class ProcessDeclaration(Declaration):
     ttl: dt.timedelta | None = None
     keyless: bool = False
     passes_columns: bool = False
+    timed: bool = False
 
 
 class ProcessContext(Protocol, Generic[S]):
@@ -75,6 +76,7 @@ def process_function(
     ttl: dt.timedelta | None = None,
     optional_partition: bool = False,
     pass_columns: bool = False,
+    require_on_time: bool = False,
     deterministic: bool = True,
 ) -> Callable[[C], C]: ...
 
@@ -87,6 +89,7 @@ def process_function(
     ttl: dt.timedelta | None = None,
     optional_partition: bool = False,
     pass_columns: bool = False,
+    require_on_time: bool = False,
     deterministic: bool = True,
 ) -> C | Callable[[C], C]:
     """A process function (Flink's PTF): a class with `eval(self, ctx, row, …)`, which is called for
@@ -96,7 +99,8 @@ def process_function(
     `on_timer(self, ctx, name)` it may be called later. `output`: the type of the rows that it
     yields, as 'ROW<word STRING>', where the hint does not tell. `ttl`: state that was not changed
     for so long is forgotten. `optional_partition`: a table may come without PARTITION BY.
-    `pass_columns`: a row goes on with all its columns."""
+    `pass_columns`: a row goes on with all its columns. `require_on_time`: a call must name the
+    time of its rows, as one of a function with timers must."""
     made = ProcessDeclaration(
         "process",
         deterministic=deterministic,
@@ -104,6 +108,7 @@ def process_function(
         ttl=ttl,
         keyless=optional_partition,
         passes_columns=pass_columns,
+        timed=require_on_time,
     )
 
     def declare(declared: C) -> C:

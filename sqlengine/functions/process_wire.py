@@ -30,6 +30,16 @@ _KEYS = (
 )
 KEYS_AFTER = pa.schema(_KEYS)
 INSTANTS = pa.schema([pa.field("instant", pa.int64())])
+# Entries of views that were written, by key and view; without a value: removed, without an entry:
+# all entries that there were before are.
+CHANGES = pa.schema(
+    [
+        pa.field(GROUP, pa.int32()),
+        pa.field("view", pa.int32()),
+        pa.field("entry", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
 # Timers that failed.
 LOST_TIMERS = pa.schema(
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from sqlengine.functions.answers import run
 from sqlengine.functions.host import Binding, Failure
 from sqlengine.functions.kernels import field_of
 from sqlengine.functions.process_wire import (
+    CHANGES,
     KEYS_AFTER,
     LOST_TIMERS,
     Shape,
@@ -22,7 +24,7 @@ from sqlengine.functions.process_wire import (
     output_schema,
     rows_schema,
 )
-from sqlengine.functions.protocol import batch_blob, read_batch
+from sqlengine.functions.protocol import Header, batch_blob, read_batch
 from sqlengine.state.columns import IntArray
 from udf.user import UserFunction, columns_of
 
@@ -65,6 +67,14 @@ class Given:
     lost_timers: list[pa.RecordBatch] = field(default_factory=list)
 
 
+class HeldViews(Protocol):
+    """The views of the keys of a batch: entries that the worker asks for, and those it writes."""
+
+    def answer(self, header: Header, blobs: list[pa.Buffer]) -> tuple[Header, list[pa.Buffer]]: ...
+
+    def take(self, changes: pa.RecordBatch) -> None: ...
+
+
 class ProcessKernel:
     """A process function for tables of certain columns."""
 
@@ -95,7 +105,12 @@ class ProcessKernel:
         self._constants = batch_blob(pa.RecordBatch.from_arrays(values, schema=constants))
 
     def __call__(
-        self, rows: pa.RecordBatch, memories: Memories, keys: Sequence[pa.Array], times: Times
+        self,
+        rows: pa.RecordBatch,
+        memories: Memories,
+        keys: Sequence[pa.Array],
+        times: Times,
+        views: HeldViews | None = None,
     ) -> Given:
         """Calls the function for rows and timers that are due; never raises for data."""
         given = Given(memories)
@@ -121,9 +136,13 @@ class ProcessKernel:
             after = read_batch(blobs[1], KEYS_AFTER)
             given.memories = Memories(*(column.to_pylist() for column in after.columns))
             given.lost_timers.append(read_batch(blobs[2], LOST_TIMERS))
+            if views is not None:
+                views.take(read_batch(blobs[3], CHANGES))
 
-        for event, reason in run(self._function, self._binding, count, ask, take):
-            # The timers of an event that cost the worker its life are told one by one.
-            if event % 2:
+        serve = None if views is None else views.answer
+        for event, reason in run(self._function, self._binding, count, ask, take, serve):
+            # The timers of an event that cost the worker its life are told one by one, and behind
+            # the last watermark there is no row.
+            if event % 2 and event // 2 < rows.num_rows:
                 given.failures.append((event // 2, reason))
         return given

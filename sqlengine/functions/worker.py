@@ -1,7 +1,7 @@
 """The process in which the functions of one module run: `python -m sqlengine.functions.worker FD
 PROGRESS_FD MEMORY FOLDER`.
 
-It answers one request after the other. Where it is in a request stands in shared memory, so that
+It answers one request after the other; a process function may ask for entries of its views before. Where it is in a request stands in shared memory, so that
 after a crash or in a hang the server knows the row at fault. What users' code prints goes to the
 server's standard error."""
 
@@ -22,6 +22,7 @@ import pyarrow as pa
 from sqlengine.functions.calls import Answer, Call
 from sqlengine.functions.declarations import describe, make_call
 from sqlengine.functions.hints import BadSignature
+from sqlengine.functions.process_calls import ProcessCall
 from sqlengine.functions.protocol import Closed, Header, encode, receive
 from sqlengine.functions.reasons import reason_of, set_root
 from sqlengine.system.memory import forget_pandas
@@ -74,10 +75,17 @@ class Worker:
     def _bind(self, header: Header, blobs: list[pa.Buffer]) -> Header:
         number = header["id"]
         assert isinstance(number, int)
-        self._calls[number] = make_call(
-            find(str(header["place"])), [pa.ipc.read_schema(b) for b in blobs]
-        )
+        call = make_call(find(str(header["place"])), [pa.ipc.read_schema(b) for b in blobs])
+        if isinstance(call, ProcessCall):
+            call.question = self._question
+        self._calls[number] = call
         return {}
+
+    def _question(self, header: Header, blobs: list[pa.Buffer]) -> Answer:
+        """Asks the server something before its request is answered."""
+        for piece in encode(header, blobs):
+            self._channel.sendall(piece)
+        return receive(self._channel)
 
 
 def find(place: str) -> object:

@@ -42,7 +42,7 @@ from planner.catalog import (
     View,
 )
 from planner.graph.takeover import policy_of
-from planner.logical import Sink
+from planner.logical import ProcessFunction, Sink
 from planner.plan import Trace
 from planner.settings import RUNTIME_MODE, is_batch, late_table_name
 from sqlengine.access.patterns import any_matches
@@ -77,7 +77,7 @@ class Script:
     `traced`: keep the `traces` of plans for EXPLAIN; `inserts`: the number of INSERTs; `objects`:
     permanent objects that the job defines; `uses`: names of objects that it refers to; `options`:
     what becomes of options that nobody reads; `loads`: patterns of functions that it may load, None
-    for any."""
+    for any; `calls`: its process functions by uid."""
 
     name: str
     catalog: Catalog
@@ -95,6 +95,7 @@ class Script:
     uses: set[Identifier] = field(default_factory=set)
     modules: dict[str, str] = field(default_factory=dict)
     functions: dict[str, UserFunction] = field(default_factory=dict)
+    calls: dict[str, ProcessFunction] = field(default_factory=dict)
 
     def load(self, statement: CreateFunction) -> UserFunction:
         """Loads the function that CREATE FUNCTION names; a module has one content throughout the
@@ -360,6 +361,7 @@ def _insert(script: Script, statement: Insert | StatementSet) -> None:
             job=script.name,
             place=script.inserts,
             traced=script.traced,
+            calls=script.calls,
         )
 
     planned = script.options.planned(statement, script.settings, planned_with)

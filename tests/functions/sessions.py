@@ -11,6 +11,7 @@ from parser.errors import SqlError
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.functions.limits import FunctionLimits
+from sqlengine.session import ROWS_PER_READ
 from sqlengine.session.environment import open_runner, script_library
 from sqlengine.session.session import Session
 
@@ -50,12 +51,13 @@ def opened(
     names: Sequence[str],
     limits: FunctionLimits | None = None,
     tables: str = "",
+    rows_per_read: int = ROWS_PER_READ,
 ) -> Iterator[Session]:
     """A session with these functions of the module `mine`, whose source is put into the folder, and
     with tables that a script makes."""
     (folder / "mine.py").write_text(source)
     with (
-        open_runner(folder / "data") as runner,
+        open_runner(folder / "data", rows_per_read) as runner,
         script_library(folder / "data", str(folder / "s.sql")) as library,
     ):
         given = library if limits is None else replace(library, limits=limits)

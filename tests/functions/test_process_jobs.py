@@ -209,7 +209,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     POOL.stop()
 
 
-def operator_of(library: Library, name: str, schema: Schema) -> ProcessFunctionOperator:
+def operator_of(
+    library: Library, name: str, schema: Schema, keys: tuple[str, ...] = ("name",)
+) -> ProcessFunctionOperator:
     create = CreateFunction((name,), f"mine.{name}", "PYTHON", position=Position(1, 1))
     function = library.load(create, {})
     library.activate([function])
@@ -223,13 +225,14 @@ def operator_of(library: Library, name: str, schema: Schema) -> ProcessFunctionO
         name,
         (),
         (ProcessTable("input", tuple((n, n) for n in schema.names)),),
-        ("name",),
+        keys,
         "ts" if timed else None,
         name,
-        ("name",),
-        (Column("name", STRING), *made, *((schema.columns[-1],) if timed else ())),
+        keys,
+        (*(Column(k, STRING) for k in keys), *made, *((schema.columns[-1],) if timed else ())),
         function.process.state or "timers",
         timers=function.process.timers,
+        views=function.process.views,
         ttl_ms=function.process.ttl_ms,
     )
     operator = ProcessFunctionOperator(node)

@@ -266,9 +266,7 @@ class Life:
             joined,
         )
         if ended:
-            windows = Counter(
-                (_key(n), _time((n // PER_SECOND // WINDOW_S + 1) * WINDOW_S)) for n in numbers
-            )
+            _, windows = self.counts()
             self._await(
                 "windows",
                 lambda: Counter(map(_window, self._rows("windows"))),
@@ -278,6 +276,12 @@ class Life:
     def called(self) -> list[tuple[int, int]]:
         """What the function was called with, and what it has answered, in order."""
         return sorted((r["n"], r["m"]) for r in self._rows("answered"))
+
+    def counts(self) -> tuple[Counter[str], Counter[tuple[str, str]]]:
+        """The numbers of events that were written, by key, and by key and end of the window."""
+        ends = ((n // PER_SECOND // WINDOW_S + 1) * WINDOW_S for n in range(self.written))
+        keys = [_key(n) for n in range(self.written)]
+        return Counter(keys), Counter(zip(keys, map(_time, ends), strict=True))
 
     def placed_again(self) -> int:
         """How often instances were started again."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -117,6 +118,68 @@ def twice(n: int) -> int:
 CALLS = """CREATE TEMPORARY FUNCTION twice AS 'mine.twice' LANGUAGE PYTHON;
 CREATE TABLE answered (n BIGINT, m BIGINT) WITH ('connector' = 'topic', 'topic' = 'answered', 'format' = 'json');
 INSERT INTO answered SELECT e_n, twice(e_n) FROM events WHERE e_k <> 'end'"""
+
+
+WATCHING = """
+import datetime as dt
+from dataclasses import dataclass, field
+
+from sqlengine import MapView, ProcessContext, TableRow, process_function
+
+WINDOW_S = 10
+
+
+@dataclass
+class Seen:
+    total: int = 0
+    of: MapView[str, int] = field(default_factory=MapView)
+
+
+@process_function(output="ROW<what STRING, n BIGINT, total BIGINT>")
+class watched:
+    State = Seen
+
+    def eval(self, ctx: ProcessContext[Seen], input: TableRow):
+        state, start = ctx.state, ctx.time.replace(second=ctx.time.second // WINDOW_S * WINDOW_S)
+        end = start + dt.timedelta(seconds=WINDOW_S)
+        state.total += 1
+        state.of[str(end)] = state.of.get(str(end), 0) + 1
+        ctx.set_timer(end - dt.timedelta(milliseconds=1), str(end))
+        yield "row", input.e_n, state.total
+
+    def on_timer(self, ctx: ProcessContext[Seen], name: str):
+        yield name, ctx.state.of.pop(name), len(ctx.state.of)
+"""
+WATCH = """CREATE TEMPORARY FUNCTION watched AS 'watching.watched' LANGUAGE PYTHON;
+CREATE TABLE told (k STRING, what STRING, n BIGINT, total BIGINT)
+WITH ('connector' = 'topic', 'topic' = 'told', 'format' = 'json');
+INSERT INTO told SELECT e_k, what, n, total FROM watched(
+  input => TABLE events PARTITION BY e_k, on_time => DESCRIPTOR(e_ts), uid => 'watched') WHERE e_k <> 'end'"""
+
+
+def test_a_process_function_and_what_holds_it_die(spark_is_there: Any, tmp_path: Path) -> None:
+    """Its state, the entries of its views and its timers count each row once."""
+    with living(tmp_path, workload("network_connection"), 9) as life:
+        functions = life.folder / "data" / "functions"
+        functions.mkdir(exist_ok=True)
+        (functions / "watching.py").write_text(WATCHING)
+        life.user.topic("told")
+        life.user.submit("watch", WATCH)
+        live(life, ["python", "server", "python"], between=2)
+        totals, windows = life.counts()
+        rows = [(k, "row", total) for k, count in totals.items() for total in range(1, count + 1)]
+        wanted = Counter([*rows, *((k, end, n) for (k, end), n in windows.items())])
+
+        def told() -> Counter[tuple[str, str, int]]:
+            return Counter(
+                (r["k"], r["what"], r["total"] if r["what"] == "row" else r["n"])
+                for r in life.user.read("told")
+            )
+
+        eventually(lambda: told() == wanted, lambda: f"{told() - wanted} {wanted - told()}")
+        numbers = sorted(r["n"] for r in life.user.read("told") if r["what"] == "row")
+        assert numbers == list(range(life.written))
+        assert life.lives == 2
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ class Ordering:
             return plan
         sorted_plan = TemporalSort(rewrite_top_n(plan), self.keys)
         if not self.kept:
-            _check_order(sorted_plan, position_of(self.node.args["order"]))
+            check_order(sorted_plan, position_of(self.node.args["order"]))
         return sorted_plan
 
     def _in_batch(self, plan: LogicalPlan, limit: int | None, offset: int) -> LogicalPlan:
@@ -142,7 +142,7 @@ class Ordering:
         return Materialize(plan, self.keys, offset + 1, end)
 
 
-def _check_order(sort: TemporalSort, position: Position | None) -> None:
+def check_order(sort: TemporalSort, position: Position | None) -> None:
     """PlanError where a stream cannot be in this order."""
     first = sort.order[0]
     items = dict(sort.input.items) if isinstance(sort.input, Project) else {}
@@ -218,7 +218,7 @@ def of_view(view: View, context: Context, position: Position | None) -> LogicalP
     plan = view.plan.inputs[0] if context.inside and view.ordered else view.plan
     if not (context.of_view or context.batch):
         for sort in (n for n in nodes(plan) if isinstance(n, TemporalSort)):
-            _check_order(sort, position)
+            check_order(sort, position)
     return plan
 
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -16,22 +14,23 @@ from planner.binder import pool
 from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import bind_scalar
 from planner.binder.queries.changelog_functions import is_changelog_function
+from planner.binder.queries.ordering import check_order
+from planner.binder.queries.process_arguments import ON_TIME, Arguments
 from planner.binder.queries.process_tables import NUMBER, TIME, BoundTable, common_keys, united
-from planner.binder.scope import Context, Place, Query, Scope, did_you_mean, distinct_names
+from planner.binder.scope import Context, Place, Query, did_you_mean, distinct_names
 from planner.binder.windows.alert_periods import is_alert_function
+from planner.binder.windows.over import sort_keys
 from planner.binder.windows.table_functions import is_window_function
 from planner.catalog import Catalog, Function
-from planner.logical import LogicalPlan, ProcessFunction, ProcessTable, Project
+from planner.logical import LogicalPlan, ProcessFunction, ProcessTable, Project, TemporalSort
 from planner.logical.process_functions import VARYING
-from planner.passes.constant_folding import folded
-from planner.scalar import ColumnRef, Literal, Scalar
+from planner.scalar import ColumnRef, Scalar
 from udf.casts.coercion import can_assign
-from udf.user import Kind, Parameter, ProcessTraits, TableParameter, columns_of, type_named
+from udf.user import Kind, TableParameter, columns_of, type_named
 
 TableArgument = Callable[[exp.Expression, Context], Query]
 
-_ON_TIME, _UID, ROWTIME = "on_time", "uid", "rowtime"
-_UID_FORM: Final = re.compile(r"[a-zA-Z_][a-zA-Z-_0-9]*")
+ROWTIME = "rowtime"
 
 
 def process_function(node: exp.Expression, catalog: Catalog) -> Function | None:
@@ -60,17 +59,17 @@ class _Binder:
     """Binds one call."""
 
     def __init__(self, function: Function, node: exp.Expression, context: Context) -> None:
-        assert function.user.process is not None
         self._function, self._node, self._context = function, node, context
-        self._traits: ProcessTraits = function.user.process
-        self._given = self._by_name(node.expressions)
+        self._arguments = Arguments(function, node, context)
+        self._traits, self._error = self._arguments.traits, self._arguments.error
 
     def bound(self, table: TableArgument) -> Query:
         tables = self._tables(table)
         timed = tables[0].time is not None
-        if self._traits.timers and not timed:
+        if self._traits.timed and not timed:
+            has = "has timers, and needs" if self._traits.timers else "needs"
             hint = "add on_time => DESCRIPTOR(the column with a WATERMARK)"
-            raise self._error("has timers, and needs to know the time", hint)
+            raise self._error(f"{has} to know the time", hint)
         self._check_keys(tables)
         if len(tables) == 1:
             below, shown = self._one(tables[0])
@@ -80,46 +79,10 @@ class _Binder:
             number = NUMBER
         return self._call(tables, below, shown, number)
 
-    # ---- arguments -------------------------------------------------------------------------------
-
-    def _error(self, what: str, hint: str | None, node: exp.Expression | None = None) -> PlanError:
-        return PlanError(
-            f"'{self._function.display}' {what}",
-            hint=hint or f"it is {self._signature}",
-            position=position_of(node or self._node),
-        )
-
-    @property
-    def _signature(self) -> str:
-        tables = (f"{t.name} => TABLE t PARTITION BY k" for t in self._traits.tables)
-        scalars = (f"{p.name} => {p.type}" for p in self._function.user.parameters)
-        system = (f"{_ON_TIME} => DESCRIPTOR(ts)", f"{_UID} => 'name'")
-        return f"{self._function.display}({', '.join((*tables, *scalars, *system))})"
-
-    def _by_name(self, nodes: Sequence[exp.Expression]) -> Mapping[str, exp.Expression]:
-        tables = (t.name for t in self._traits.tables)
-        scalars = (p.name for p in self._function.user.parameters)
-        names = (*tables, *scalars, _ON_TIME, _UID)
-        given: dict[str, exp.Expression] = {}
-        for place, node in enumerate(nodes):
-            named = isinstance(node, exp.Kwarg)
-            if not named and any(isinstance(n, exp.Kwarg) for n in nodes):
-                raise self._error("is called with arguments by name and by place", None, node)
-            if not named and place >= len(names):
-                raise self._error("has too many arguments", None, node)
-            name = node.this.name if named else names[place]
-            if name not in names:
-                hint = did_you_mean(name, names, "argument")
-                raise self._error(f"has no argument '{name}'", hint, node)
-            if name in given:
-                raise self._error(f"has the argument '{name}' twice", None, node)
-            value = node.args["expression"] if named else node
-            if not _is_default(value):
-                given[name] = value
-        return given
+    # ---- tables ----------------------------------------------------------------------------------
 
     def _tables(self, bind: TableArgument) -> list[BoundTable]:
-        times = self._times()
+        times = self._arguments.times
         found = [self._table(parameter, times, bind) for parameter in self._traits.tables]
         unused = set(times) - {t.time.name for t in found if t.time is not None}
         lacking = [t.parameter.name for t in found if t.time is None]
@@ -127,21 +90,15 @@ class _Binder:
             what = f"column '{min(unused)}'" if unused else f"table '{lacking[0]}'"
             hint = "name one column of each table, which has a WATERMARK"
             raise self._error(f"has an on_time that does not fit {what}", hint)
+        if len({t.time.type.plain for t in found if t.time is not None}) > 1:
+            node = self._arguments.given[ON_TIME]
+            raise self._error("has times of several types", "CAST them in queries below", node)
         return found
-
-    def _times(self) -> tuple[str, ...]:
-        node = self._given.get(_ON_TIME)
-        if node is None:
-            return ()
-        named = isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR"
-        if not named or not all(isinstance(e, exp.Column) for e in node.expressions):
-            raise self._error("takes on_time => DESCRIPTOR(column)", None, node)
-        return tuple(e.name for e in node.expressions)
 
     def _table(
         self, parameter: TableParameter, times: tuple[str, ...], bind: TableArgument
     ) -> BoundTable:
-        node = self._given.get(parameter.name)
+        node = self._arguments.given.get(parameter.name)
         if node is None:
             raise self._error(f"lacks its table '{parameter.name}'", None)
         if not isinstance(node, exp.Table | exp.Subquery | exp.Column):
@@ -156,14 +113,28 @@ class _Binder:
                 hint="call it before rows are aggregated or joined, or read TO_CHANGELOG",
                 position=position_of(node),
             )
-        if node.args.get("order"):
-            hint = "leave it out: rows come in their order"
-            raise UnsupportedError(
-                "ORDER BY of a table of a process function is not supported",
-                hint=hint,
-                position=position_of(node),
-            )
-        return BoundTable(parameter, query, self._keys(node, query), self._time(query, times), node)
+        keys, time = self._keys(node, query), self._time(query, times)
+        if node.args.get("order") is not None:
+            query = self._ordered(node, query, time)
+        return BoundTable(parameter, query, keys, time, node)
+
+    def _ordered(self, node: exp.Expression, query: Query, time: ColumnRef | None) -> Query:
+        """The rows of a table in the order that the call asks for: by a time first."""
+
+        def column(item: exp.Expression) -> str:
+            value = bind_scalar(item, Place(self._context, query.scope(()), "ORDER BY"))
+            if not isinstance(value, ColumnRef):
+                hint = "compute it in a query below"
+                raise self._error("takes columns in the ORDER BY of its table", hint, item)
+            return value.name
+
+        order = sort_keys(node.args["order"], column)
+        if time is not None and order[0].column != time.name:
+            hint = f"write ORDER BY {time.name}"
+            raise self._error("is ordered by another column than that of on_time", hint, node)
+        sort = TemporalSort(query.plan, order)
+        check_order(sort, position_of(node.args["order"]))
+        return Query(sort, query.names)
 
     def _keys(self, node: exp.Expression, query: Query) -> tuple[ColumnRef, ...]:
         partition = node.args.get("partition")
@@ -187,7 +158,7 @@ class _Binder:
         fits = column.type.is_timestamp if self._context.batch else column.type.is_rowtime
         if not fits:
             hint = "declare WATERMARK FOR column AS … in CREATE TABLE"
-            node = self._given[_ON_TIME]
+            node = self._arguments.given[ON_TIME]
             raise self._error(f"needs a time attribute, but '{named[0]}' is none", hint, node)
         return pool.column(column.name, column.type)
 
@@ -231,76 +202,42 @@ class _Binder:
         made, below = self._row_columns(tables, below, several=number is not None)
         names = (*(name for _, name in shown), *(name for name, _ in columns_of(user)))
         kinds = (
-            *(below.schema.type(n).plain for n, _ in shown),
+            *(below.schema.type(n) for n, _ in shown),
             *(kind.plain for _, kind in columns_of(user)),
         )
         at = None if time is None else TIME if number is not None else time.name
         if time is not None:
-            names, kinds = (*names, ROWTIME), (*kinds, time.type)
+            names, kinds = (*names, ROWTIME), (*kinds, time.type.with_nullable(False))
         fresh = distinct_names(names)
         own = (k.name for k in tables[0].keys)
         keys = tuple(own) if number is None else tuple(common_keys(tables[0]))
+        uid = self._arguments.uid
+        # Calls of one uid are one, whatever they give: there is one memory.
+        salt = f"{self._context.job}/{uid}" if uid else self._context.salt((VARYING,))
         plan = ProcessFunction(
             below,
             user.identity,
             self._function.display,
-            tuple(self._scalars()),
+            tuple(self._arguments.scalars()),
             made,
             keys,
             at,
-            self._uid(),
+            uid,
             tuple(n for n, _ in shown),
             tuple(Column(n, k) for n, k in zip(fresh, kinds, strict=True)),
             self._memory(),
             number,
             self._traits.timers,
-            "" if user.deterministic else self._context.salt((VARYING,)),
+            "" if user.deterministic else salt,
+            self._traits.views,
             position_of(self._node),
             ttl_ms=self._traits.ttl_ms,
         )
-        return Query(plan, names)
+        return Query(plan, fresh)
 
     def _memory(self) -> str:
         parts = (self._traits.state, "timers" if self._traits.timers else "")
         return " and ".join(p for p in parts if p)
-
-    def _uid(self) -> str:
-        node = self._given.get(_UID)
-        if node is None:
-            return self._function.display.rpartition(".")[2]
-        text = node.name if isinstance(node, exp.Literal) and node.is_string else ""
-        if not _UID_FORM.fullmatch(text):
-            hint = "it has letters, digits, - and _, and begins with no digit"
-            raise self._error("has an invalid uid", hint, node)
-        return text
-
-    def _scalars(self) -> list[tuple[str, Literal]]:
-        values = []
-        for parameter in self._function.user.parameters:
-            node = self._given.get(parameter.name)
-            if node is None and not parameter.optional:
-                raise self._error(f"lacks its argument '{parameter.name}'", None)
-            if node is not None:
-                values.append((parameter.name, self._scalar(parameter, node)))
-        return values
-
-    def _scalar(self, parameter: Parameter, node: exp.Expression) -> Literal:
-        wanted = type_named(parameter.type)
-        place = Place(self._context, Scope(), "an argument of a process function")
-        value = bind_scalar(node, place)
-        if not can_assign(value.type, wanted) and not _is_null(value):
-            raise self._error(
-                f"takes {wanted.plain} as '{parameter.name}', but {value.type.plain} is given",
-                None,
-                node,
-            )
-        value = folded(implicit_cast(value, wanted, node))
-        if not isinstance(value, Literal):
-            raise self._error(f"takes a constant as '{parameter.name}'", None, node)
-        if value.value is None and not parameter.takes_null:
-            hint = f"hint it as {parameter.name}: … | None"
-            raise self._error(f"takes no NULL as '{parameter.name}'", hint, node)
-        return value
 
     def _row_columns(
         self, tables: Sequence[BoundTable], below: LogicalPlan, *, several: bool
@@ -351,12 +288,3 @@ class _Binder:
             pool.column(column, given), wanted.with_nullable(given.nullable), node
         )
         return name
-
-
-def _is_default(node: exp.Expression) -> bool:
-    """True for the keyword DEFAULT."""
-    return isinstance(node, exp.Column | exp.Var) and node.name.upper() == "DEFAULT"
-
-
-def _is_null(value: Scalar) -> bool:
-    return isinstance(value, Literal) and value.value is None

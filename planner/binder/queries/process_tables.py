@@ -37,7 +37,10 @@ def united(tables: Sequence[BoundTable]) -> tuple[LogicalPlan, list[tuple[str, s
     again as its own, its time, and the columns of all, NULL but for its own."""
     common = common_keys(tables[0])
     columns: list[Column] = [Column(NUMBER, INT.with_nullable(False))]
-    columns += [Column(n, k.type.plain) for n, k in zip(common, tables[0].keys, strict=True)]
+    columns += [
+        Column(name, kinds[0].plain.with_nullable(any(k.nullable for k in kinds)))
+        for name, *kinds in zip(common, *([k.type for k in t.keys] for t in tables), strict=True)
+    ]
     times = [t.time.type for t in tables if t.time is not None]
     if times:
         columns.append(Column(TIME, times[0]))

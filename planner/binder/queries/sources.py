@@ -123,7 +123,8 @@ def _resalt(node: LogicalPlan, context: Context) -> LogicalPlan:
         case TableFunction():
             salt = context.salt((node.call,)) if node.salt else ""
         case ProcessFunction():
-            salt = context.salt((VARYING,)) if node.salt else ""
+            # One with an identity has one memory, whoever reads it.
+            salt = context.salt((VARYING,)) if node.salt and not node.uid else node.salt
         case Project():
             salt = context.salt(e for _, e in node.items) if node.salt else ""
         case Values():

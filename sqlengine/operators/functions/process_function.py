@@ -25,6 +25,7 @@ from sqlengine.operators.base import (
     min_rest,
 )
 from sqlengine.operators.dead_letters import dead_letters, letters
+from sqlengine.operators.functions.view_entries import ViewEntries, Writing
 from sqlengine.state.columns import distinct, milliseconds
 from sqlengine.state.keys import batch_keys, encode
 from sqlengine.state.table import KeyedTable
@@ -45,7 +46,8 @@ class ProcessFunctionOperator:
     function fails leaves by the error port, and its key remembers nothing of it.
 
     State: table `keys`, key -> `state` and `timers`, encoded by the worker, `#next` (ms) and, with
-    a TTL, `#used` (processing time, ms). Timers: `#next`, `#used`."""
+    a TTL, `#used` (processing time, ms). Timers: `#next`, `#used`. Entries of views are in a table of
+    their own."""
 
     def __init__(self, node: ProcessFunction) -> None:
         self._node = node
@@ -67,6 +69,9 @@ class ProcessFunctionOperator:
         self._table: KeyedTable = context.table(
             "keys", self._keys, Schema(values), self._keys.names
         )
+        if self._node.views:
+            ttls = [self._node.ttl_ms if ttl is None else ttl for ttl in self._node.views]
+            self._entries = ViewEntries(context, self._keys, ttls)
 
     def process(self, port: int, batch: Batch) -> Stream:
         letters_: Output = []
@@ -87,12 +92,12 @@ class ProcessFunctionOperator:
         if not self._node.remembers:
             return NO_TICK
         first = self._table.earliest(_NEXT)
-        timers = NO_TICK if first is None else Rest(first)
-        return (
-            min_rest([timers, expiry(self._table, _USED, self._node.ttl_ms)])
-            if (self._node.ttl_ms)
-            else timers
-        )
+        rests = [NO_TICK if first is None else Rest(first)]
+        if self._node.ttl_ms:
+            rests.append(expiry(self._table, _USED, self._node.ttl_ms))
+        if self._node.views:
+            rests.append(self._entries.rest())
+        return min_rest(rests)
 
     def close(self) -> None: ...
 
@@ -100,6 +105,8 @@ class ProcessFunctionOperator:
 
     def _forget(self, batch: Batch) -> None:
         """Removes the state that was not changed for the time to live."""
+        if self._node.views:
+            self._entries.forget(batch.proctime)
         if not self._node.ttl_ms:
             return
         slots = self._table.due(_USED, batch.proctime - self._node.ttl_ms)
@@ -147,7 +154,11 @@ class ProcessFunctionOperator:
         place[slots] = np.arange(len(slots))
         keys = self._table.key_arrays(slots)
         before = self._memories(slots)
-        given = self._kernel(self._request(batch, place[rows]), before, keys, _times(batch))
+        request, times = self._request(batch, place[rows]), _times(batch)
+        views = Writing(self._entries, keys) if self._node.views else None
+        given = self._kernel(request, before, keys, times, views)
+        if views is not None:
+            views.keep(batch.proctime)
         self._keep(slots, before, given.memories, batch)
         yield from self._results(batch, given, keys, last=last)
 
