@@ -233,7 +233,7 @@ def test_a_kill_between_two_steps_does_not_show(
 def test_windows_that_are_left_are_found_after_a_restart(name: str) -> None:
     """All rows are read, and a checkpoint was taken between two steps: only the state says that
     there is more to fire."""
-    rows = [(1_000_000, "a", 1), (1_004_000, "a", 2), (1_030_000, "b", 3), (4_000_000, "a", 4)]
+    rows = [(1_000_000, "a", 1), (1_004_000, "a", 2), (1_030_000, "b", 3), (4_000_000, "c", 4)]
     wanted = Job(QUERIES[name], rows, None).run()
     job = Job(QUERIES[name], rows, 1)
     assert job.run({2, 3}, {2, 3}) == wanted

@@ -162,6 +162,12 @@ class OverCalls:
         fresh = self._fresh()
         if name in NUMBERING or name in _DISTRIBUTIONS:
             _check_count(call, name, 0, 0)
+            if not self._batch and window.frame.preceding is not None:
+                raise PlanError(
+                    f"{name} numbers all rows before it, and takes neither ROWS nor RANGE",
+                    position=position_of(node),
+                    hint="leave them out, or call COUNT(*) over them",
+                )
             return OverCall(
                 fresh, name, (), (_NUMBER if name in NUMBERING else DOUBLE.with_nullable(False))
             )

@@ -141,7 +141,7 @@ class OverOperator:
             )
         if self._cleans_up:
             self._cleanup.open(context, key)
-            self._cleanup.attach(self._keys, self._frame)
+            self._cleanup.attach(self._keys, self._frame, _TIME)
 
     def process(self, port: int, batch: Batch) -> Stream:
         if not self._by_event:
@@ -170,9 +170,12 @@ class OverOperator:
             while (rows := self._due_rows(piece)) is not None:
                 yield 0, self._emit(piece, rows)
                 # Whether a row is late depends on what was fired before it: only behind the last
-                # one may rows be left to a later step.
-                if stored == batch.num_rows or not self.steps.begins_again():
+                # one may rows be left to a later step; and not where a key was removed meanwhile.
+                is_last = stored == batch.num_rows and self._cleanup.is_settled
+                if is_last or not self.steps.begins_again():
                     break
+            if not self._cleanup.is_settled:
+                self._cleanup.settle()
 
     def rest(self) -> Rest:
         if not self._by_event:
@@ -389,7 +392,8 @@ class OverOperator:
         others = [c for c in self._framed if c not in self._sums.calls]
         values = ((c, columns[c.arguments[0]] if c.arguments else None) for c in others)
         values_of = {c.name: aggregate(c, v, low[new], high[new], moves=True) for c, v in values}
-        return values_of | self._sums.after(keys, rows, (low, high), new, columns)
+        anew = None if self._cleanup.is_settled else self._cleanup.begins_anew(keys, times[new])
+        return values_of | self._sums.after(keys, rows, (low, high), new, columns, anew)
 
     def _trim(self, groups: IntArray, looks_back: IntArray, reach: IntArray) -> None:
         """Removes the rows of these keys that no frame needs any more; `looks_back`: how far LAG

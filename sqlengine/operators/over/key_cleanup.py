@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from parser.types import BIGINT, Column, Schema
-from sqlengine.batch import MIN_WATERMARK, Batch
+from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from sqlengine.operators.base import Context
-from sqlengine.state.columns import IntArray, milliseconds
+from sqlengine.state.columns import BoolArray, IntArray, milliseconds
 from sqlengine.state.rows import RowsTable
 from sqlengine.state.table import KeyedTable
 
@@ -28,19 +28,28 @@ class KeyCleanup:
     key is still needed counts as if a row of its time had been emitted, so that late rows up to it
     are dropped; that is Flink's behaviour, too. State: columns of the table of keys; table
     `clocks`, key -> timers.
+
+    A piece of a batch has no late row but its first. A key that is removed within it, and has rows
+    again behind that, goes on in its slot: what is emitted of it later reaches no row from before,
+    but where it says so (`begins_anew`), and `settle` forgets the rest, once all that is due has
+    been emitted: so none of this is in the state.
     """
 
     columns: Sequence[Column] = (Column(_REMOVED_AT, BIGINT),)
 
     def __init__(self, time: str, left: str) -> None:
         self._time, self._left = time, left
+        self._since = MIN_WATERMARK
+        # By key, the times of its removal (ms) within the piece, of which it had rows again.
+        self._removals: dict[int, list[int]] = {}
 
     def open(self, context: Context, key: Schema) -> None:
         rings = Schema((Column(_TIMER, _MS), Column(_FIRES, _MS)))
         self._timers = RowsTable(context, "clocks", key, Schema(()), rings, key.names)
 
-    def attach(self, keys: KeyedTable, frame: RowsTable) -> None:
-        self._keys, self._frame = keys, frame
+    def attach(self, keys: KeyedTable, frame: RowsTable, time: str) -> None:
+        """Takes the tables of keys, and of emitted rows with their time (ms) in a column."""
+        self._keys, self._frame, self._frame_time = keys, frame, time
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
         """Splits the batch so that each late row begins a piece: only for these it matters when a
@@ -49,7 +58,8 @@ class KeyCleanup:
         late = np.flatnonzero(times <= batch.watermarks()).tolist()
         for start, end in pairwise([0, *(row for row in late if row), batch.num_rows]):
             piece = batch.slice(start, end - start)
-            self._fire(int(piece.watermarks()[0]) if piece.num_rows else piece.since)
+            self._since = int(piece.watermarks()[0]) if piece.num_rows else piece.since
+            self._fire(self._since)
             yield piece
 
     def earliest(self) -> int | None:
@@ -69,6 +79,8 @@ class KeyCleanup:
             until = new_removed_at.get(
                 slot, int(removed_at[slot]) if is_set[slot] else MIN_WATERMARK
             )
+            if MIN_WATERMARK < until <= watermark > self._since:
+                self._removals.setdefault(slot, []).append(until)
             if until < time + ms + 1:
                 # Half an interval more than needed: a key with a steady flow of rows sets few
                 # timers.
@@ -77,6 +89,41 @@ class KeyCleanup:
             new_removed_at[slot] = until
         if timers:
             self._set_timers(new_removed_at, timers)
+
+    @property
+    def is_settled(self) -> bool:
+        """False if a key was removed within the piece."""
+        return not self._removals
+
+    def begins_anew(self, keys: IntArray, times: IntArray) -> BoolArray:
+        """Returns True for rows, sorted by key and then time, that are the first which is emitted
+        of their key behind its removal."""
+        anew = np.zeros(len(keys), np.bool_)
+        emitted, is_set = self._keys.columns[self._left], self._keys.columns[self._left + "?"]
+        for row in np.flatnonzero(np.isin(keys, list(self._removals))).tolist():
+            slot = int(keys[row])
+            if row and keys[row - 1] == slot:
+                before = int(times[row - 1])
+            else:
+                before = int(emitted[slot]) if is_set[slot] else MIN_WATERMARK
+            anew[row] = any(before <= at < times[row] for at in self._removals[slot])
+        return anew
+
+    def settle(self) -> None:
+        """Ends a piece, of which all rows that are due are emitted: keys that were removed, and
+        whose later rows wait, forget what was before."""
+        slots = np.fromiter(self._removals, np.int64, len(self._removals))
+        removed_at = np.array([times[-1] for times in self._removals.values()], np.int64)
+        self._removals = {}
+        emitted = self._keys.columns[self._left][slots].astype(np.int64)
+        old = np.flatnonzero(emitted <= removed_at)
+        if not len(old):
+            return
+        slots, removed_at = slots[old], removed_at[old]
+        _drop(self._timers, self._keys, slots, removed_at, _TIMER)
+        _drop(self._frame, self._keys, slots, removed_at, self._frame_time)
+        self._keys.blank(slots, [n for n in self._keys.values.names if n != _REMOVED_AT])
+        self._keys.mark(slots)
 
     def _set_timers(
         self, removed_at: dict[int, int], timers: Sequence[tuple[int, int, int]]
@@ -111,9 +158,15 @@ class KeyCleanup:
         slots = self._keys.due(_REMOVED_AT, watermark)
         if not len(slots):
             return
-        key = self._keys.key_columns(slots, self._frame.key.names)
-        groups = self._frame.groups(key, len(slots))
-        stored = [self._frame.slots(g) for g in groups[groups >= 0].tolist()]
-        if stored:
-            self._frame.drop(np.concatenate(stored))
+        never = np.full(len(slots), MAX_WATERMARK, np.int64)
+        _drop(self._frame, self._keys, slots, never, self._frame_time)
         self._keys.remove(slots)
+
+
+def _drop(rows: RowsTable, keys: KeyedTable, slots: IntArray, upto: IntArray, time: str) -> None:
+    """Drops rows of keys whose `time` is at most `upto`, which each key has."""
+    groups = rows.groups(keys.key_columns(slots, rows.key.names), len(slots)).tolist()
+    times = rows.table.columns[time].astype(np.int64, copy=False)
+    stored = [(rows.slots(g), at) for g, at in zip(groups, upto.tolist(), strict=True) if g >= 0]
+    if stored:
+        rows.drop(np.concatenate([s[times[s] <= at] for s, at in stored]))

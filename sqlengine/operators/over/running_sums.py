@@ -6,7 +6,7 @@ rounding errors, and a NaN, stay in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from parser.types import DOUBLE, Column, Root
 from planner.logical import OverCall
 from sqlengine.batch import IntArray
 from sqlengine.operators.over.frames import Ordered
-from sqlengine.state.columns import SlotColumn, validity
+from sqlengine.state.columns import BoolArray, SlotColumn, validity
 from sqlengine.state.table import KeyedTable
 
 _SUM = DOUBLE.with_nullable(False)
@@ -47,12 +47,14 @@ class RunningSums:
         frames: tuple[IntArray, IntArray],
         new: IntArray,
         columns: dict[str, pa.Array],
+        anew: BoolArray | None,
     ) -> dict[str, pa.Array]:
         """Returns the values by call; the caller marks the slots.
 
-        `rows` are stored and new rows, `frames` the frame of each; `new` are the new ones, and
-        `keys` their slots.
+        `rows` are stored and new rows, `frames` the frame of each; `new` are the new ones, `keys`
+        their slots, and `anew` those at which the key is as if it had no rows before.
         """
+        begins = [False] * len(new) if anew is None else anew.tolist()
         values_of = {}
         low, high = frames
         for i, call in enumerate(self.calls):
@@ -62,7 +64,11 @@ class RunningSums:
             with np.errstate(all="ignore"):
                 sums = list(
                     self._sums(
-                        self._table.columns[_name(i)], keys, rows.partition, frames, new, numbers
+                        self._table.columns[_name(i)],
+                        zip(keys.tolist(), new.tolist(), begins, strict=True),
+                        rows.partition,
+                        frames,
+                        numbers,
                     )
                 )
             not_empty = counts[high[new] + 1] > counts[low[new]]
@@ -72,22 +78,23 @@ class RunningSums:
     def _sums(
         self,
         last_sums: SlotColumn,
-        keys: IntArray,
+        new: Iterable[tuple[int, int, bool]],
         starts: IntArray,
         frames: tuple[IntArray, IntArray],
-        new: IntArray,
         numbers: np.ndarray[tuple[int], np.dtype[np.floating]],
     ) -> Iterator[float]:
         """Yields the sum of each new row's frame, computed step by step in the precision of the
         type."""
         low, high = frames
         last, total, begin, end = -1, numbers.dtype.type(0), 0, 0
-        for slot, at in zip(keys.tolist(), new.tolist(), strict=True):
+        for slot, at, anew in new:
             # A new key: its sum is that of its last frame, whose rows before the new one are still
             # stored.
             if slot != last:
                 last, total, end = slot, numbers.dtype.type(last_sums[slot]), at
                 begin = int(low[at - 1]) if at > starts[at] else at
+            if anew:
+                total, begin, end = numbers.dtype.type(0), at, at
             # The order of subtractions and additions is Flink's: first the rows that leave, then
             # the new ones.
             while begin < low[at]:
