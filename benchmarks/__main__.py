@@ -54,6 +54,7 @@ from benchmarks.connectors import mqtt as connectors_mqtt
 from benchmarks.connectors import rocketmq as connectors_rocketmq
 from benchmarks.nexmark import compare as nexmark
 from benchmarks.page import Section, show, write
+from sqlengine.system.memory import own_process
 
 BENCHMARKS: dict[str, Callable[[], Section]] = {
     "rules_real": rules_real.run,
@@ -164,6 +165,7 @@ def main() -> None:
                 for n in names
             )
         )
+    own_process()
     section = BENCHMARKS[names[0]]()
     show(section)
     if not options.dry:

@@ -38,7 +38,7 @@ from sqlengine.executors.steps.limits import Steps
 from sqlengine.jobs.trail import Trail
 from sqlengine.queries.service import QueryService
 from sqlengine.system.addresses import host_and_port
-from sqlengine.system.memory import give_back, keep_for_reuse
+from sqlengine.system.memory import give_back, keep_for_reuse, own_process
 from sqlengine.system.process import begin_log, raise_file_limit
 from sqlengine.system.rights import concerns, keep_private
 from sqlengine.system.threads import THREADS
@@ -150,7 +150,6 @@ class Service:
         self._folder.start()
         self._commands.start()
         self.upkeep.start()
-        give_back()
         self._gate.open(self._app)
 
     def stop(self) -> None:
@@ -259,6 +258,7 @@ def serve(config: Config) -> None:
         awake.set()
 
     check_address(config)
+    own_process()
     keep_for_reuse()
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
@@ -300,6 +300,7 @@ def _open(config: Config, steps: Steps, openings: Openings, stopping: threading.
     try:
         if not stopping.is_set():  # else jobs would fail for tables that were not waited for
             service.start()
+            give_back()
     except BaseException:
         service.stop()
         raise

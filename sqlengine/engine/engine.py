@@ -11,7 +11,6 @@ All but the switch is done by one thread beside the stream (`job_changes.py`, `d
 
 from __future__ import annotations
 
-import gc
 import logging
 import sys
 from collections import Counter
@@ -92,6 +91,7 @@ from sqlengine.jobs.workers import INLINE
 from sqlengine.machine import THIS, Machine
 from sqlengine.registry import Registry, text_of
 from sqlengine.snapshots.migrations import MigrationStore
+from sqlengine.system.memory import settle
 
 T = TypeVar("T")
 # Seconds that running steps have to end when the engine is closed.
@@ -230,8 +230,7 @@ class Engine:
         # computes in Python, it waits for one switch interval to have it back: 5 ms by default.
         # Below 0.1 ms switching itself costs.
         sys.setswitchinterval(0.0001)
-        gc.collect()
-        gc.freeze()
+        settle()
         self.graphs.start()
         self._restarts.start(self._threads, self._thread.submit)
         self._reopening.start(self._threads, self._thread.submit)
@@ -263,7 +262,6 @@ class Engine:
             POOL.leave(self)
             self.receivers.stop()
             self.broker.close()
-            gc.unfreeze()  # what was frozen for this engine can go
 
     # ---- requests --------------------------------------------------------------------------------
 
@@ -316,9 +314,7 @@ class Engine:
         finally:
             self._registry.planner.forget_ahead(request.upserts)
         if len(outcomes) > INLINE:
-            # Thousands of rules, which the collector would traverse again and again (0.1 s).
-            gc.collect()
-            gc.freeze()
+            settle()
         self._failures.forget(() if request.dry_run else outcomes)
         return outcomes
 

@@ -7,6 +7,7 @@ import gc
 import importlib.abc
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -58,6 +59,25 @@ def importing() -> Iterator[None]:
             gc.freeze()
     finally:
         gc.enable()
+
+
+_OWN_PROCESS = threading.Event()
+
+
+def own_process() -> None:
+    """Says that this process runs an engine and nothing else."""
+    _OWN_PROCESS.set()
+
+
+def settle() -> None:
+    """Keeps the cyclic collector from what was made until now, after a start or a large change: it
+    would traverse the plans of thousands of rules again and again (0.1 s).
+
+    Does nothing in a program that has an engine among other things: what it drops later must be
+    found, and a collection of all that it has may take seconds."""
+    if _OWN_PROCESS.is_set():
+        gc.collect()
+        gc.freeze()
 
 
 def keep_for_reuse() -> None:

@@ -22,3 +22,11 @@ def _opened_and_closed(folder: Path) -> weakref.ref[Engine]:
     engine.submit("t", "CREATE TABLE t (id BIGINT) WITH ('connector' = 'blackhole')")
     engine.close()
     return weakref.ref(engine)
+
+
+def test_an_engine_leaves_the_collector_of_a_program_alone(tmp_path: Path) -> None:
+    frozen = gc.get_freeze_count()
+    left = _opened_and_closed(tmp_path)
+    assert gc.get_freeze_count() == frozen
+    gc.collect()
+    assert left() is None
