@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from sqlalchemy import exc, pool, schema
-from sqlalchemy.engine import default
+from sqlalchemy.engine import default, reflection
 
 import sqlengine
 from parser.writer.names import backticked
@@ -145,26 +145,36 @@ class SqlengineDialect(default.DefaultDialect):
 
     # ---- the catalog -----------------------------------------------------------------------------
 
+    @reflection.cache
     def get_schema_names(self, connection: Any, **options: Any) -> list[str]:
         return _first(connection, "SHOW DATABASES")
 
+    @reflection.cache
     def get_table_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         views = set(self.get_view_names(connection, schema, **options))
         return [n for n in _names(connection, "TABLES", schema) if n not in views]
 
+    @reflection.cache
     def get_view_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         return _names(connection, "VIEWS", schema)
 
+    @reflection.cache
     def has_table(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> bool:
-        """True for a table or a view."""
-        return table_name in _names(connection, "TABLES", schema)
+        """True for a table or a view; False also where there is no such schema."""
+        try:
+            return table_name in _names(connection, "TABLES", schema)
+        except exc.DBAPIError as error:
+            if schema is not None and "does not exist" in getattr(error.orig, "message", ""):
+                return False
+            raise
 
+    @reflection.cache
     def get_view_definition(
         self, connection: Any, view_name: str, schema: str | None = None, **options: Any
     ) -> str:
@@ -172,12 +182,14 @@ class SqlengineDialect(default.DefaultDialect):
         shown = self._asked(connection, "SHOW CREATE VIEW", view_name, schema)[0][0]
         return str(shown).partition("\nAS ")[2].strip()
 
+    @reflection.cache
     def get_columns(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> list[dict[str, Any]]:
         rows = self._asked(connection, "DESCRIBE", table_name, schema)
         return [_column(row._mapping) for row in rows]
 
+    @reflection.cache
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> dict[str, Any]:
