@@ -48,7 +48,7 @@ class ServerConnection(Connection):
     def _ask(
         self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
-        query = {"follow": "true" if follow else None, "job": job, "timeout": timeout_s}
+        query: Json = {"follow": "true" if follow else None, "job": job, "timeout": timeout_s}
         return self._pages(statement.encode(), PLAIN_TEXT, query)
 
     def _ask_with_rows(self, statement: str, rows: pa.RecordBatch) -> Pages:

@@ -1,5 +1,7 @@
 """The plugin of SQLAlchemy's suite, with our dialect known."""
 
+from __future__ import annotations
+
 from sqlalchemy.dialects import registry
 
 for name in ("sqlengine", "sqlengine.dbapi"):

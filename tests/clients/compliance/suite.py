@@ -5,6 +5,8 @@ Left out are the parts about what Flink SQL has not: UPDATE and DELETE, RETURNIN
 identity columns, defaults, foreign keys, unique keys, indexes and checks, temporary tables with rows,
 schemas that are created, collations, JSON and enumerations as types."""
 
+from __future__ import annotations
+
 from sqlalchemy.testing import fixtures, suite
 
 _READ = """
