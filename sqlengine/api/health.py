@@ -49,7 +49,7 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
 
     @blueprint.get("/api/v1/metrics")
     def metrics_as_json() -> Response:
-        """The same as JSON: a page of families by name, each with its samples."""
+        """Returns the metrics as JSON: a page of families by name, each with its samples."""
         families = sorted(listed(engine, rising), key=_name)
         found, following = page_of(families, _name)
         return jsonify({"metrics": found, "next": following})

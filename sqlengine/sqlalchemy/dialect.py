@@ -7,8 +7,9 @@ sqlengine://                                      an engine in this process"""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import exc, pool, schema
 from sqlalchemy.engine import default, reflection
@@ -23,6 +24,14 @@ from sqlengine.sqlalchemy.types import TypeCompiler, type_of
 _KEY: Final = re.compile(r"PRI\((.*)\)")
 _GONE: Final = re.compile(r"session '.*' does not exist")
 _TLS: Final = ("ca_file", "client_cert", "client_key")
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _cached(ask: F) -> F:
+    """Lets an inspector keep what it has asked."""
+    return cast("F", reflection.cache(ask))
 
 
 class Context(default.DefaultExecutionContext):
@@ -145,24 +154,24 @@ class SqlengineDialect(default.DefaultDialect):
 
     # ---- the catalog -----------------------------------------------------------------------------
 
-    @reflection.cache
+    @_cached
     def get_schema_names(self, connection: Any, **options: Any) -> list[str]:
         return _first(connection, "SHOW DATABASES")
 
-    @reflection.cache
+    @_cached
     def get_table_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         views = set(self.get_view_names(connection, schema, **options))
         return [n for n in _names(connection, "TABLES", schema) if n not in views]
 
-    @reflection.cache
+    @_cached
     def get_view_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         return _names(connection, "VIEWS", schema)
 
-    @reflection.cache
+    @_cached
     def has_table(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> bool:
@@ -174,7 +183,7 @@ class SqlengineDialect(default.DefaultDialect):
                 return False
             raise
 
-    @reflection.cache
+    @_cached
     def get_view_definition(
         self, connection: Any, view_name: str, schema: str | None = None, **options: Any
     ) -> str:
@@ -182,14 +191,14 @@ class SqlengineDialect(default.DefaultDialect):
         shown = self._asked(connection, "SHOW CREATE VIEW", view_name, schema)[0][0]
         return str(shown).partition("\nAS ")[2].strip()
 
-    @reflection.cache
+    @_cached
     def get_columns(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> list[dict[str, Any]]:
         rows = self._asked(connection, "DESCRIBE", table_name, schema)
         return [_column(row._mapping) for row in rows]
 
-    @reflection.cache
+    @_cached
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> dict[str, Any]:
