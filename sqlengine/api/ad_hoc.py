@@ -136,6 +136,7 @@ def _with_rows(data: bytes) -> tuple[str, Batch]:
     try:
         with pa.ipc.open_stream(data) as stream:
             sql, rows = (stream.schema.metadata or {}).get(b"sql"), stream.read_all()
+        rows.validate(full=True)  # a column that is not what it says could end this process
     except (pa.ArrowException, OSError) as error:
         detail = str(error).partition("\n")[0][:200]
         raise BadRequest("the body is no stream of Arrow", detail=detail) from None

@@ -42,7 +42,7 @@ from sqlengine.api.topics import groups_blueprint, topics_blueprint
 from sqlengine.api.waiting import add_shares
 from sqlengine.control.sealed_commands import command_texts, seal_appends
 from sqlengine.engine import Engine
-from sqlengine.engine.topic_users import users_of_topic
+from sqlengine.engine.views.topic_users import users_of_topic
 from sqlengine.queries.service import QueryService
 
 

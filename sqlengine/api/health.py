@@ -50,7 +50,7 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
 
     @blueprint.get("/api/v1/metrics")
     def metrics_as_json() -> Response:
-        """The same as JSON: a page of families by name, each with its samples."""
+        """Returns the metrics as JSON: a page of families by name, each with its samples."""
         from sqlengine.metrics import listed
 
         families = sorted(listed(engine, rising), key=_name)

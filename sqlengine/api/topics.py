@@ -24,7 +24,7 @@ from sqlengine.broker.rehearsal import rehearsal
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.control.sealed_commands import command_texts, seal_commands
 from sqlengine.engine import Engine
-from sqlengine.engine.topic_users import users_of_topic
+from sqlengine.engine.views.topic_users import users_of_topic
 
 
 def topics_blueprint(engine: Engine, rates: ClientRates | None = None) -> Blueprint:

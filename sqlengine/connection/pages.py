@@ -80,7 +80,7 @@ class ServerPages(Pages):
             self._client.delete(self._place)
 
 
-def with_rows(statement: str, rows: pa.RecordBatch) -> bytes:
+def with_rows(statement: str | bytes, rows: pa.RecordBatch) -> bytes:
     """Returns a statement and the rows that it reads as the body of a request."""
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, rows.schema.with_metadata({"sql": statement})) as stream:

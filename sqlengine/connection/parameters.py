@@ -74,20 +74,19 @@ def _statement(insert: RowInsert, columns: Sequence[pa.Array]) -> tuple[str, pa.
 def _columns(rows: Sequence[Parameters], keys: Sequence[int | str]) -> list[pa.Array] | None:
     """Returns the columns of rows; None for values that are no plain ones, and for rows that are
     not those of the marks."""
+    given: Iterable[Sequence[object]]
     if keys and isinstance(keys[0], str):
-        if not all(isinstance(row, Mapping) for row in rows):
+        named = [row for row in rows if isinstance(row, Mapping)]
+        if len(named) < len(rows) or not all(row.keys() >= set(keys) for row in named):
             return None
-        try:
-            given = [[row[key] for row in rows] for key in keys]  # type: ignore[call-overload]
-        except KeyError:
-            return None
+        given = [[row[str(key)] for row in named] for key in keys]
     else:
         wanted = list(range(len(keys)))
         if list(keys) != wanted or {type(row) for row in rows} - {tuple, list}:
             return None
         if {len(row) for row in rows} != {len(keys)}:
             return None
-        given = list(zip(*rows, strict=True))
+        given = zip(*rows, strict=True)
     columns = [column_of(values) for values in given]
     found = [column for column in columns if column is not None]
     has_values = any(column.type != pa.null() for column in found)

@@ -49,7 +49,7 @@ class ServerConnection(Connection):
     def _ask(
         self, statement: str, *, follow: bool, timeout_s: float | None, job: str | None
     ) -> Pages:
-        query = {"follow": "true" if follow else None, "job": job, "timeout": timeout_s}
+        query: Json = {"follow": "true" if follow else None, "job": job, "timeout": timeout_s}
         # The server says what is wrong with half a character.
         return self._pages(statement.encode("utf-8", "surrogatepass"), PLAIN_TEXT, query)
 

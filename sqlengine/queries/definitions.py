@@ -13,6 +13,7 @@ from parser.errors import JobError, PlanError, SqlError, UnknownObject, Unsuppor
 from parser.statements import Drop, Kind
 from parser.writer.statements import write
 from planner.catalog import Catalog, Identifier, Table
+from planner.settings import RUNTIME_MODE
 from sqlengine.access.policy import Action, require
 from sqlengine.access.principals import Principal
 from sqlengine.engine import Engine
@@ -55,6 +56,8 @@ def define(
         _check_own(engine, name, kind)
     if isinstance(statement, CreateTable) and statement.query is not None:
         refuse_owned(statement)  # its job would have made the topic before
+    else:  # of which no rows are read
+        settings = {k: v for k, v in settings.items() if k != RUNTIME_MODE}
     plain = replace(statement, if_not_exists=False)
     if replaces and not isinstance(plain, CreateFunction):
         plain = replace(plain, replace=False)

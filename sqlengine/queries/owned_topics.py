@@ -16,7 +16,7 @@ from sqlengine.broker.errors import TopicExists, TopicNotFound
 from sqlengine.broker.topic_access import refuse_used
 from sqlengine.connectors.topic.creation import create_missing
 from sqlengine.engine import Engine
-from sqlengine.engine.topic_users import tables_of_topic, topic_of, users_of_topic
+from sqlengine.engine.views.topic_users import tables_of_topic, topic_of, users_of_topic
 
 OWNED: Final = "topic.owned"
 

@@ -7,11 +7,12 @@ sqlengine://                                      an engine in this process"""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import exc, pool, schema
-from sqlalchemy.engine import default
+from sqlalchemy.engine import default, reflection
 
 import sqlengine
 from parser.writer.names import backticked
@@ -23,6 +24,14 @@ from sqlengine.sqlalchemy.types import TypeCompiler, type_of
 _KEY: Final = re.compile(r"PRI\((.*)\)")
 _GONE: Final = re.compile(r"session '.*' does not exist")
 _TLS: Final = ("ca_file", "client_cert", "client_key")
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _cached(ask: F) -> F:
+    """Lets an inspector keep what it has asked."""
+    return cast("F", reflection.cache(ask))
 
 
 class Context(default.DefaultExecutionContext):
@@ -147,26 +156,36 @@ class SqlengineDialect(default.DefaultDialect):
 
     # ---- the catalog -----------------------------------------------------------------------------
 
+    @_cached
     def get_schema_names(self, connection: Any, **options: Any) -> list[str]:
         return _first(connection, "SHOW DATABASES")
 
+    @_cached
     def get_table_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         views = set(self.get_view_names(connection, schema, **options))
         return [n for n in _names(connection, "TABLES", schema) if n not in views]
 
+    @_cached
     def get_view_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         return _names(connection, "VIEWS", schema)
 
+    @_cached
     def has_table(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> bool:
-        """True for a table or a view."""
-        return table_name in _names(connection, "TABLES", schema)
+        """True for a table or a view; False also where there is no such schema."""
+        try:
+            return table_name in _names(connection, "TABLES", schema)
+        except exc.DBAPIError as error:
+            if schema is not None and "does not exist" in getattr(error.orig, "message", ""):
+                return False
+            raise
 
+    @_cached
     def get_view_definition(
         self, connection: Any, view_name: str, schema: str | None = None, **options: Any
     ) -> str:
@@ -174,12 +193,14 @@ class SqlengineDialect(default.DefaultDialect):
         shown = self._asked(connection, "SHOW CREATE VIEW", view_name, schema)[0][0]
         return str(shown).partition("\nAS ")[2].strip()
 
+    @_cached
     def get_columns(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> list[dict[str, Any]]:
         rows = self._asked(connection, "DESCRIBE", table_name, schema)
         return [_column(row._mapping) for row in rows]
 
+    @_cached
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> dict[str, Any]:

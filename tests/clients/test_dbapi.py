@@ -296,6 +296,15 @@ def test_an_insert_without_end_is_a_job(connection: dbapi.Connection, cursor: db
     cursor.execute(f"STOP JOB '{cursor.job}'")
 
 
+def test_batch_mode_defines_and_reads_to_the_present_end(cursor: dbapi.Cursor) -> None:
+    cursor.execute("SET 'execution.runtime-mode' = 'batch'")
+    name = table(cursor)
+    cursor.execute(f"INSERT INTO {name} SELECT id, name FROM items")
+    assert (cursor.rowcount, cursor.job) == (5, None)
+    cursor.execute(f"DROP TABLE {name}")
+    cursor.execute("RESET 'execution.runtime-mode'")
+
+
 def test_a_row_in_error_is_no_silent_loss(cursor: dbapi.Cursor) -> None:
     name = table(cursor)
     with pytest.raises(dbapi.DataError, match="cannot cast"):

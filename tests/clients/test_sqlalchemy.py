@@ -107,6 +107,7 @@ def test_reflection(engine: Any) -> None:
     assert "cheap" not in inspector.get_table_names()
     assert inspector.get_view_names() == ["cheap"]
     assert inspector.has_table("cheap")
+    assert not inspector.has_table("cheap", schema="nowhere")
     assert inspector.get_view_definition("cheap").startswith("SELECT id, name")
     assert inspector.get_pk_constraint("keyed")["constrained_columns"] == ["region", "id"]
     assert [c["comment"] for c in inspector.get_columns("keyed")] == [None, None, "said"]

@@ -28,8 +28,8 @@ _FAULT: Final = "internal error, the server's log has the trace"
 
 
 class Refused(Exception):
-    """What GetSchema raises: for it pyarrow makes no status of the errors of Flight, but appends to
-    the message the trace of any exception that it can show. This one it cannot."""
+    """An error of GetSchema, for which pyarrow makes no status of the errors of Flight, but appends
+    the trace of any exception to its message that it can show. This one it cannot."""
 
     @property
     def __cause__(self) -> BaseException | None:  # type: ignore[override]

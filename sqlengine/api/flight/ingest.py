@@ -84,6 +84,7 @@ def _parts(reader: Any) -> Iterator[pa.Table]:
                 f"a batch has {batch.nbytes:,} bytes, and {present().request_size:,} are the most",
                 hint="send smaller ones",
             )
+        batch.validate(full=True)  # a column that is not what it says could end this process
         waiting.append(batch)
         size, rows = size + batch.nbytes, rows + batch.num_rows
         if rows >= _ROWS or size >= _SIZE:

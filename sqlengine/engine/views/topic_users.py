@@ -1,4 +1,4 @@
-"""Who uses a topic."""
+"""The jobs that use a topic, and the tables over it."""
 
 from __future__ import annotations
 
