@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
