@@ -343,6 +343,36 @@ def test_the_log_of_committed_offsets_stays_small(broker: EmbeddedBroker) -> Non
     assert broker.committed("g", "t") == {0: 11_999}
 
 
+def test_who_waits_for_records_of_a_shard_is_not_woken_by_others(any_broker: Broker) -> None:
+    for name in ("quiet", "busy"):
+        any_broker.create_topic(name, 2)
+    assert not any_broker.wait_for_records("quiet", 0, 0, 0.01)
+    found: list[tuple[bool, float]] = []
+
+    def wait(seconds: float) -> None:
+        began = time.monotonic()
+        came = any_broker.wait_for_records("quiet", 1, 0, seconds)
+        found.append((came, time.monotonic() - began))
+
+    waiting = threading.Thread(target=wait, args=(0.3,))
+    waiting.start()
+    while waiting.is_alive():
+        any_broker.append("busy", 1, [b"1"], timestamp_ms=1)
+        any_broker.append("quiet", 0, [b"1"], timestamp_ms=1)
+        time.sleep(0.01)
+    assert found[0][0] is False
+    assert found[0][1] > 0.29
+    waiting = threading.Thread(target=wait, args=(PATIENCE_S,))
+    waiting.start()
+    time.sleep(0.02)
+    any_broker.append("quiet", 1, [b"1"], timestamp_ms=1)
+    waiting.join()
+    assert found[1][0] is True
+    assert any_broker.wait_for_records("quiet", 1, 0, 0)
+    with pytest.raises(TopicNotFound):
+        any_broker.wait_for_records("missing", 0, 0, 0)
+
+
 def test_waiting_misses_no_append(any_broker: Broker) -> None:
     any_broker.create_topic("t")
     any_broker.wait_for_data(0)
