@@ -40,9 +40,7 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
 class ShortReads:
     """Answers reads of a broker's topics in the place of an application, as it would."""
 
-    def __init__(
-        self, app: WSGIApplication, broker: Broker, access: Access, audit: Audit
-    ) -> None:
+    def __init__(self, app: WSGIApplication, broker: Broker, access: Access, audit: Audit) -> None:
         self.app = app
         self._broker = broker
         self._access = access

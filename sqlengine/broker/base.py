@@ -4,6 +4,7 @@ offsets."""
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypedDict, Unpack
@@ -343,9 +344,25 @@ class Broker(Protocol):
         call is missed.
         """
 
+    def wait_for_records(self, topic: str, shard: int, offset: int, timeout_s: float) -> bool:
+        """Waits until a shard has records from `offset` on, whatever is appended to others; False
+        if it has none within `timeout_s`."""
+
     def close(self) -> None:
         """Syncs unless the mode is 'none', and releases the folder. Records read before
         stay valid."""
+
+
+def await_records(broker: Broker, topic: str, shard: int, offset: int, timeout_s: float) -> bool:
+    """Waits as `wait_for_records` does, by the appends to all topics: for a broker that knows no
+    better."""
+    until = time.monotonic() + timeout_s
+    while broker.end_offset(topic, shard) <= offset:
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        broker.wait_for_data(left)
+    return True
 
 
 def appended(broker: Broker, a: Addition) -> Appended:

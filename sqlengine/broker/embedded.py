@@ -290,7 +290,7 @@ class EmbeddedBroker(OpenTopics):
             appended = log.append(
                 payload, timestamp_ms, writer, NO_EPOCH if epoch is None else epoch
             )
-        self._appends.notify()
+        self._appends.notify(topic)
         # Retention is checked when a segment was closed, not at each append. The batch is appended
         # whether it succeeds or not: it runs again later.
         if len(log.segments) > segments:
@@ -391,6 +391,10 @@ class EmbeddedBroker(OpenTopics):
 
     def wait_for_data(self, timeout_s: float) -> bool:
         return self._appends.wait(timeout_s)
+
+    def wait_for_records(self, topic: str, shard: int, offset: int, timeout_s: float) -> bool:
+        log = self._log(topic, shard)
+        return self._appends.wait_for(topic, lambda: log.end > offset, timeout_s)
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
         return self._appends.wait_beyond(seen, timeout_s)

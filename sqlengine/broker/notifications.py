@@ -10,19 +10,26 @@ from sqlengine.system.threads import Threads
 
 
 class AppendNotifier:
-    """Counts appends, so that a thread can wait for those that it has not seen yet."""
+    """Counts appends, so that a thread can wait for those that it has not seen yet, or for one to a
+    topic: others do not wake it."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
+        self._of_topics: dict[str, threading.Condition] = {}
         self._count = 0
         self._waiting = 0
         self._seen = threading.local()
 
-    def notify(self) -> None:
+    def notify(self, topic: str | None = None) -> None:
+        """Tells of an append, None: to a topic that is not known."""
         with self._condition:
             self._count += 1
             if self._waiting:
                 self._condition.notify_all()
+            for name in self._of_topics if topic is None else (topic,):
+                if name in self._of_topics:
+                    self._of_topics[name].notify_all()
 
     def _wait(self, has_new: Callable[[], bool], timeout_s: float) -> bool:
         """Waits for `has_new`; the caller holds the condition."""
@@ -40,6 +47,13 @@ class AppendNotifier:
             has_new = self._wait(lambda: self._count > seen, timeout_s)
             self._seen.count = self._count
         return has_new
+
+    def wait_for(self, topic: str, has_new: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits until `has_new`, which is asked behind each append to the topic; it must not wait
+        for anything itself."""
+        with self._lock:
+            condition = self._of_topics.setdefault(topic, threading.Condition(self._lock))
+            return condition.wait_for(has_new, timeout_s)
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
         """Returns the number of appends, once it is not `seen` any more or the time is over."""

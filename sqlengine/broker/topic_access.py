@@ -202,7 +202,7 @@ def read_records(
     limit = min(limit, MAX_RECORDS)
     records = broker.read(name, shard, start, max_records=limit)
     if records is None and wait_s > 0:
-        broker.wait_for_data(min(wait_s, MAX_WAIT_S))
+        broker.wait_for_records(name, shard, start, min(wait_s, MAX_WAIT_S))
         records = broker.read(name, shard, start, max_records=limit)
     if records is None:
         return {"records": [], "next_offset": start}

@@ -14,6 +14,8 @@ import pytest
 from sqlengine.broker.base import Broker, Records, is_system
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
+from sqlengine.broker.storage.segment import Segment, Tail
+from sqlengine.broker.storage.window import Window
 from sqlengine.system.disk import MachineDisk
 from sqlengine.system.durability import Fsync
 from tests.broker.epochs import require_once_over_restarts
@@ -146,6 +148,38 @@ def test_one_batch_is_read_without_a_copy(broker: EmbeddedBroker) -> None:
     records = read(broker, 500)
     assert pa.total_allocated_bytes() == before
     assert records.values.buffers()[2].address % 8 == 0
+
+
+def test_each_of_many_readers_goes_on_where_it_ended(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the others have read meanwhile is nothing to it: what it reads of the file is what it
+    has not read, and not what the index knows."""
+    broker.create_topic("t")
+    readers = [0] * 100
+    for n in range(300):
+        broker.append("t", 0, [b"%d" % n], timestamp_ms=1)
+        readers[n % 100] = read_on(broker, readers[n % 100])
+    read, window = [0], Segment.window
+
+    def counted(segment: Segment, position: int, size: int, tail: Tail) -> Window:
+        read[0] += len((found := window(segment, position, size, tail)).view)
+        return found
+
+    monkeypatch.setattr(Segment, "window", counted)
+    before = broker.topic("t").bytes
+    broker.append("t", 0, [b"last"], timestamp_ms=1)
+    one = broker.topic("t").bytes - before
+    assert {read_on(broker, offset) for offset in readers} == {301}
+    assert read[0] < 100 * 101 * one
+
+
+def read_on(broker: EmbeddedBroker, offset: int) -> int:
+    """Returns where a reader is that has read all from an offset on."""
+    while (records := broker.read("t", 0, offset)) is not None:
+        assert records.values[0].as_py() in (b"%d" % offset, b"last")
+        offset = records.next_offset
+    return offset
 
 
 def test_every_range_over_many_segments(folder: Path) -> None:
@@ -307,6 +341,36 @@ def test_the_log_of_committed_offsets_stays_small(broker: EmbeddedBroker) -> Non
         broker.commit("g", "t", {0: offset})
     assert broker.topic("_offsets").bytes < 1_200_000
     assert broker.committed("g", "t") == {0: 11_999}
+
+
+def test_who_waits_for_records_of_a_shard_is_not_woken_by_others(any_broker: Broker) -> None:
+    for name in ("quiet", "busy"):
+        any_broker.create_topic(name, 2)
+    assert not any_broker.wait_for_records("quiet", 0, 0, 0.01)
+    found: list[tuple[bool, float]] = []
+
+    def wait(seconds: float) -> None:
+        began = time.monotonic()
+        came = any_broker.wait_for_records("quiet", 1, 0, seconds)
+        found.append((came, time.monotonic() - began))
+
+    waiting = threading.Thread(target=wait, args=(0.3,))
+    waiting.start()
+    while waiting.is_alive():
+        any_broker.append("busy", 1, [b"1"], timestamp_ms=1)
+        any_broker.append("quiet", 0, [b"1"], timestamp_ms=1)
+        time.sleep(0.01)
+    assert found[0][0] is False
+    assert found[0][1] > 0.29
+    waiting = threading.Thread(target=wait, args=(PATIENCE_S,))
+    waiting.start()
+    time.sleep(0.02)
+    any_broker.append("quiet", 1, [b"1"], timestamp_ms=1)
+    waiting.join()
+    assert found[1][0] is True
+    assert any_broker.wait_for_records("quiet", 1, 0, 0)
+    with pytest.raises(TopicNotFound):
+        any_broker.wait_for_records("missing", 0, 0, 0)
 
 
 def test_waiting_misses_no_append(any_broker: Broker) -> None:

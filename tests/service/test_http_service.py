@@ -269,13 +269,13 @@ def test_requests_that_run_are_answered_before_the_end(
     with running(tmp_path / "data") as (service, user), ThreadPoolExecutor(4) as pool:
         user.topic("quiet")
         broker = service.engine.broker
-        wait, waiting = broker.wait_for_data, list[float]()
+        wait, waiting = broker.wait_for_records, list[float]()
 
-        def counted(seconds: float) -> bool:
+        def counted(topic: str, shard: int, offset: int, seconds: float) -> bool:
             waiting.append(seconds)
-            return wait(seconds)
+            return wait(topic, shard, offset, seconds)
 
-        monkeypatch.setattr(broker, "wait_for_data", counted)
+        monkeypatch.setattr(broker, "wait_for_records", counted)
         asked: dict[str, object] = {"offset": "latest", "wait": 1}
         polls = [
             pool.submit(lambda: user.client.get("/api/v1/topics/quiet/records", **asked))

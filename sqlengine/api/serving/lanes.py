@@ -64,10 +64,17 @@ def _waits(head: Head) -> bool:
         return head.path == _QUERIES
     if head.method == "GET" and _RESULT_OF_GATEWAY.fullmatch(head.path):
         return True
-    wait = parse_qs(head.query, keep_blank_values=True).get("wait")
+    wait = _wait_of(head.query)
     if head.method == "GET" and head.path.startswith(f"{_QUERIES}/"):
         return wait != ["0"]
     return wait is not None and wait != ["0"]
+
+
+def _wait_of(query: str) -> list[str] | None:
+    """Returns what a query says of waiting, which is seldom there, but may be in another form."""
+    if "wait" not in query and "%" not in query:
+        return None
+    return parse_qs(query, keep_blank_values=True).get("wait")
 
 
 class Task(Protocol):

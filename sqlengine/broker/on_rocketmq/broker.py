@@ -15,6 +15,7 @@ from sqlengine.broker.base import (
     ShardInfo,
     TopicInfo,
     TopicOptions,
+    await_records,
     check_stamps,
     is_system,
 )
@@ -274,6 +275,11 @@ class RocketBroker(EmbeddedBroker):
         if is_in_cluster(topic):
             return self.cluster.log(topic, shard).begin
         return super().begin_offset(topic, shard)
+
+    def wait_for_records(self, topic: str, shard: int, offset: int, timeout_s: float) -> bool:
+        if not is_in_cluster(topic):
+            return super().wait_for_records(topic, shard, offset, timeout_s)
+        return await_records(self, topic, shard, offset, timeout_s)
 
     def end_offset(self, topic: str, shard: int) -> int:
         if is_in_cluster(topic):

@@ -21,6 +21,7 @@ from sqlengine.broker.base import (
     ShardInfo,
     TopicInfo,
     TopicOptions,
+    await_records,
 )
 from sqlengine.broker.errors import BrokerError, BrokerUnreachable
 from sqlengine.broker.ownership import SESSION_MS, Fence, GroupInfo, Membership
@@ -288,6 +289,9 @@ class RemoteBroker:
                 return count != seen
             if now - asked < wait / 2:  # the server has too many waiting requests: it did not wait
                 time.sleep(min(_RETRY_S, until - now))
+
+    def wait_for_records(self, topic: str, shard: int, offset: int, timeout_s: float) -> bool:
+        return await_records(self, topic, shard, offset, timeout_s)
 
     def close(self) -> None:
         """Closes the transport; the server's broker stays open."""
