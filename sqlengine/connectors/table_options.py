@@ -62,7 +62,10 @@ def unknown_of(table: Table, connector: Connector) -> list[OptionError]:
         known = _known(table, connector)
     except SqlError:
         return []
-    return [_unknown(name, table, known) for name in table.options if name not in known]
+    unknown = [name for name in table.options if name not in known]
+    if "format" in unknown:
+        return [_formatless(table), *(_unknown(n, table, known) for n in unknown if n != "format")]
+    return [_unknown(name, table, known) for name in unknown]
 
 
 def _known(table: Table, connector: Connector) -> list[str]:
@@ -71,6 +74,14 @@ def _known(table: Table, connector: Connector) -> list[str]:
         for format_, prefix in format_prefixes(table):
             names += [prefix + name for name in format_.options]
     return names
+
+
+def _formatless(table: Table) -> OptionError:
+    return OptionError(
+        f"unknown option 'format' of table '{table.display}'",
+        hint=f"connector '{table.connector}' has no format: leave it out",
+        subject="format",
+    )
 
 
 def _unknown(name: str, table: Table, known: list[str]) -> OptionError:

@@ -18,6 +18,13 @@ from tests.connectors.tables import environment, table
 TOPIC = {"connector": "topic", "topic": "x", "format": "json"}
 GEN = {"connector": "datagen"}
 
+SLOT = {
+    "connector": "postgres-cdc",
+    "hostname": "h",
+    "username": "u",
+    "database-name": "d",
+    "table-name": "t",
+}
 CASES: list[tuple[dict[str, str], str, str]] = [
     ({}, "table 't' needs the option 'connector'", "one of blackhole, datagen"),
     ({"connector": "topik"}, "unknown connector 'topik' of table 't'", "did you mean 'topic'?"),
@@ -81,7 +88,17 @@ CASES: list[tuple[dict[str, str], str, str]] = [
         "did you mean 'fields.name.kind'?",
     ),
     ({**GEN, "fields.id.null-rate": "2"}, "bad value '2'", ""),
-    ({"connector": "print", "format": "json"}, "unknown option 'format' of table 't'", ""),
+    (
+        {"connector": "print", "format": "json"},
+        "unknown option 'format' of table 't'",
+        "connector 'print' has no format",
+    ),
+    ({**SLOT, "slot.name": "A-b"}, "bad value 'A-b' for option 'slot.name' of table 't'", ""),
+    (
+        {**SLOT, "slot.name": "a", "format": "json"},
+        "unknown option 'format'",
+        "connector 'postgres-cdc' has no format",
+    ),
 ]
 
 

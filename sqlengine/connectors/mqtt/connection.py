@@ -251,4 +251,6 @@ def _tls_words(error: Exception) -> str:
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return "no TLS: " + (error.reason or str(error)).lower().replace("_", " ")
+    if isinstance(error, ConnectionError):
+        return "it ends a connection that begins with TLS: tcp:// may be right"
     return getattr(error, "strerror", None) or str(error)

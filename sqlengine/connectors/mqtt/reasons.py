@@ -9,8 +9,8 @@ REFUSALS: Final = {
     1: "it does not speak MQTT 3.1.1",
     2: "the client id is not allowed",
     3: "it is unavailable",
-    4: "user name or password is wrong",
-    5: "not authorized",
+    4: "'username' or 'password' is wrong",
+    5: "not authorized: see 'username' and 'password'",
 }
 # Of MQTT 5.
 REASONS: Final = {
@@ -22,8 +22,8 @@ REASONS: Final = {
     0x83: "implementation error",
     0x84: "it does not speak MQTT 5: 'version' = '3.1.1' may work",
     0x85: "the client id is not allowed",
-    0x86: "user name or password is wrong",
-    0x87: "not authorized",
+    0x86: "'username' or 'password' is wrong",
+    0x87: "not authorized: see 'username' and 'password'",
     0x88: "it is unavailable",
     0x89: "it is busy",
     0x8A: "banned",

@@ -10,6 +10,7 @@ A receiver takes a snapshot and then the changes into a log of the server's own,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
@@ -35,7 +36,14 @@ from sqlengine.formats.options import at_least, choice
 _UPSERT: Final = "upsert"
 # Longer than anything: a slot keeps what nobody takes, and the log what nobody has read.
 _FOR_EVER_MS: Final = 100 * 365 * 86_400_000
+_SLOT_NAME: Final = re.compile("[a-z0-9_]{1,63}")
 _OF_PLACE: Final = ("username", "publication.name", "connect.timeout", "scan.on-truncate")
+
+
+def _slot_name(text: str) -> str:
+    if not _SLOT_NAME.fullmatch(text):
+        raise ValueError("expected up to 63 lower case letters, digits and underscores")
+    return text
 
 
 class PostgresCdcConnector(Connector):
@@ -50,6 +58,7 @@ class PostgresCdcConnector(Connector):
         "schema-name": Option(default="public", doc="the schema of the table"),
         "table-name": Option(required=True, doc="the table whose changes are read"),
         "slot.name": Option(
+            _slot_name,
             required=True,
             doc="the slot of the server that keeps what was not read; made where it is missing",
         ),
