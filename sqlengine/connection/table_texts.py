@@ -10,6 +10,7 @@ from parser.errors import ServiceError
 from parser.types import Schema
 from parser.writer.names import backticked
 from parser.writer.names import options as written_options
+from parser.writer.values import literal
 
 # The computed column beside one whose times are finer than milliseconds.
 ROWTIME: Final = "rowtime"
@@ -41,9 +42,7 @@ def _interval(length: dt.timedelta) -> str:
             f"'watermark' is a time by which events come late, not {length!r}",
             hint="give a timedelta from 0 on",
         )
-    seconds, ms = divmod(length.seconds * 1000 + length.microseconds // 1000, 1000)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
-    return f"INTERVAL '{length.days} {clock}' DAY TO SECOND"
+    return literal(length)
 
 
 def create_table(name: str, schema: Schema, more: Sequence[str], options: Mapping[str, str]) -> str:
