@@ -39,7 +39,7 @@ from sqlengine.queries.execution import PATIENCE_S, Execution
 from sqlengine.queries.insert_jobs import submit
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
-from sqlengine.session.session import EmbeddedRunner
+from sqlengine.session.runner import EmbeddedRunner
 
 _TELLS: Final = (Show, ShowCreate, Describe, Explain)
 _AUTO: Final = "topic.auto-create"
