@@ -36,7 +36,7 @@ def event_time_lines(schema: Schema, name: str | None, late: dt.timedelta) -> li
     return [*lines, f"WATERMARK FOR {column} AS {column} - {_interval(late)}"]
 
 
-def _interval(length: dt.timedelta) -> str:
+def _interval(length: object) -> str:
     if not isinstance(length, dt.timedelta) or length < dt.timedelta(0):
         raise ServiceError(
             f"'watermark' is a time by which events come late, not {length!r}",
