@@ -21,7 +21,8 @@ from benchmarks.page import Section, Table
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.config import LOCAL, Cluster
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import Runner, Session
+from sqlengine.session.runner import Runner
+from sqlengine.session.session import Session
 
 ROWS, PER_GROUP, PER_READ = 2_000_000, 50_000, 32_768
 PLACES: Final[Mapping[str, tuple[str, Cluster]]] = {

@@ -19,7 +19,8 @@ from benchmarks.rules_gen import generate
 from planner.settings import MINI_BATCH
 from sqlengine.config import LOCAL, Cluster
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import Runner, Session
+from sqlengine.session.runner import Runner
+from sqlengine.session.session import Session
 
 EVENTS, RULES, ROWS = 1_000_000, 1_000, 300_000
 QUERIES: Final = ("q0", "q2", "q4", "q5", "q7", "q8", "q11", "q18")

@@ -25,7 +25,8 @@ from sqlengine.system.words import count
 if TYPE_CHECKING:
     from sqlengine.functions.library import Library
     from sqlengine.session.output import EventOutput, PrinterOutput
-    from sqlengine.session.session import Runner, Session
+    from sqlengine.session.runner import Runner
+    from sqlengine.session.session import Session
 
     Shown: TypeAlias = PrinterOutput | EventOutput
 # A text with its file; None for standard input and the command line.
@@ -196,7 +197,7 @@ def _run_all(session: Session, shown: Shown, texts: Sequence[Text]) -> None:
 
 
 def _tell_interruption(stopped: KeyboardInterrupt) -> None:
-    from sqlengine.session.session import Interrupted
+    from sqlengine.session.runner import Interrupted
 
     read = f" after {count(stopped.rows, 'row')}" if isinstance(stopped, Interrupted) else ""
     click.echo(f"interrupted{read}", err=True)

@@ -149,7 +149,7 @@ def _source(target: object, name: str) -> str:
         (node,) = ast.parse(source).body
     except (SyntaxError, ValueError):
         node = None
-    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         raise ServiceError(
             f"'{name}' is no function of its own", hint="define it with def, not with lambda"
         )

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 Value: TypeAlias = "str | Callable[..., object] | tuple[Callable[..., object], str]"
 Length: TypeAlias = "dt.timedelta | str"
 
-_UNITS: Final = (("DAY", 86_400_000), ("HOUR", 3_600_000), ("MINUTE", 60_000))
+_UNITS: Final = tuple(
+    (unit, dt.timedelta(**{f"{unit.lower()}s": 1})) for unit in ("DAY", "HOUR", "MINUTE", "SECOND")
+)
+# The most that an interval of one unit has, unless it says how many digits.
+_TWO_DIGITS: Final = 99
 
 
 def path_of(table: str) -> str:
@@ -82,14 +86,20 @@ def sessions(time: str, gap: Length) -> Window:
 
 
 def interval(length: Length) -> str:
-    """An interval of SQL. ServiceError for a length that is none."""
+    """An interval of SQL. ServiceError for what is no length, BadValue for one that SQL cannot say,
+    such as microseconds."""
     if isinstance(length, str):
         return length
-    ms = length // dt.timedelta(milliseconds=1)
+    if not isinstance(length, dt.timedelta):
+        raise ServiceError(
+            f"a length is a timedelta or an interval of SQL, not {length!r}",
+            hint="timedelta(minutes=1)",
+        )
     for unit, size in _UNITS:
-        if ms % size == 0:
-            return f"INTERVAL '{ms // size}' {unit}"
-    return f"INTERVAL '{ms / 1000:g}' SECOND"
+        count, rest = divmod(length, size)
+        if not rest and 0 < count <= _TWO_DIGITS:
+            return f"INTERVAL '{count}' {unit}"
+    return literal(length)
 
 
 class Stream:
@@ -165,12 +175,12 @@ class Stream:
         *,
         job: str | None = None,
         create: bool = False,
-        key: Sequence[str] = (),
+        key: str | Sequence[str] = (),
     ) -> Job:
         """Writes the rows to a table, as a job that goes on. `create` makes the table first: a
         topic of its name, which holds the last row of each `key`, if one is given."""
         if create:
-            self._create(table, key)
+            self._create(table, [key] if isinstance(key, str) else key)
         name = job or f"insert.{token_hex(4)}"
         result = self._connection.sql(f"INSERT INTO {path_of(table)} {self.sql}", job=name)
         assert result.job is not None

@@ -10,6 +10,7 @@ from parser.errors import ServiceError
 from parser.types import Schema
 from parser.writer.names import backticked
 from parser.writer.names import options as written_options
+from parser.writer.values import literal
 
 # The computed column beside one whose times are finer than milliseconds.
 ROWTIME: Final = "rowtime"
@@ -35,15 +36,13 @@ def event_time_lines(schema: Schema, name: str | None, late: dt.timedelta) -> li
     return [*lines, f"WATERMARK FOR {column} AS {column} - {_interval(late)}"]
 
 
-def _interval(length: dt.timedelta) -> str:
+def _interval(length: object) -> str:
     if not isinstance(length, dt.timedelta) or length < dt.timedelta(0):
         raise ServiceError(
             f"'watermark' is a time by which events come late, not {length!r}",
             hint="give a timedelta from 0 on",
         )
-    seconds, ms = divmod(length.seconds * 1000 + length.microseconds // 1000, 1000)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
-    return f"INTERVAL '{length.days} {clock}' DAY TO SECOND"
+    return literal(length)
 
 
 def create_table(name: str, schema: Schema, more: Sequence[str], options: Mapping[str, str]) -> str:

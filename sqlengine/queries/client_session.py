@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from parser.statements import Insert
 from planner.catalog import Catalog, CatalogObject, Function, Identifier, Table, View
 from planner.settings import MINI_BATCH
 from sqlengine.catalog.modules import CORE
@@ -25,7 +24,7 @@ class ClientSession:
 
     `used_at`: when a statement last came (monotonic seconds); `by`: the name of its principal.
     `own`: objects that are permanent by their statements, and yet seen by this session alone;
-    `pending`: the INSERTs of a statement set that has begun, None outside of one."""
+    `pending`: the texts of the INSERTs of a statement set that has begun, None outside of one."""
 
     temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     catalog: str | None = None
@@ -35,7 +34,7 @@ class ClientSession:
     used_at: float = field(default_factory=time.monotonic)
     by: str = ""
     own: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
-    pending: tuple[Insert, ...] | None = None
+    pending: tuple[str, ...] | None = None
 
     def place_in(self, catalog: Catalog) -> Catalog:
         """Returns the server's catalog as this session sees it."""

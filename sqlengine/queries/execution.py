@@ -25,7 +25,7 @@ from sqlengine.queries.ad_hoc import AdHocSession, BufferOutput
 from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
 from sqlengine.queries.results import BUFFERED_BYTES
-from sqlengine.session.session import SCRIPT, EmbeddedRunner
+from sqlengine.session.runner import SCRIPT, EmbeddedRunner
 
 # Held while a query runs; the seconds for which it waits until one more may run.
 Slot: TypeAlias = Callable[[float], AbstractContextManager[None]]

@@ -20,7 +20,7 @@ from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.execution import Slot
 from sqlengine.queries.query import Query
 from sqlengine.queries.writing import WritingExecution
-from sqlengine.session.session import EmbeddedRunner
+from sqlengine.session.runner import EmbeddedRunner
 
 # The table that stands for the rows.
 ROWS: Final = "rows of the client"

@@ -40,7 +40,7 @@ from sqlengine.queries.execution import PATIENCE_S, Execution, Slot
 from sqlengine.queries.insert_jobs import submit, wait_for_end
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
 from sqlengine.queries.query import Query
-from sqlengine.session.session import EmbeddedRunner
+from sqlengine.session.runner import EmbeddedRunner
 
 _TELLS: Final = (Show, ShowCreate, Describe, Explain)
 _AUTO: Final = "topic.auto-create"

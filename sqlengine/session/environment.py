@@ -21,7 +21,7 @@ from sqlengine.functions.library import Library
 from sqlengine.functions.pool import POOL
 from sqlengine.session import ROWS_PER_READ
 from sqlengine.session.given import Given
-from sqlengine.session.session import IDLE_S, EmbeddedRunner
+from sqlengine.session.runner import IDLE_S, EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.memory import keep_for_reuse
 

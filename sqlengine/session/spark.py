@@ -31,7 +31,7 @@ from sqlengine.executors.spark.supported import check_watermarks
 from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.session import ROWS_PER_READ
 from sqlengine.session.given import Given
-from sqlengine.session.session import IDLE_S, EmbeddedRunner
+from sqlengine.session.runner import IDLE_S, EmbeddedRunner
 from sqlengine.system.file_access import ANY_FILES, FileAccess
 from sqlengine.system.lanes import ThreadLanes
 

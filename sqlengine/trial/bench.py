@@ -17,7 +17,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory, MemoryTable
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
-from sqlengine.session.session import EmbeddedRunner
+from sqlengine.session.runner import EmbeddedRunner
 from sqlengine.trial.events import BEGIN_MS, Event, Row, batch_of, rows_of
 
 # Up to so many events are an epoch each, so that the clock is right for all of them; of more, as of

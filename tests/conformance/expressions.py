@@ -29,7 +29,8 @@ from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.results import rows_of
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import Runner, Session
+from sqlengine.session.runner import Runner
+from sqlengine.session.session import Session
 
 TOGETHER = 40  # expressions in one query
 INTERNAL = "internal error: "

@@ -10,7 +10,8 @@ import pytest
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.environment import Environment
 from sqlengine.executors.build import OperatorFactory
-from sqlengine.session.session import EmbeddedRunner, Session
+from sqlengine.session.runner import EmbeddedRunner
+from sqlengine.session.session import Session
 from tests.connectors.test_memory import Collected
 
 TOTALS = """

@@ -7,7 +7,8 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.formats.results import Row, rows_of
-from sqlengine.session.session import EmbeddedRunner, Session
+from sqlengine.session.runner import EmbeddedRunner
+from sqlengine.session.session import Session
 
 
 class Collected:

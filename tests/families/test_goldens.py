@@ -22,7 +22,8 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.formats.results import rows_of
-from sqlengine.session.session import EmbeddedRunner, Session
+from sqlengine.session.runner import EmbeddedRunner
+from sqlengine.session.session import Session
 from tests.sql.golden import Script, scripts
 
 # What each job adds to the numbers that a query compares with.

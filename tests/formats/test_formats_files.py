@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import Runner, Session
+from sqlengine.session.runner import Runner
+from sqlengine.session.session import Session
 from tests.formats import file_cases
 from tests.formats.file_cases import Answer, Case
 from tests.sql.golden import Collected

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import Runner, Session
+from sqlengine.session.runner import Runner
+from sqlengine.session.session import Session
 from tests.formats import sink_cases
 from tests.formats.sink_cases import Case, written
 from tests.sql.golden import Collected

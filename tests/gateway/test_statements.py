@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from parser.limits import using
 from tests.gateway.client import Failed, Session
 from tests.service.harness import User
 from tests.support import eventually
@@ -203,6 +204,12 @@ def test_statement_sets_piece_by_piece_and_at_once(user: User, session: Session)
     assert len(inserted(user)) == 2
     session.run("BEGIN STATEMENT SET")
     assert "no INSERT" in session.failure("END").texts[1]
+    session.run("BEGIN STATEMENT SET")
+    with using(text_size=60):
+        session.run("INSERT INTO hole SELECT 1")
+        session.run("INSERT INTO hole SELECT 2")
+        assert "'text-size'" in session.failure("INSERT INTO hole SELECT 3").texts[1]
+    session.run("END")
 
 
 def test_create_table_as(user: User, session: Session) -> None:

@@ -24,7 +24,7 @@ from sqlengine.operators.bounded import SLICE_BYTES, SLICE_ROWS, in_slices, repe
 from sqlengine.operators.joins import rows as join_rows
 from sqlengine.operators.windows import aggregate, emit, equal_windows, session_windows
 from sqlengine.operators.windows.assign import WindowAssignOperator
-from sqlengine.session import session
+from sqlengine.session import runner
 from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from tests.sql.golden import FOLDER, Script, answers, events_of, run
@@ -92,7 +92,7 @@ def test_slices_change_nothing(name: str, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(module, "SLICE_ROWS", 2)
     monkeypatch.setattr(join_rows, "_FIRST_ROWS", 2)
     # Each window in an epoch of its own.
-    monkeypatch.setattr(session, "RunnerOptions", partial(RunnerOptions, firing_cost=1))
+    monkeypatch.setattr(runner, "RunnerOptions", partial(RunnerOptions, firing_cost=1))
     script = Script(FOLDER / f"{name}.sql")
     found, _ = run(script, tmp_path, 4096)
     wanted = answers(script, events_of(script.beside(".expected.jsonl").read_text())[1:])

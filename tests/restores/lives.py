@@ -37,7 +37,7 @@ from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.formats.results import JsonValue, Row, rows_of
 from sqlengine.operators.base import Output
 from sqlengine.operators.watermark import WatermarkOperator
-from sqlengine.session.session import SCRIPT
+from sqlengine.session.runner import SCRIPT
 from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
 from sqlengine.state.columns import milliseconds
 from sqlengine.state.rocks_store import RocksStore

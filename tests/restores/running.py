@@ -18,7 +18,8 @@ from planner.logical import Sink
 from sqlengine.batch import Batch
 from sqlengine.engine.table_access import scans
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import EmbeddedRunner, Runner, Session
+from sqlengine.session.runner import EmbeddedRunner, Runner
+from sqlengine.session.session import Session
 from sqlengine.system.file_access import FileAccess
 from tests.pages import Report
 from tests.restores.instances import InTasks, forgetting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -13,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sqlengine import Connection, ServiceError, connect, udaf, udf
+from sqlengine import Connection, ServiceError, async_udf, connect, udaf, udf
 from sqlengine.connection.functions import module_source
 from tests.service.harness import running
 from tests.support import eventually
@@ -246,7 +247,15 @@ class Longest:
         return marked(acc[0])
 
 
+@async_udf(concurrency=2)
+async def later(n: int) -> int:
+    await asyncio.sleep(0)
+    return n + 1
+
+
 def test_functions_of_a_program(connection: Connection) -> None:
+    connection.register_function(later)
+    assert [row.n for row in connection.sql("SELECT later(2) AS n")] == [3]
     connection.register_function(shout)
     connection.register_function(half, "a_half")
     connection.register_function(Longest, "longest")

@@ -131,6 +131,30 @@ def test_windows_of_every_kind(connection: Connection) -> None:
     assert counts == {"TUMBLE": [2, 2], "CUMULATE": [1, 2, 1, 2], "SESSION": [4]}
 
 
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        (dt.timedelta(seconds=90), "INTERVAL '90' SECOND"),
+        (dt.timedelta(minutes=150), "INTERVAL '0 02:30:00.000' DAY(3) TO SECOND(3)"),
+        (dt.timedelta(hours=48), "INTERVAL '2' DAY"),
+        (dt.timedelta(seconds=1234, milliseconds=567), "'0 00:20:34.567' DAY(3) TO SECOND(3)"),
+        (dt.timedelta(days=400), "INTERVAL '400 00:00:00.000' DAY(3) TO SECOND(3)"),
+    ],
+)
+def test_windows_of_any_length(connection: Connection, length: dt.timedelta, text: str) -> None:
+    stream = connection.source("bids").window(tumble("rowtime", length)).aggregate(n="COUNT(*)")
+    assert text in stream.sql
+    assert sum(row.n for row in stream.run()) == len(list(connection.sql("SELECT * FROM bids")))
+
+
+def test_lengths_that_are_none() -> None:
+    wrong: Any = 5
+    with pytest.raises(ServiceError, match="a length is a timedelta or an interval of SQL, not 5"):
+        tumble("rowtime", wrong)
+    with pytest.raises(SqlError, match="an INTERVAL has milliseconds"):
+        tumble("rowtime", dt.timedelta(microseconds=5))
+
+
 def test_python_in_a_stream(connection: Connection) -> None:
     bids = connection.source("bids")
     found = (

@@ -33,7 +33,8 @@ from sqlengine.functions.pool import POOL
 from sqlengine.jobs.job import JobState
 from sqlengine.machine import THIS, Machine
 from sqlengine.session.environment import open_runner, script_library
-from sqlengine.session.session import EmbeddedRunner, Runner, Session
+from sqlengine.session.runner import EmbeddedRunner, Runner
+from sqlengine.session.session import Session
 from sqlengine.session.spark import script_runner
 from tests.functions.sessions import Recorder
 from tests.functions.sessions import run as rows_of

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import Runner, Session
+from sqlengine.session.runner import Runner
+from sqlengine.session.session import Session
 from sqlengine.session.spark import script_runner
 from tests.spark.staged import Staged
 from tests.sql.golden import FOLDER, Answer, Collected, Script, answers, left_in_the_end, scripts

@@ -19,7 +19,8 @@ from sqlengine.engine import Engine
 from sqlengine.executors.embedded import PRUNED, EmbeddedExecutor
 from sqlengine.machine import THIS
 from sqlengine.session.environment import open_runner
-from sqlengine.session.session import EmbeddedRunner, Runner, Session
+from sqlengine.session.runner import EmbeddedRunner, Runner
+from sqlengine.session.session import Session
 from sqlengine.session.spark import script_runner
 from tests.engine.by_hand import die
 from tests.spark.scripting import Collected, Outcome

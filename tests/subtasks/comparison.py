@@ -18,7 +18,7 @@ from planner.logical import Sink
 from sqlengine.batch import Batch
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.session.session import Runner
+from sqlengine.session.runner import Runner
 from sqlengine.system.file_access import FileAccess
 from tests.pages import Report
 from tests.restores.lives import Statement

@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 
 from parser import parse
 from parser.errors import ParseError, PlanError, Position, UnsupportedError
+from parser.limits import present
 from parser.statements import Insert, Statement, StatementSet, StopJob
 from parser.statements import Query as Select
 from planner.catalog import Catalog
@@ -64,11 +65,12 @@ class GatewayExecution(Execution):
                     hint="END; runs what it has",
                     position=statement.position,
                 )
-            state.pending = (*state.pending, statement)
+            state.pending = _added(state.pending, sql)
             return ()
-        inserts, state.pending = state.pending, None
-        if not inserts:
+        texts, state.pending = state.pending, None
+        if not texts:
             raise PlanError("the statement set has no INSERT", hint="begin another one")
+        inserts = tuple(s for text in texts for s in parse(text) if isinstance(s, Insert))
         return (StatementSet(inserts=inserts, position=inserts[0].position),)
 
     def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
@@ -98,6 +100,17 @@ class GatewayExecution(Execution):
         if answer is None or answer.columns[0] != "job id":
             return answer
         return replace(answer, rows=tuple((job_id(str(row[1])), *row[1:]) for row in answer.rows))
+
+
+def _added(texts: tuple[str, ...], sql: str) -> tuple[str, ...]:
+    """Returns the texts of a statement set with one more. PlanError beyond what a job may have."""
+    most = present().text_size
+    if sum(map(len, texts)) + len(sql) > most:
+        raise PlanError(
+            f"the statement set has more than {most:,} characters ('text-size')",
+            hint="END; runs what it has",
+        )
+    return (*texts, sql)
 
 
 def _one(statements: Sequence[Statement]) -> Sequence[Statement]:

@@ -23,7 +23,7 @@ from sqlengine.executors.measures.job_costs import JobCosts
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.jobs.explanation import stages_on_spark
-from sqlengine.session.session import EmbeddedRunner
+from sqlengine.session.runner import EmbeddedRunner
 from sqlengine.system.words import count
 from sqlengine.trial.past.alerts import AlertTable, Counting, Tally
 from sqlengine.trial.past.clock import Clock
