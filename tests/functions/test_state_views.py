@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -163,7 +162,9 @@ SAID = [
 
 
 @pytest.fixture(scope="module", params=[1, 1000])
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("views")
     path = folder / "moves.json"
     path.write_text("".join(json.dumps({"name": n, "what": w}) + "\n" for n, w in MOVES))

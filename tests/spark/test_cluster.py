@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 import venv
-from pathlib import Path
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest

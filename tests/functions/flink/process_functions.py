@@ -1,4 +1,5 @@
 """The functions of ProcessFunctions.java, in Python."""
+# ruff: noqa: N801  they are called so in SQL
 
 from __future__ import annotations
 
@@ -106,9 +107,7 @@ class paired:
         yield name if cities is None else f"{cities.city} {ctx.state.n}"
 
 
-@process_function(
-    output="ROW<said STRING, `watermark` STRING, n BIGINT>", optional_partition=True
-)
+@process_function(output="ROW<said STRING, `watermark` STRING, n BIGINT>", optional_partition=True)
 class timing:
     """Does with timers what the rows say, and tells all."""
 
