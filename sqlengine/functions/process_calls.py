@@ -22,7 +22,7 @@ from sqlengine.functions.process_keys import (
     Key,
     Memory,
 )
-from sqlengine.functions.process_views import Question, Views, view_fields
+from sqlengine.functions.process_views import Question, Views, nobody, view_fields
 from sqlengine.functions.process_wire import (
     INSTANTS,
     KEYS_AFTER,
@@ -50,7 +50,7 @@ class ProcessCall:
         self._takes_context = takes_context(target)
         self._state = state_class(target)
         self._views = view_fields(self._state)
-        self.question: Question = _nobody
+        self.question: Question = nobody
         self._hints = hints_of_eval(target)
         self._schemas = (rows, scalars, keys)
         self._result = result
@@ -97,10 +97,6 @@ class ProcessCall:
     def scalars(self, batch: pa.RecordBatch) -> dict[str, object]:
         values = zip(batch.schema.names, batch.columns, strict=True)
         return {name: to_values(column, self._hints.get(name))[0] for name, column in values}
-
-
-def _nobody(header: Header, blobs: list[pa.Buffer]) -> Answer:
-    raise RuntimeError("nobody answers questions about views here")
 
 
 class _Request:

@@ -47,8 +47,8 @@ class ProcessFunctionOperator:
     function fails leaves by the error port, and its key remembers nothing of it.
 
     State: table `keys`, key -> `state` and `timers`, encoded by the worker, `#next` (ms) and, with
-    a TTL, `#used` (processing time, ms). Timers: `#next`, `#used`. Entries of views are in a table of
-    their own."""
+    a TTL, `#used` (processing time, ms). Timers: `#next`, `#used`. Entries of views are in another
+    table."""
 
     def __init__(self, node: ProcessFunction) -> None:
         self._node = node
