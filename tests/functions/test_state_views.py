@@ -202,7 +202,8 @@ def test_a_view_of_no_job_holds_its_entries_itself() -> None:
     assert last.value == 3
     for view in (of, names, last):
         view.clear()
-    assert (len(of), len(names), last.value) == (0, 0, None)
+    emptied: object = last.value
+    assert (len(of), len(names), emptied) == (0, 0, None)
     with pytest.raises(ValueError, match="not in the list"):
         names.remove("x")
 

@@ -51,7 +51,7 @@ def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
         return True
     called = join.this.this if isinstance(join.this, exp.Lateral) else None
     function = user_function(called, catalog) if isinstance(called, exp.Anonymous) else None
-    if function is not None and function.user.kind is Kind.PROCESS:
+    if called is not None and function is not None and function.user.kind is Kind.PROCESS:
         raise UnsupportedError(
             f"'{function.display}' is a process function, which joins no rows",
             hint=f"write FROM {function.display}(TABLE t PARTITION BY k, …)",
