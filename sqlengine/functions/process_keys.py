@@ -100,7 +100,7 @@ class Memory:
         heapq.heappush(self.due[isinstance(timer, str)], (time, number, name, timer))
 
     def first_due(self) -> int:
-        """When the first timer is due (ms)."""
+        """The time of the first timer (ms), NEVER where there is none."""
         return min((heap[0][0] for heap in self.due if heap), default=NEVER)
 
     def reset(self, key: Key) -> None:

@@ -164,7 +164,10 @@ def test_a_process_function_and_what_holds_it_die(spark_is_there: Any, tmp_path:
         functions.mkdir(exist_ok=True)
         (functions / "watching.py").write_text(WATCHING)
         life.user.topic("told")
-        life.user.submit("watch", WATCH)
+        # Refused while the graph is busy.
+        eventually(
+            lambda: not life.user.try_to(lambda: life.user.submit("watch", WATCH)), life.said
+        )
         live(life, ["python", "server", "python"], between=2)
         totals, windows = life.counts()
         rows = [(k, "row", total) for k, count in totals.items() for total in range(1, count + 1)]

@@ -1,4 +1,4 @@
-"""What a process function is asked for a batch."""
+"""Requests to a process function: the rows of a batch and the watermarks around them."""
 
 from __future__ import annotations
 
