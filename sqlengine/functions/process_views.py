@@ -81,8 +81,8 @@ def _words(hint: object) -> str:
 
 @dataclass
 class _Held:
-    """The entries of a view of a key, as far as they are known. `read`: entries as the server has them, None for none;
-    `written`: those since then; `cleared`: the server's do not count any more."""
+    """The entries of a view of a key, as far as they are known. `read`: as the server has them,
+    None for none; `written`: those since then; `cleared`: the server's do not count any more."""
 
     read: dict[bytes, bytes | None] = field(default_factory=dict)
     written: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Views:
         return list(zip(data[::2], data[1::2], strict=True))
 
     def changes(self) -> pa.RecordBatch:
-        """The entries that were written; a view that was cleared has a row without an entry first."""
+        """The entries that were written; of a view that was cleared first a row without one."""
         rows: list[tuple[int, int, bytes | None, bytes | None]] = []
         for (number, place), held in self._held.items():
             if held.cleared:
