@@ -24,8 +24,8 @@ Due = tuple[int, int, str, Timer]
 
 @dataclass(slots=True)
 class Key:
-    """The memory of one key, which has the `number` in its request. `before`: as it came, its first timer at `first` (ms); `events`: those
-    that went well, to be repeated where one fails."""
+    """The memory of one key. `before`: as it came, its first timer at `first` (ms); `number`: its
+    place in the request; `events`: those that went well, to be repeated where one fails."""
 
     before: tuple[bytes | None, bytes | None]
     first: int | None = None
@@ -100,7 +100,7 @@ class Memory:
         heapq.heappush(self.due[isinstance(timer, str)], (time, number, name, timer))
 
     def first_due(self) -> int:
-        """When the first timer is due (ms)."""
+        """The time of the first timer (ms), NEVER where there is none."""
         return min((heap[0][0] for heap in self.due if heap), default=NEVER)
 
     def reset(self, key: Key) -> None:

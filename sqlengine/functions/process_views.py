@@ -81,13 +81,18 @@ def _words(hint: object) -> str:
 
 @dataclass
 class _Held:
-    """What is known of a view of a key. `read`: entries as the server has them, None for none;
-    `written`: those since then; `cleared`: the server's do not count any more."""
+    """The entries of a view of a key, as far as they are known. `read`: as the server has them,
+    None for none; `written`: those since then; `cleared`: the server's do not count any more."""
 
     read: dict[bytes, bytes | None] = field(default_factory=dict)
     written: dict[bytes, bytes | None] = field(default_factory=dict)
     whole: bool = False
     cleared: bool = False
+
+
+def nobody(header: Header, blobs: list[pa.Buffer]) -> tuple[Header, list[pa.Buffer]]:
+    """The question where nobody is there who could answer it."""
+    raise RuntimeError("nobody answers questions about views here")
 
 
 class Views:
@@ -126,7 +131,7 @@ class Views:
         return list(zip(data[::2], data[1::2], strict=True))
 
     def changes(self) -> pa.RecordBatch:
-        """What was written: of each view of a key first that it was cleared, by no entry."""
+        """The entries that were written; of a view that was cleared first a row without one."""
         rows: list[tuple[int, int, bytes | None, bytes | None]] = []
         for (number, place), held in self._held.items():
             if held.cleared:

@@ -3,8 +3,8 @@ blobs.
 
     u32 length of the header | header: JSON, {"blobs": [lengths], …} | the blobs
 
-The server asks, the worker answers, one at a time. The bytes go over a
-socket pair of the two."""
+The server asks, the worker answers, one at a time; before its answer it may ask something itself
+(`ask` in the header). The bytes go over a socket pair of the two."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class _Own:
 
 
 class View:
-    """What all views have in common: their entries, which the worker puts there."""
+    """The base of all views: their entries, which the worker puts there."""
 
     def __init__(self) -> None:
         self.entries: Entries = _Own()

@@ -1,9 +1,9 @@
 """The process in which the functions of one module run: `python -m sqlengine.functions.worker FD
 PROGRESS_FD MEMORY FOLDER`.
 
-It answers one request after the other; a process function may ask for entries of its views before. Where it is in a request stands in shared memory, so that
-after a crash or in a hang the server knows the row at fault. What users' code prints goes to the
-server's standard error."""
+It answers one request after the other; a process function may ask for entries of its views before.
+Where it is in a request stands in shared memory, so that after a crash or in a hang the server
+knows the row at fault. What users' code prints goes to the server's standard error."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.errors import Position
+from parser.errors import Position, SqlError
 from parser.statements import CreateFunction
 from parser.types import INT, STRING, Column, Schema, TimeAttribute, timestamp
 from planner.logical import ProcessFunction, ProcessTable
@@ -138,6 +138,71 @@ def test_a_crash_neither_loses_nor_repeats(life: Life) -> None:
         ("c", "hello", 1),
         ("c", "hello", 2),
     ]
+
+
+VIEWS = """
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlengine import ListView, MapView, ProcessContext, TableRow, process_function
+
+
+@process_function
+class viewed:
+    @dataclass
+    class State:
+        last: MapView[str, int] = field(default_factory=MapView)
+        all: ListView[str] = field(default_factory=ListView)
+
+    def eval(self, ctx: ProcessContext[State], input: TableRow) -> Iterator[tuple[str, int]]:
+        last = ctx.state.last
+        last[input.what] = last.get(input.what, 0) + 1
+        ctx.state.all.append(input.what)
+        yield "".join(ctx.state.all), last[input.what]
+"""
+VIEWING = """CREATE TEMPORARY FUNCTION viewed AS 'viewing.viewed' LANGUAGE PYTHON;
+INSERT INTO told SELECT name, f0, f1 FROM viewed(input => TABLE visits PARTITION BY name, uid => 'views')"""
+
+
+def test_entries_of_views_outlive_a_crash_and_a_change_of_the_job(life: Life) -> None:
+    (life.folder / "functions" / "viewing.py").write_text(VIEWS)
+    life.engine.submit("views", VIEWING)
+    for number, what in enumerate("xyx", start=1):
+        tell(life, what)
+        wait(life, number)
+        if number == 2:
+            die(life)
+            life.opened()
+    life.engine.submit("views", VIEWING.replace("TABLE visits", "(SELECT name, what FROM visits)"))
+    tell(life, "y")
+    assert wait(life, 4) == [
+        ("a", "x", 1), ("a", "xy", 1), ("a", "xyx", 2), ("a", "xyxy", 2),
+    ]  # fmt: skip
+    life.engine.submit("views", VIEWING.replace("'views'", "'others'"))
+    tell(life, "y")
+    assert wait(life, 5)[4:] == [("a", "y", 1)]
+
+
+def tell(life: Life, what: str) -> None:
+    line = json.dumps({"name": "a", "what": what, "ts": "2026-01-01 00:00:00"}).encode()
+    life.engine.broker.append("events", 0, [line], timestamp_ms=0)
+
+
+def test_a_uid_is_one_call_of_a_job(tmp_path: Path) -> None:
+    """Of another job it may be another one, and a call that is equal is the same."""
+    life = Life(tmp_path)
+    begin(life)
+    write(life, deterministic=False)
+    both = JOB + ";" + JOB.partition(";")[2]
+    life.engine.submit("both", both)
+    nodes = life.engine.graph.runner.graph.nodes.values()
+    assert sum(isinstance(n.plan, ProcessFunction) for n in nodes) == 1
+    other = JOB.partition(";")[2].replace("TABLE visits", "(SELECT * FROM visits WHERE name = 'b')")
+    with pytest.raises(SqlError, match="uid 'visits' is that of two calls") as refused:
+        life.engine.submit("differing", JOB + ";" + other)
+    assert refused.value.position is not None
+    life.engine.submit("other", JOB.partition(";")[0] + ";" + other)
+    life.engine.close()
 
 
 def test_state_stays_where_its_form_and_the_uid_do(life: Life) -> None:

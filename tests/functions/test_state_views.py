@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -163,7 +162,9 @@ SAID = [
 
 
 @pytest.fixture(scope="module", params=[1, 1000])
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("views")
     path = folder / "moves.json"
     path.write_text("".join(json.dumps({"name": n, "what": w}) + "\n" for n, w in MOVES))
@@ -201,7 +202,8 @@ def test_a_view_of_no_job_holds_its_entries_itself() -> None:
     assert last.value == 3
     for view in (of, names, last):
         view.clear()
-    assert (len(of), len(names), last.value) == (0, 0, None)
+    emptied: object = last.value
+    assert (len(of), len(names), emptied) == (0, 0, None)
     with pytest.raises(ValueError, match="not in the list"):
         names.remove("x")
 

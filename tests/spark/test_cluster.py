@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 import venv
-from pathlib import Path
 from collections import Counter
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,7 +165,9 @@ def test_a_process_function_and_what_holds_it_die(spark_is_there: Any, tmp_path:
         functions.mkdir(exist_ok=True)
         (functions / "watching.py").write_text(WATCHING)
         life.user.topic("told")
-        life.user.submit("watch", WATCH)
+        submit = partial(life.user.submit, "watch", WATCH)
+        # It is refused while the graph is busy.
+        eventually(lambda: life.user.try_to(submit) is None, life.said, 300)
         live(life, ["python", "server", "python"], between=2)
         totals, windows = life.counts()
         rows = [(k, "row", total) for k, count in totals.items() for total in range(1, count + 1)]
@@ -176,7 +179,8 @@ def test_a_process_function_and_what_holds_it_die(spark_is_there: Any, tmp_path:
                 for r in life.user.read("told")
             )
 
-        eventually(lambda: told() == wanted, lambda: f"{told() - wanted} {wanted - told()}")
+        said = lambda: f"besides {told() - wanted}, missing {wanted - told()}"  # noqa: E731
+        eventually(lambda: told() == wanted, said, 300)
         numbers = sorted(r["n"] for r in life.user.read("told") if r["what"] == "row")
         assert numbers == list(range(life.written))
         assert life.lives == 2

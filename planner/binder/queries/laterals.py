@@ -50,7 +50,14 @@ def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
     if isinstance(join.this, exp.Unnest):
         return True
     called = join.this.this if isinstance(join.this, exp.Lateral) else None
-    if isinstance(called, exp.Anonymous) and user_function(called, catalog) is None:
+    function = user_function(called, catalog) if isinstance(called, exp.Anonymous) else None
+    if called is not None and function is not None and function.user.kind is Kind.PROCESS:
+        raise UnsupportedError(
+            f"'{function.display}' is a process function, which joins no rows",
+            hint=f"write FROM {function.display}(TABLE t PARTITION BY k, …)",
+            position=position_of(called),
+        )
+    if isinstance(called, exp.Anonymous) and function is None:
         spelled = called.meta.get("name", called.name)
         hint = "create it first: CREATE FUNCTION … LANGUAGE PYTHON"
         raise UnknownObject(

@@ -28,7 +28,7 @@ _UID_FORM: Final = re.compile(r"[a-zA-Z_][a-zA-Z-_0-9]*")
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a call of a function says in the text."""
+    """The arguments of one call of a function, as the text has them."""
 
     function: Function
     node: exp.Expression

@@ -13,7 +13,7 @@ from parser.types import BIGINT, BYTES, Column, Schema
 from planner.logical import ProcessFunction
 from sqlengine.batch import NO_OFFSET, Batch, IntArray
 from sqlengine.functions.process_wire import LOST_TIMERS, Shape
-from sqlengine.functions.processes import Given, Memories, ProcessKernel, Times
+from sqlengine.functions.processes import Given, Memories, ProcessKernel
 from sqlengine.operators.base import (
     ERROR_PORT,
     NO_TICK,
@@ -25,8 +25,9 @@ from sqlengine.operators.base import (
     min_rest,
 )
 from sqlengine.operators.dead_letters import dead_letters, letters
+from sqlengine.operators.functions.process_requests import request_of, times_of, typed
 from sqlengine.operators.functions.view_entries import ViewEntries, Writing
-from sqlengine.state.columns import distinct, milliseconds
+from sqlengine.state.columns import milliseconds
 from sqlengine.state.keys import batch_keys, encode
 from sqlengine.state.table import KeyedTable
 
@@ -46,8 +47,8 @@ class ProcessFunctionOperator:
     function fails leaves by the error port, and its key remembers nothing of it.
 
     State: table `keys`, key -> `state` and `timers`, encoded by the worker, `#next` (ms) and, with
-    a TTL, `#used` (processing time, ms). Timers: `#next`, `#used`. Entries of views are in a table of
-    their own."""
+    a TTL, `#used` (processing time, ms). Timers: `#next`, `#used`. Entries of views are in another
+    table."""
 
     def __init__(self, node: ProcessFunction) -> None:
         self._node = node
@@ -154,7 +155,7 @@ class ProcessFunctionOperator:
         place[slots] = np.arange(len(slots))
         keys = self._table.key_arrays(slots)
         before = self._memories(slots)
-        request, times = self._request(batch, place[rows]), _times(batch)
+        request, times = self._request(batch, place[rows]), times_of(batch)
         views = Writing(self._entries, keys) if self._node.views else None
         given = self._kernel(request, before, keys, times, views)
         if views is not None:
@@ -198,15 +199,8 @@ class ProcessFunctionOperator:
         return replace(batch.take(np.flatnonzero(valid)), watermark=batch.watermark)
 
     def _request(self, batch: Batch, groups: IntArray) -> pa.RecordBatch:
-        times = pa.nulls(batch.num_rows, pa.int64())
-        if self._node.time is not None:
-            times = pa.array(milliseconds(batch.column(self._node.time))[0])
-        columns = [pa.array(groups, pa.int32()), times]
-        if self._node.table is not None:
-            columns.append(batch.column(self._node.table))
-        columns += [batch.column(c.name) for c in self._columns]
-        schema = self._kernel.rows_schema
-        return pa.RecordBatch.from_arrays(_typed(columns, schema.types), schema=schema)
+        node, schema = self._node, self._kernel.rows_schema
+        return request_of(batch, groups, schema, self._columns.names, node.time, node.table)
 
     def _without_memory(self, batch: Batch) -> Stream:
         """Calls the function for rows that have nothing to do with each other."""
@@ -217,7 +211,9 @@ class ProcessFunctionOperator:
         keys = [batch.column(n) for n in self._node.keys]
         nothing: list[None] = [None] * count
         memories = Memories([*nothing], [*nothing], [*nothing])
-        given = self._kernel(self._request(batch, np.arange(count)), memories, keys, _times(batch))
+        given = self._kernel(
+            self._request(batch, np.arange(count)), memories, keys, times_of(batch)
+        )
         yield from self._results(batch, given, keys, last=True)
 
     def _results(
@@ -254,9 +250,7 @@ class ProcessFunctionOperator:
         if batch.offsets is not None:
             offsets = np.full(count, NO_OFFSET, np.int64)
             offsets[rows >= 0] = batch.offsets[rows[rows >= 0]]
-        made = batch.result(
-            self._node.schema, _typed(columns, self._node.schema.arrow.types), count
-        )
+        made = batch.result(self._node.schema, typed(columns, self._node.schema.arrow.types), count)
         watermarks = table.column(3).to_numpy()
         return replace(made, row_watermarks=watermarks, offsets=offsets, origin=batch.origin)
 
@@ -296,17 +290,3 @@ class ProcessFunctionOperator:
     @property
     def _subject(self) -> str:
         return f"{self._node.called}(…)"
-
-
-def _times(batch: Batch) -> Times:
-    before = np.maximum.accumulate(np.append(batch.watermarks(), batch.watermark))
-    before = np.maximum(before, batch.since)
-    known = [before, np.array([batch.since])]
-    if batch.steps is not None:
-        known.append(batch.steps[(batch.steps > batch.since) & (batch.steps < batch.watermark)])
-    return Times(batch.since, before, distinct(np.concatenate(known)))
-
-
-def _typed(columns: Sequence[pa.Array], kinds: Sequence[pa.DataType]) -> list[pa.Array]:
-    pairs = zip(columns, kinds, strict=True)
-    return [c if c.type.equals(k) else c.cast(k, safe=False) for c, k in pairs]

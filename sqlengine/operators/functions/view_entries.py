@@ -79,8 +79,8 @@ class ViewEntries:
         gone = np.array([v is None for v in values], np.bool_)
         known, _ = self._table.slots_for(named, len(values), insert=False)
         self._remove(known[gone & (known >= 0)])
-        kept = np.flatnonzero(~gone)
-        columns = [column.take(pa.array(kept)) for column in named]
+        kept: list[int] = np.flatnonzero(~gone).tolist()
+        columns = [column.take(pa.array(kept, pa.int64())) for column in named]
         slots, is_new = self._table.slots_for(columns, len(kept))
         new = np.flatnonzero(is_new)
         group = [column.take(pa.array(new)) for column in columns[:-1]]

@@ -1,4 +1,5 @@
 """The functions of ProcessFunctions.java, in Python."""
+# ruff: noqa: N801  they are called so in SQL
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ def shown(at: dt.datetime | None) -> str:
 
 @process_function(output="ROW<said STRING>")
 class hello:
-    def eval(self, who: TableRow, word: str | None, times: int | None = None) -> Iterator[Any]:
+    def eval(self, who: TableRow[Any], word: str | None, times: int | None = None) -> Iterator[Any]:
         yield " ".join("null" if part is None else str(part) for part in (word, who.name, times))
 
 
 @process_function(output="ROW<`at` STRING, `watermark` STRING>", require_on_time=True)
 class clock:
-    def eval(self, ctx: ProcessContext, r: TableRow) -> Iterator[Any]:
+    def eval(self, ctx: ProcessContext[Any], r: TableRow[Any]) -> Iterator[Any]:
         yield shown(ctx.time), shown(ctx.watermark)
 
 
@@ -36,7 +37,7 @@ class Memory:
 class counted:
     State = Memory
 
-    def eval(self, ctx: ProcessContext[Memory], r: TableRow) -> Iterator[Any]:
+    def eval(self, ctx: ProcessContext[Memory], r: TableRow[Any]) -> Iterator[Any]:
         ctx.state.n += 1
         yield ctx.state.n, ctx.state.last
         ctx.state.last = r.name
@@ -48,7 +49,7 @@ class counted:
 class passing:
     State = Memory
 
-    def eval(self, ctx: ProcessContext[Memory], r: TableRow) -> Iterator[Any]:
+    def eval(self, ctx: ProcessContext[Memory], r: TableRow[Any]) -> Iterator[Any]:
         ctx.state.n += 1
         yield ctx.state.n, ctx.state.last
         ctx.state.last = r.name
@@ -58,7 +59,7 @@ class passing:
 class whole:
     State = Memory
 
-    def eval(self, ctx: ProcessContext[Memory], r: TableRow) -> Iterator[Any]:
+    def eval(self, ctx: ProcessContext[Memory], r: TableRow[Any]) -> Iterator[Any]:
         ctx.state.n += r.score
         yield ctx.state.n
 
@@ -69,7 +70,7 @@ class listed:
     class State:
         names: ListView[str] = field(default_factory=ListView)
 
-    def eval(self, ctx: ProcessContext[State], r: TableRow) -> Iterator[Any]:
+    def eval(self, ctx: ProcessContext[State], r: TableRow[Any]) -> Iterator[Any]:
         names = ctx.state.names
         names.append(r.name)
         yield ",".join(names), len(names)
@@ -83,7 +84,7 @@ class mapped:
     class State:
         scores: MapView[str, int] = field(default_factory=MapView)
 
-    def eval(self, ctx: ProcessContext[State], r: TableRow) -> Iterator[Any]:
+    def eval(self, ctx: ProcessContext[State], r: TableRow[Any]) -> Iterator[Any]:
         scores = ctx.state.scores
         before = scores.get(r.name)
         if r.score < 0:
@@ -98,7 +99,7 @@ class paired:
     State = Memory
 
     def eval(
-        self, ctx: ProcessContext[Memory], people: TableRow, cities: TableRow
+        self, ctx: ProcessContext[Memory], people: TableRow[Any], cities: TableRow[Any]
     ) -> Iterator[Any]:
         ctx.state.n += 1
         name = ctx.state.last if people is None else people.name
@@ -106,15 +107,13 @@ class paired:
         yield name if cities is None else f"{cities.city} {ctx.state.n}"
 
 
-@process_function(
-    output="ROW<said STRING, `watermark` STRING, n BIGINT>", optional_partition=True
-)
+@process_function(output="ROW<said STRING, `watermark` STRING, n BIGINT>", optional_partition=True)
 class timing:
     """Does with timers what the rows say, and tells all."""
 
     State = Memory
 
-    def eval(self, ctx: ProcessContext[Memory], r: TableRow) -> Iterator[Any]:
+    def eval(self, ctx: ProcessContext[Memory], r: TableRow[Any]) -> Iterator[Any]:
         ctx.state.n += 1
         yield f"row {r.what}", shown(ctx.watermark), ctx.state.n
         for one in r.what.split(", "):
