@@ -20,7 +20,14 @@ from typing import Final, NamedTuple
 
 from planner.graph.chunked import Chunked
 from planner.graph.family_members import COMMON, Member, numbers_of, operation_of
-from planner.graph.family_nodes import Family, family_of, first_node, nodes_of, rows_node
+from planner.graph.family_nodes import (
+    Family,
+    MadeNodes,
+    family_of,
+    first_node,
+    nodes_of,
+    rows_node,
+)
 from planner.graph.family_search import MemberSearch
 from planner.graph.found_members import FoundMembers, find_members
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
@@ -151,7 +158,13 @@ class _Placing:
     def _add(self, name: str) -> None:
         members = self._groups[name]
         family = family_of(name, members)
-        self._made[name] = made = nodes_of(self._source, family)
+        old = self._before.placed
+        before = (
+            MadeNodes({m.number: m for m in old.groups[name]}, old.made[name])
+            if name in old.groups
+            else None
+        )
+        self._made[name] = made = nodes_of(self._source, family, before)
         self._families |= dict.fromkeys(family.states, family)
         self._nodes |= dict.fromkeys((node.id for node in made), family)
         for number, member in family.members.items():

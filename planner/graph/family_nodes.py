@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from parser.types import Schema
-from planner.graph.chunked import Chunked
 from planner.graph.family_members import (
     COMMON,
     EVERY_ROW,
@@ -26,7 +24,7 @@ from planner.graph.family_parameters import (
     without_parameters,
 )
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
-from planner.graph.rule_sets import RulesPlan, Target
+from planner.graph.rule_sets import PlannedRule, RulesPlan
 from planner.logical import LogicalPlan
 
 # How names of nodes end that add parameters.
@@ -83,20 +81,35 @@ def rows_node(family: str, port: int) -> str:
     return f"{family}:rows{port}"
 
 
-def nodes_of(plan: PhysicalPlan, family: Family) -> list[PhysicalNode]:
+@dataclass(frozen=True)
+class MadeNodes:
+    """The nodes of a family as it was with these `members`, the tail last."""
+
+    members: Mapping[int, Member]
+    nodes: Sequence[PhysicalNode]
+
+
+def nodes_of(
+    plan: PhysicalPlan, family: Family, before: MadeNodes | None = None
+) -> list[PhysicalNode]:
     """Returns the nodes of a family: those of the oldest member, over rows with numbers; in front
-    what numbers rows that no filter does, and what adds parameters to them; and the tail behind."""
-    return _Builder(plan, family).made
+    what numbers rows that no filter does, and what adds parameters to them; and the tail behind.
+    What is known of members that it had `before` is taken over."""
+    return _Builder(plan, family, before or MadeNodes({}, ())).made
 
 
 class _Builder:
     """Makes the nodes of one family, which are `made`."""
 
-    def __init__(self, plan: PhysicalPlan, family: Family) -> None:
+    def __init__(self, plan: PhysicalPlan, family: Family, before: MadeNodes) -> None:
         self.made: list[PhysicalNode] = []
         self._plan = plan
         self._family = family
         self._members = list(family.members.values())
+        old, new = before.members, family.members
+        self._come = [m for m in self._members if old.get(m.number) is not m]
+        self._gone = [m for n, m in old.items() if new.get(n) is not m]
+        self._before = {node.id: node.plan for node in before.nodes}
         self._oldest = self._members[0]
         self._plans = without_parameters(self._oldest.entries, self._oldest.chain)
         self._jobs = frozenset[str]().union(*(m.jobs for m in self._members))
@@ -192,25 +205,30 @@ class _Builder:
     ) -> LogicalPlan:
         """Adds the node that gives rows these parameters."""
         number = number_columns(source.schema.names)[0]
-        values = {m.number: tuple(map(m.constant, columns.names)) for m in self._members}
+        old = self._before.get(name)
+        known = isinstance(old, WithParameters) and old.columns == columns
+        values = dict(old.values) if known else {}
+        for member in self._gone:
+            values.pop(member.number, None)
+        for member in self._come if known else self._members:
+            values[member.number] = tuple(map(member.constant, columns.names))
         plan = WithParameters(source, number, columns, values)
         self._append(name, plan, plan.schema.names, {0: (target,)}, rank)
         return plan
 
     def _add_tail(self) -> None:
-        rules = {name: rule for m in self._members for name, rule in m.tail.items()}
-        routes = [route.target for rule in rules.values() for route in rule.routes]
-        counts = Counter(routes)
-        targets = {name: Target(port, counts[name]) for port, name in enumerate(sorted(counts))}
-        tail = FamilyTail(
-            Chunked(rules),
-            Chunked(targets),
-            ports=len(targets),
-            of={m.number: tuple(m.tail) for m in self._members},
-        )
-        edges = {target.port: (Edge(name),) for name, target in targets.items()}
+        name = _tail_name(self._family.id)
+        old = self._before.get(name)
+        tail = old if isinstance(old, FamilyTail) else FamilyTail()
+        rules: dict[str, PlannedRule | None] = {n: None for m in self._gone for n in m.tail}
+        rules |= {n: rule for m in self._come for n, rule in m.tail.items()}
+        of = {n: names for n, names in tail.of.items() if n in self._family.members}
+        of |= {m.number: tuple(m.tail) for m in self._come}
+        plan = tail.changed(rules)
+        tail = FamilyTail(plan.rules, plan.targets, ports=plan.ports, of=of)
+        edges = {target.port: (Edge(sink),) for sink, target in plan.targets.items()}
         last = self.made[-1]
-        self._append(_tail_name(self._family.id), tail, last.columns, edges, last.rank + 1)
+        self._append(name, tail, last.columns, edges, last.rank + 1)
 
     def _append(
         self,

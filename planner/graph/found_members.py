@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -97,10 +98,20 @@ def _alike(
     """Returns the members of each family. Equal numbers, which are hashes, do not become one."""
     made = dict(before)
     for shape, by_state in changed.items():
-        members = sorted(by_state.values(), key=lambda m: (m.chain[0].rank, m.chain[0].id))
+        known = before.get(FAMILY + shape, ())
+        members = [m for m in known if by_state.get(m.chain[0].id) is m]
+        # Few come to many: these are in order already.
+        old = set(map(id, members))
+        for member in by_state.values():
+            if id(member) not in old:
+                insort(members, member, key=_age)
         numbers = {m.number for m in members}
         if len(members) >= LEAST and len(numbers) == len(members):
             made[FAMILY + shape] = tuple(members)
         else:
             made.pop(FAMILY + shape, None)
     return made
+
+
+def _age(member: Member) -> tuple[int, str]:
+    return member.chain[0].rank, member.chain[0].id

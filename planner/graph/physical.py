@@ -21,11 +21,13 @@ _RANKS, _RULES = 6, 3
 @dataclass(frozen=True)
 class Edge:
     """Sends batches to input `target_port` of `target`, a node or a sink. `job`: the job whose rows
-    go to a sink; None for a rule set, which counts rows by itself."""
+    go to a sink, which are `counted` for it or not; None for a rule set, which counts rows by
+    itself."""
 
     target: str
     target_port: int = 0
     job: str | None = None
+    counted: bool = True
 
 
 @dataclass(frozen=True)
@@ -308,7 +310,8 @@ def _edges(graph: Graph, source: GraphNode, readers: Iterable[str]) -> tuple[Edg
     for name in readers:
         reader = graph.nodes[name]
         if isinstance(reader.plan, Sink):
-            edges.append(Edge(sink_id(reader.plan), job=reader.plan.job))
+            sink = reader.plan
+            edges.append(Edge(sink_id(sink), job=sink.job, counted=sink.counted))
         else:
             # A self-join reads one source at two ports: an edge for each.
             edges += [Edge(name, i) for i, s in enumerate(reader.inputs) if s == source.id]
@@ -336,4 +339,4 @@ def _routes(graph: Graph, rule: GraphNode) -> Iterable[Route]:
 
 def route_to(rule: str, sink: Sink, items: Items) -> Route:
     """The route of a rule's rows to a sink."""
-    return Route(sink.job, sink.place, rule, items, sink_id(sink))
+    return Route(sink.job, sink.place, rule, items, sink_id(sink), sink.counted)

@@ -17,13 +17,15 @@ Items: TypeAlias = tuple[tuple[str, Scalar], ...]
 @dataclass(frozen=True)
 class Route:
     """The rows of one filter on their way to a sink of one job: their projection to `items` is
-    written to `target`. An event's rows come in the order of (`job`, `place`, `rule`)."""
+    written to `target`, and `counted` for the job or not. An event's rows come in the order of
+    (`job`, `place`, `rule`)."""
 
     job: str
     place: int
     rule: str
     items: Items
     target: str
+    counted: bool = True
 
 
 @dataclass(frozen=True)

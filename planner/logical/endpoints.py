@@ -349,7 +349,7 @@ class Sink(OneInput):
     Sinks are never shared: `job` and `place` (the statement's number in the job) are part of the
     identity. `conflict` is the action of ON CONFLICT, until `planner.analysis.delivery` has chosen
     how rows are delivered. `apart`: each job has a writer of its own, since a write may fail for
-    the rows of one job."""
+    the rows of one job. `counted`: its rows are among those that the job is said to give."""
 
     forwards_row_time: ClassVar[bool] = True
     selects_rows: ClassVar[bool] = False
@@ -360,6 +360,7 @@ class Sink(OneInput):
     conflict: str = ""
     overwrite: bool = False
     apart: bool = False
+    counted: bool = True
 
     changes = cached_property(changes_of_inputs)
     after_only = cached_property(after_only_of_inputs)

@@ -124,13 +124,6 @@ class ShadowSink(Sink):
     def close(self) -> None: ...
 
 
-def is_beside_shadows(table: Table | None) -> bool:
-    """True for an end that takes what a live version gives as long as it has a shadow."""
-    if table is None:
-        return False
-    return table.options.get("connector") == CONNECTOR and table.options["topic"] == LIVE_ROWS
-
-
 def shadow_key(rule: str, version: int) -> bytes:
     """Returns the key of all records of a shadow, and of the live version beside it."""
     return msgspec.json.encode((rule, version))

@@ -168,6 +168,8 @@ class OperatorFactory:
         plan = node.plan
         if isinstance(plan, FamilyTail):
             return FamilyTailOperator(plan, previous)
+        if isinstance(plan, WithParameters):
+            return WithParametersOperator(plan, previous)
         if isinstance(plan, FamilyRows):
             return FamilyRowsOperator(plan)
         if isinstance(plan, LookupJoin):
@@ -260,7 +262,6 @@ _BUILDERS: Mapping[type[LogicalPlan], Build] = dict(
         _entry(LateRows, lambda plan, node: LateRowsOperator(plan, node.columns)),
         _entry(Project, lambda plan, node: ProjectOperator(plan, node.columns)),
         _entry(TableFunction, lambda plan, node: TableFunctionOperator(plan, node.columns)),
-        _entry(WithParameters, lambda plan, node: WithParametersOperator(plan)),
         _entry(Expand, lambda plan, node: ExpandOperator(plan, node.columns)),
         _entry(Union, _union),
         _entry(SetOperation, lambda plan, node: SetOperationOperator(plan)),

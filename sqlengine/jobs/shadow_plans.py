@@ -84,7 +84,9 @@ def _redirected(sink: Sink, topic: str, about: About) -> Sink:
     name = (CONNECTOR, f"{side} {'.'.join(table.name)}", f"{table.display} ({side})")
     end = Table(name, Schema(columns), Schema(columns), options)
     rows = _with_constant(sink.input, ABOUT, about.written())
-    return replace(sink, input=rows, table=end, job=shadow_of(about.rule), apart=False)
+    counted = topic == SHADOW_ROWS
+    job = shadow_of(about.rule)
+    return replace(sink, input=rows, table=end, job=job, apart=False, counted=counted)
 
 
 def _with_constant(plan: LogicalPlan, name: str, value: str) -> Project:

@@ -5,7 +5,6 @@ literals as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -70,12 +69,12 @@ class FamilyTailOperator(RulesOperator):
     def __init__(self, plan: FamilyTail, previous: Operator | None = None) -> None:
         before = previous if isinstance(previous, FamilyTailOperator) else None
         super().__init__(compile_tail(plan, before.compiled if before else None))
-        names = self._names = list(plan.rules)
+        self._by_rule = self._shapes_by_rule(before)
+        names = self._names = list(self._by_rule)
         self._numbers = np.array(sorted(plan.of), np.int64)
         places = {name: i for i, name in enumerate(names)}
         self._rules_of = _Lists([[places[n] for n in plan.of[int(m)]] for m in self._numbers])
-        self._by_rule = self._shapes_by_rule(before)
-        self._shapes = [self._by_rule[name] for name in names]
+        self._shapes = list(self._by_rule.values())
         by_digest: dict[str, int] = {}
         digests = (s.condition.digest for s in self._shapes)
         of = [by_digest.setdefault(d, len(by_digest)) for d in digests]
@@ -96,12 +95,15 @@ class FamilyTailOperator(RulesOperator):
         """Returns the shape of each rule's condition; those of an operator before are the same
         where the condition is."""
         rules = self.compiled.plan.rules
-        known: Mapping[str, Shape] = before._by_rule if before else {}
-        old: Chunked[PlannedRule] = before.compiled.plan.rules if before else Chunked()
-        return {
-            name: known[name] if old.get(name) is rule else shape_of(rule.predicate)
-            for name, rule in rules.items()
-        }
+        if before is None:
+            return {name: shape_of(rule.predicate) for name, rule in rules.items()}
+        shapes = dict(before._by_rule)
+        for name in rules.difference(before.compiled.plan.rules):
+            if name in rules:
+                shapes[name] = shape_of(rules[name].predicate)
+            else:
+                del shapes[name]
+        return shapes
 
     def process(self, port: int, batch: Batch) -> Output:
         output: Output = []

@@ -13,11 +13,14 @@ from udf.vector import Errors
 
 
 class RouteTable:
-    """Routes by number, given in the order of an event's rows; `jobs`: the job of each."""
+    """Routes by number, given in the order of an event's rows; `jobs`: the job of each;
+    `counted`: which of them count for it, None for all."""
 
     def __init__(self, routes: Sequence[PlacedRoute]) -> None:
         self.placed = routes
         self.jobs = tuple(p.route.job for p in self.placed)
+        counted = np.array([p.route.counted for p in self.placed], np.bool_)
+        self.counted = None if counted.all() else counted
         by_shape: dict[str, list[int]] = {}
         for number, placed in enumerate(self.placed):
             by_shape.setdefault(placed.template.shape, []).append(number)

@@ -246,7 +246,11 @@ class RulesOperator:
         """Emits rows by routes, given by number: by event, then by route in the order of (job,
         place, rule), which is that of the sink's rows."""
         of_jobs = Writers(table.jobs, numbers).rows_by_job()
-        self.rows_by_job.update(of_jobs)
+        if table.counted is None:
+            self.rows_by_job.update(of_jobs)
+        else:
+            counted = Writers(table.jobs, numbers[table.counted[numbers]])
+            self.rows_by_job.update(counted.rows_by_job())
         if len(table.jobs) > 1:
             order = np.lexsort((numbers, rows))
             numbers, rows = numbers[order], rows[order]

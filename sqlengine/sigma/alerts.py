@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from parser.types import DataType, Root
+from parser.writer.names import backticked, quoted
 from sqlengine.sigma.mappings import AlertForm
 from sqlengine.sigma.reading import Unconvertible
 from sqlengine.sigma.rules import About
-from sqlengine.sigma.tables import Column, EventTable, literal, quoted
+from sqlengine.sigma.tables import Column, EventTable
 
 _PART: Final = re.compile(r"\{(\w+)\}")
 _OF_CORRELATIONS: Final = ("group", "metric")
@@ -68,9 +69,10 @@ class Alerts:
 
     def statement(self, values: Mapping[str, str], source: str) -> str:
         """Returns INSERT with the values of the columns, from what stands behind FROM."""
-        names = ", ".join(quoted(c.name) for c in self.columns)
-        selected = ",\n  ".join(f"{values[c.name]} AS {quoted(c.name)}" for c in self.columns)
-        return f"INSERT INTO {quoted(self.table)} ({names})\nSELECT\n  {selected}\nFROM {source};\n"
+        names = ", ".join(backticked(c.name) for c in self.columns)
+        selected = ",\n  ".join(f"{values[c.name]} AS {backticked(c.name)}" for c in self.columns)
+        into = f"{backticked(self.table)} ({names})"
+        return f"INSERT INTO {into}\nSELECT\n  {selected}\nFROM {source};\n"
 
 
 def alerts_of(form: AlertForm, tables: Mapping[str, EventTable]) -> Alerts:
@@ -147,12 +149,12 @@ def _event(table: EventTable) -> str:
     """Returns an event as JSON."""
     members = []
     for each in table.schema:
-        sql = quoted(each.name)
+        sql = backticked(each.name)
         if each.type.root in (Root.ROW, Root.MAP, Root.ARRAY):
             sql = f"JSON_STRING({sql})"
         elif each.type.root not in _IN_JSON:
             sql = f"CAST({sql} AS STRING)"
-        members.append(f"KEY {literal(each.name)} VALUE {sql}")
+        members.append(f"KEY {quoted(each.name)} VALUE {sql}")
     return f"JSON_OBJECT({', '.join(members)} ABSENT ON NULL)"
 
 
@@ -168,11 +170,11 @@ def _said(part: str, about: About, column: AlertColumn) -> str:
     }
     if part == "tags":
         if column.is_array:
-            found = ", ".join(map(literal, about.tags))
+            found = ", ".join(map(quoted, about.tags))
             return f"ARRAY[{found}]" if found else "CAST(NULL AS ARRAY<STRING>)"
-        return literal(", ".join(about.tags))
+        return quoted(", ".join(about.tags))
     if part in _OF_CORRELATIONS:  # of a single event
         return f"CAST(NULL AS {column.kind})"
     if part not in known:
         raise Unconvertible(f"column '{column.name}' of alerts has '{{{part}}}', which is unknown")
-    return literal(known[part])
+    return quoted(known[part])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from parser.writer.names import backticked
 from sqlengine.sigma.alerts import Alerts, alerts_of, event_value, rule_value
 from sqlengine.sigma.conditions import where
 from sqlengine.sigma.correlations import correlation_statement
@@ -16,7 +17,7 @@ from sqlengine.sigma.reading import Unconvertible
 from sqlengine.sigma.rules import About, Correlation, Rule
 from sqlengine.sigma.ruleset import Ruleset
 from sqlengine.sigma.sources import Sources
-from sqlengine.sigma.tables import EventTable, quoted
+from sqlengine.sigma.tables import EventTable
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Converter(Sources):
             for c in alerts.columns
         }
         test = where(rule.condition, reading)
-        return alerts.statement(values, f"{quoted(reading.table.name)}\nWHERE {test}")
+        return alerts.statement(values, f"{backticked(reading.table.name)}\nWHERE {test}")
 
 
 def convert_all(

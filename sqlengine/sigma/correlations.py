@@ -11,12 +11,13 @@ from itertools import count, groupby
 from typing import Final, TypeAlias
 
 from parser.types import STRING, Root
+from parser.writer.names import backticked
 from sqlengine.sigma.alerts import AlertColumn, Alerts, event_value, rule_value
 from sqlengine.sigma.conditions import where
 from sqlengine.sigma.reading import Reading, Unconvertible
 from sqlengine.sigma.rules import About, Combination, Correlation, Of, Rule, Some, fields_of
 from sqlengine.sigma.sources import Sources
-from sqlengine.sigma.tables import Column, quoted
+from sqlengine.sigma.tables import Column
 
 _NUMBERS: Final = frozenset(
     (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE, Root.DECIMAL)
@@ -155,8 +156,8 @@ class _Writer:
             Some(tuple(r.condition for r in rules)) if len(rules) > 1 else rules[0].condition
         )
         test = where(condition, reading)
-        selected = _selected(correlation, quoted(reading.table.time), slot, column, own)
-        return f"SELECT {selected}\nFROM {quoted(reading.table.name)}\nWHERE {test}"
+        selected = _selected(correlation, backticked(reading.table.time), slot, column, own)
+        return f"SELECT {selected}\nFROM {backticked(reading.table.name)}\nWHERE {test}"
 
     def _of_correlation(
         self,

@@ -10,6 +10,7 @@ from itertools import product
 
 from parser.errors import SqlError
 from parser.types import Root
+from parser.writer.names import quoted
 from sqlengine.sigma.reading import Reading, Replacement, SqlTest, Unconvertible
 from sqlengine.sigma.rules import (
     AnyOf,
@@ -27,7 +28,7 @@ from sqlengine.sigma.rules import (
     Value,
     Wildcard,
 )
-from sqlengine.sigma.tables import Column, literal
+from sqlengine.sigma.tables import Column
 from udf.java.regex import translate
 
 _INTEGERS = {Root.TINYINT: 7, Root.SMALLINT: 15, Root.INT: 31, Root.BIGINT: 63}
@@ -96,7 +97,7 @@ def _tests(value: Value, column: Column, reading: Reading) -> Iterator[str]:
         case Exists(wanted):
             yield f"{column.sql} IS {'NOT ' if wanted else ''}NULL"
         case Network(cidr):
-            yield f"CIDR_MATCH({column.text}, {literal(cidr)})"
+            yield f"CIDR_MATCH({column.text}, {quoted(cidr)})"
         case Comparison():
             yield _comparison(value, column)
         case FieldReference():
@@ -141,7 +142,7 @@ def _text(parts: list[str | Wildcard], cased: bool, column: Column) -> str:
     pattern = "".join(_in_like(p) for p in _merged(parts))
     special = any(c in plain for c in "\\%_")
     subject = column.text if cased else f"LOWER({column.text})"
-    text = literal(pattern if cased else pattern.lower())
+    text = quoted(pattern if cased else pattern.lower())
     return f"{subject} LIKE {text}" + (" ESCAPE '\\'" if special else "")
 
 
@@ -167,8 +168,8 @@ def _equal(text: str, cased: bool, column: Column) -> str:
     if root is Root.BOOLEAN and text.lower() in ("true", "false"):
         return _truth(text.lower() == "true", column)
     if cased:
-        return f"{column.text} = {literal(text)}"
-    return f"LOWER({column.text}) = {literal(text.lower())}"
+        return f"{column.text} = {quoted(text)}"
+    return f"LOWER({column.text}) = {quoted(text.lower())}"
 
 
 def _number(number: float, column: Column) -> str:
@@ -177,7 +178,7 @@ def _number(number: float, column: Column) -> str:
         return f"CAST({column.sql} AS STRING) = '{number}'"
     if root in _NUMBERS:
         return f"{column.sql} = {number}"
-    return f"LOWER({column.text}) = {literal(str(number).lower())}"
+    return f"LOWER({column.text}) = {quoted(str(number).lower())}"
 
 
 def _truth(truth: bool, column: Column) -> str:
@@ -202,7 +203,7 @@ def _patterns(value: Regex, column: Column, reading: Reading) -> Iterator[str]:
             raise Unconvertible(
                 f"REGEXP cannot be asked for '{pattern}'", detail=error.reason
             ) from None
-        yield f"REGEXP({column.text}, {literal(pattern)})"
+        yield f"REGEXP({column.text}, {quoted(pattern)})"
 
 
 def _in_pattern(value: Replacement) -> str:

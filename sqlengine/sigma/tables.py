@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from parser.types import STRING, DataType, Root, Schema
+from parser.writer.names import backticked, quoted
 from planner.catalog import Catalog, Table, View
 from sqlengine.jobs.planning import JobText, plan_job
 
@@ -48,26 +49,16 @@ class EventTable:
         """Tries the longest name first: columns and fields may have dots in their names."""
         for name, rest in _splits(path):
             if name in self.schema:
-                return _inside(quoted(name), self.schema.type(name), rest)
+                return _inside(backticked(name), self.schema.type(name), rest)
         return None
 
     def texts(self) -> list[Column]:
         """Returns the columns that hold text, those in rows, too: where keywords are looked for."""
-        return [c for f in self.schema for c in _texts(quoted(f.name), f.type)]
+        return [c for f in self.schema for c in _texts(backticked(f.name), f.type)]
 
     def integers(self) -> list[Column]:
         """Returns the columns of whole numbers: where keywords of digits are looked for, too."""
-        return [Column(quoted(f.name), f.type) for f in self.schema if f.type.is_integer]
-
-
-def quoted(name: str) -> str:
-    """Returns a name as SQL writes it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """Returns a text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
+        return [Column(backticked(f.name), f.type) for f in self.schema if f.type.is_integer]
 
 
 def _splits(path: str) -> Iterator[tuple[str, str]]:
@@ -87,17 +78,17 @@ def _inside(sql: str, kind: DataType, path: str) -> Column | None:
     fields = dict(zip(kind.names, kind.children, strict=True))
     for name, rest in _splits(path):
         if name in fields:
-            return _inside(f"{sql}.{quoted(name)}", fields[name], rest)
+            return _inside(f"{sql}.{backticked(name)}", fields[name], rest)
     return None
 
 
 def _entry(sql: str, kind: DataType, path: str) -> Column | None:
     """Returns the entry of a map, or the text at a path of a JSON text."""
     if kind.root is Root.MAP and kind.children[0].root is Root.VARCHAR:
-        return Column(f"{sql}[{literal(path)}]", kind.children[1])
+        return Column(f"{sql}[{quoted(path)}]", kind.children[1])
     if kind.root is Root.VARCHAR:
         steps = "".join(f'["{_in_path(p)}"]' for p in path.split("."))
-        return Column(f"JSON_VALUE({sql}, {literal('$' + steps)})", STRING)
+        return Column(f"JSON_VALUE({sql}, {quoted('$' + steps)})", STRING)
     return None
 
 
@@ -110,7 +101,7 @@ def _texts(sql: str, kind: DataType) -> Iterator[Column]:
         yield Column(sql, kind)
     elif kind.root is Root.ROW:
         for name, child in zip(kind.names, kind.children, strict=True):
-            yield from _texts(f"{sql}.{quoted(name)}", child)
+            yield from _texts(f"{sql}.{backticked(name)}", child)
     elif kind.root in (Root.MAP, Root.ARRAY) and kind.children[-1].root is Root.VARCHAR:
         yield Column(f"CAST({sql} AS STRING)", STRING)
 

@@ -51,6 +51,12 @@ class Case:
     resets: tuple[dict[str, object], ...] = ()
     owners: tuple[tuple[str, str], ...] = ()
     options: str = ""
+    head: str = ""
+
+    def text(self, name: str) -> str:
+        """The text of its job."""
+        given = {"columns": self.columns, "query": self.query, "options": self.options}
+        return self.head + TABLES.format(name=name, **given)
 
 
 WINDOW = "SELECT host, COUNT(*) FROM TABLE({}) WHERE NOT ok GROUP BY host, window_start, window_end HAVING COUNT(*) >= 3"
@@ -149,6 +155,21 @@ RANGE BETWEEN INTERVAL '50' SECOND PRECEDING AND CURRENT ROW) AS n FROM logins) 
         {"host": "a", "n": 4},
         ["logins@0", "logins@2", "logins@3", "logins@4"],
     ),
+    "closing": Case(
+        """SELECT host, suppressed FROM TABLE(SUPPRESSION(TABLE logins PARTITION BY host, DESCRIPTOR(ts),
+INTERVAL '1' MINUTE, 1)) WHERE suppressed > 0""",
+        MANY,
+        {"host": "a", "n": 3},
+        ["logins@0", "logins@2", "logins@3", "logins@4"],
+    ),
+    "closing_head": Case(
+        "(host, ts) SELECT host, ts FROM logins WHERE NOT ok",
+        MANY,
+        {"host": "a", "ts": "2026-01-01 00:00:50", "n": 2},
+        ["logins@0", "logins@3", "logins@4"],
+        "ts TIMESTAMP(3), n BIGINT",
+        head="-- @rule\n-- suppress: 1m by host, then count into n\n",
+    ),
 }
 
 
@@ -156,11 +177,10 @@ def started(user: User, name: str, case: Case) -> int:
     """Runs a rule over the records of its case; the offset of its alert."""
     for topic in ("logins", "resets", "found"):
         user.topic(f"{name}_{topic}")
-    given = {"name": name, "columns": case.columns, "query": case.query, "options": case.options}
     if case.options:
         user.client.delete(f"/api/v1/topics/{name}_found")
     user.client.post("/api/v1/topics", {"name": f"{name}_owners", "compacted": True})
-    user.submit(name, TABLES.format(**given))
+    user.submit(name, case.text(name))
     for host, owner in case.owners:
         user.client.post(
             f"/api/v1/topics/{name}_owners/records",
@@ -350,9 +370,8 @@ GROUP BY host HAVING COUNT(DISTINCT owner) > 1""",
     )
     for topic in ("logins", "resets"):
         user.topic(f"between_{topic}")
-    given = {"name": "between", "columns": case.columns, "query": case.query}
     user.client.post("/api/v1/topics", {"name": "between_owners", "compacted": True})
-    user.submit("between", TABLES.format(**given, options=case.options))
+    user.submit("between", case.text("between"))
     for owner in ("ann", "bob"):
         body = json.dumps({"host": "a", "owner": owner}).encode()
         user.client.post("/api/v1/topics/between_owners/records", body, key='{"host":"a"}')

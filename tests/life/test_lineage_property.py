@@ -22,7 +22,7 @@ from sqlengine.trial.reproducing import Reproduction, row_by_row
 from sqlengine.trial.rules import TrialRule
 from sqlengine.trial.wanted import rows_that
 from sqlengine.trial.watermarks import event_times, with_leaders
-from tests.life.test_lineage import CASES, TABLES, login
+from tests.life.test_lineage import CASES, login
 
 UNTIL = BEGIN_MS + 86_400_000
 LOGIN = st.builds(
@@ -38,9 +38,7 @@ def bench() -> Iterator[Bench]:
 
 
 def planned(name: str) -> TrialRule:
-    case = CASES[name]
-    words = {"name": name, "columns": case.columns, "query": case.query, "options": case.options}
-    done = collect([RuleText(name, None, TABLES.format(**words))], [], None, frozenset((name,)))
+    done = collect([RuleText(name, None, CASES[name].text(name))], [], None, frozenset((name,)))
     assert not done.broken, done.broken
     return done.rules[name]
 

@@ -23,9 +23,7 @@ from tests.operators.test_joins import Source
 
 Row = tuple[str, int]  # a key, and a time (ms)
 Result = tuple[int, int, float]  # the number of the row, COUNT(*) and SUM(x)
-SCHEMA = Schema.of(
-    k=STRING, i=INT, x=DOUBLE, ts=timestamp(3).as_attribute(TimeAttribute.ROWTIME)
-)
+SCHEMA = Schema.of(k=STRING, i=INT, x=DOUBLE, ts=timestamp(3).as_attribute(TimeAttribute.ROWTIME))
 CALLS = (
     OverCall("n", "COUNT", (), BIGINT),
     OverCall("s", "SUM", ("x",), DOUBLE, DOUBLE),
@@ -139,5 +137,3 @@ def test_a_late_row_finds_its_key_forgotten(size: int) -> None:
         (2, 3),
         (3, 3),
     ]
-
-

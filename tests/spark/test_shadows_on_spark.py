@@ -33,6 +33,8 @@ def test_a_shadow_runs_where_the_live_version_does(engine: Engine, world: World,
     world.write(engine, 20)
     wanted = [sum(e["v"] >= least for e in world.events) for least in (3, 5)]
     eventually(lambda: [len(shadowed(engine)), len(rows(engine, "alerts"))] == wanted)
+    counts = engine.counts()
+    assert (counts["r@shadow"].rows, counts["r"].rows) == (wanted[0], wanted[1])
     (told,) = engine.difference("r").tables
     assert (told.both, told.added, told.left_out) == (wanted[1], wanted[0] - wanted[1], 0)
     engine.promote("r")

@@ -9,10 +9,9 @@ from itertools import chain
 
 import numpy as np
 
-from planner.graph.physical import PhysicalNode
+from planner.graph.physical import Edge, PhysicalNode
 from planner.logical import LogicalPlan
 from sqlengine.batch import Batch, Writers, empty, merge_runs
-from sqlengine.connectors.shadow import is_beside_shadows
 from sqlengine.executors.containment import PortBatch, run_contained
 from sqlengine.executors.dataflow.running_node import RunningFamilies, RunningNode
 from sqlengine.executors.dataflow.timers import Timers
@@ -175,32 +174,30 @@ class Flow:
         for edge in source.node.edges.get(port, ()):
             target = self._running.get(edge.target)
             if target is None:
-                self._write(edge.target, edge.job, batch, work.write)
+                self._write(edge, batch, work.write)
             elif target.node.buffers_epoch:
                 self._buffered.setdefault(edge.target, []).append((edge.target_port, batch))
                 self._buffered_rows += _weight(batch)
             else:
                 work.add(target.node, edge.target_port, batch)
 
-    def _write(self, sink: str, job: str | None, batch: Batch, write: SinkWrite) -> None:
+    def _write(self, edge: Edge, batch: Batch, write: SinkWrite) -> None:
         """Gives rows to a sink; those that one job owns are counted, and named where it is not the
-        only one that writes there. What a live version gives is not counted for its shadow."""
+        only one that writes there."""
         if not batch.num_rows:
             return
-        end = self._families.run.plan.sinks.get(sink)  # none for the exchange between parts
-        beside = end is not None and is_beside_shadows(end.sink.table)
+        job = edge.job
         if job is not None:
-            if not beside:
+            if edge.counted:
                 self._counts.add(job, batch.num_rows)
+            end = self._families.run.plan.sinks.get(edge.target)  # none for one between parts
             if end is not None and len(end.writers) > 1:
                 batch = replace(batch, writers=Writers((job,), np.zeros(batch.num_rows, np.int64)))
             rows = {job: batch.num_rows}
         else:
             rows = {} if batch.writers is None else batch.writers.rows_by_job()
-            if beside:  # counted by the rules that gave them
-                self._counts.add_all({job: -number for job, number in rows.items()})
         began = self._guard.now()
-        write(sink, batch)
+        write(edge.target, batch)
         self._guard.wrote(rows, began)
 
 

@@ -200,7 +200,8 @@ class FragmentOperator:
         port = self._fragment.outputs.get((edge.target, edge.target_port))
         if port is not None:
             if edge.job is not None:
-                self._rows[edge.job] += batch.num_rows
+                if edge.counted:
+                    self._rows[edge.job] += batch.num_rows
                 if edge.target in self._fragment.shared:
                     of = np.zeros(batch.num_rows, np.int64)
                     batch = replace(batch, writers=Writers((edge.job,), of))
