@@ -149,7 +149,7 @@ class AsyncDeclaration(Declaration):
 
 
 class AsyncArguments(TypedDict, total=False):
-    """What `async_udf` and `async_udtf` may be given; times in seconds."""
+    """The arguments of `async_udf` and `async_udtf`; times in seconds."""
 
     concurrency: int  # 100
     timeout_s: float  # 5

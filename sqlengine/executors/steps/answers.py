@@ -1,4 +1,4 @@
-"""How long the steps of a graph wait for tables that are asked for the rows of keys."""
+"""Bounds how long the steps of a graph wait for tables that are asked for the rows of keys."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Steps:
         self._patience.set(job, version, seconds)
 
     def patience_of(self, job: str, version: int) -> float:
-        """How long (s) others may wait for a table that a job's version asks."""
+        """Returns how long (s) others may wait for a table that a job's version asks."""
         return self._patience.get(job, version, PATIENCE_S)
 
     def shortest(self) -> float | None:
