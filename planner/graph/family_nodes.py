@@ -26,6 +26,7 @@ from planner.graph.family_parameters import (
 from planner.graph.physical import Edge, PhysicalNode, PhysicalPlan
 from planner.graph.rule_sets import PlannedRule, RulesPlan
 from planner.logical import LogicalPlan
+from planner.scalar import Literal
 
 # How names of nodes end that add parameters.
 _PARAMETERS: Final = ".parameters"
@@ -206,11 +207,13 @@ class _Builder:
         """Adds the node that gives rows these parameters."""
         number = number_columns(source.schema.names)[0]
         old = self._before.get(name)
-        known = isinstance(old, WithParameters) and old.columns == columns
-        values = dict(old.values) if known else {}
+        values: dict[int, tuple[Literal, ...]] = {}
+        come = self._members
+        if isinstance(old, WithParameters) and old.columns == columns:
+            values, come = dict(old.values), self._come
         for member in self._gone:
             values.pop(member.number, None)
-        for member in self._come if known else self._members:
+        for member in come:
             values[member.number] = tuple(map(member.constant, columns.names))
         plan = WithParameters(source, number, columns, values)
         self._append(name, plan, plan.schema.names, {0: (target,)}, rank)

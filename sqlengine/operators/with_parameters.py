@@ -28,6 +28,7 @@ class WithParametersOperator:
         new = [m for m, values in node.values.items() if old.get(m) is not values]
         literals = zip(*(tuple(e.value for e in node.values[m]) for m in new), strict=True)
         kinds = (c.type.arrow for c in node.columns)
+        self._literals: list[pa.Array]
         self._members = np.array(new, np.int64)
         if new:
             made = [literal_column(v, k) for v, k in zip(literals, kinds, strict=True)]
