@@ -3,7 +3,7 @@ also for late rows of keys that were forgotten within a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -89,7 +89,12 @@ def expected(rows: Sequence[Row], marks: Sequence[int], reach: int) -> Iterator[
 
 def batch_of(rows: Sequence[Row], first: int, marks: Sequence[int]) -> Batch:
     numbers = range(first, first + len(rows))
-    values = ([k for k, _ in rows], numbers, map(value_of, numbers), [t for _, t in rows])
+    values: tuple[Iterable[object], ...] = (
+        [k for k, _ in rows],
+        numbers,
+        map(value_of, numbers),
+        [t for _, t in rows],
+    )
     columns = [pa.array(list(v), c.type.arrow) for v, c in zip(values, SCHEMA, strict=True)]
     batch = Batch(SCHEMA, tuple(columns), len(rows), 0, marks[-1], since=marks[0])
     return replace(batch, row_watermarks=np.array(marks[:-1], np.int64))
