@@ -165,8 +165,8 @@ def main() -> None:
                 for n in names
             )
         )
-    own_process()
-    section = BENCHMARKS[names[0]]()
+    with own_process():
+        section = BENCHMARKS[names[0]]()
     show(section)
     if not options.dry:
         write(section)

@@ -258,7 +258,6 @@ def serve(config: Config) -> None:
         awake.set()
 
     check_address(config)
-    own_process()
     keep_for_reuse()
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
@@ -266,7 +265,7 @@ def serve(config: Config) -> None:
     openings = Openings(THREADS.lanes(), config.connector_timeout_s)
     # This thread has to be free for signals, and the other one lives as long as the server:
     # processes that it starts die with it.
-    with ThreadPoolExecutor(1, thread_name_prefix="service") as owner:
+    with own_process(), ThreadPoolExecutor(1, thread_name_prefix="service") as owner:
         opening = owner.submit(_open, config, steps, openings, stopping)
         opening.add_done_callback(lambda _: awake.set())
         _await(awake)

@@ -64,9 +64,14 @@ def importing() -> Iterator[None]:
 _OWN_PROCESS = threading.Event()
 
 
-def own_process() -> None:
+@contextmanager
+def own_process() -> Iterator[None]:
     """Says that this process runs an engine and nothing else."""
     _OWN_PROCESS.set()
+    try:
+        yield
+    finally:
+        _OWN_PROCESS.clear()
 
 
 def settle() -> None:

@@ -284,7 +284,8 @@ def test_what_is_no_regular_file_is_left_out(
         (there / "plain").write_text('{"id": 1}\n')
         user.submit("reads", source(there))
         eventually(lambda: read(user, there) == [1])
-        (there / "later").write_text('{"id": 2}\n')
+        (folder / "later").write_text('{"id": 2}\n')
+        (folder / "later").rename(there / "later")  # a file that is seen empty is read
         eventually(lambda: read(user, there) == [1, 2])
     told = [m for r in caplog.records if f"'{there}/" in (m := r.getMessage())]
     assert len(told) == 5, told

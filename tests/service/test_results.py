@@ -324,7 +324,6 @@ def test_a_connection_that_is_closed_says_so(tmp_path: Path) -> None:
                 assert len(list(connection.sql("SELECT 1 AS n"))) == 1
             for use in (
                 lambda c: c.sql("SELECT 1 AS n"),
-                lambda c: c.execute("SELECT 1 AS n"),
                 lambda c: list(c.jobs),
                 lambda c: c.submit("a", "SELECT 1"),
                 lambda c: list(c.topics),

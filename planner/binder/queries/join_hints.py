@@ -9,7 +9,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import PlanError
 from planner.binder.scope import did_you_mean
 from planner.logical import Filter, GroupAggregate, LogicalPlan, Project
 from planner.settings import duration_ms
@@ -34,8 +34,6 @@ def state_ttls(node: exp.Select, relations: Sequence[str], aggregated: bool) -> 
                 hint=did_you_mean(name, _KNOWN, "hint"),
                 position=position_of(call),
             )
-        if name == "LOOKUP":
-            _require_no_retry(call)
         named = dict(_named(call))
         unknown = next((n for n in named if n not in relations), None)
         binding = len(relations) > 1 or (name == "STATE_TTL" and aggregated)
@@ -58,20 +56,6 @@ def forgetting(plan: LogicalPlan, ttl_ms: int) -> LogicalPlan:
         case Filter() | Project():
             return plan.with_inputs([forgetting(plan.input, ttl_ms)])
     return plan
-
-
-def _require_no_retry(call: exp.Expression) -> None:
-    """UnsupportedError for a look-up that waits for a row which is missing: other rows would come
-    out. All else that LOOKUP says changes none."""
-    for part in call.expressions:
-        if isinstance(part, exp.EQ) and part.this.name == "retry-predicate":
-            raise UnsupportedError(
-                "'retry-predicate' of hint LOOKUP is not supported",
-                detail="a row is joined to what the table has when it comes",
-                hint="leave it out; a table that cannot be asked is asked again by itself, "
-                "'lookup.max-retries' times",
-                position=position_of(call),
-            )
 
 
 def _calls(node: exp.Select) -> Iterator[exp.Expression]:
