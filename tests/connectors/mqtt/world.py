@@ -70,7 +70,7 @@ class World:
             assert self.engine is not None
             return self.engine.broker.end_offset(topic, 0) >= count
 
-        eventually(enough, lambda: f"{count} records: {self.read(topic)[:20]}")
+        eventually(enough, lambda: f"{count} records of '{topic}': {self.read(topic)[:20]}")
         return self.read(topic)
 
     def connected(self, streams: int = 1) -> None:
