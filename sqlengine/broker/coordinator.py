@@ -15,7 +15,14 @@ from contextlib import contextmanager
 
 import msgspec
 
-from sqlengine.broker.errors import BrokerError, Fenced, NameTaken, TopicNotFound
+from sqlengine.broker.errors import (
+    BrokerError,
+    Fenced,
+    NameTaken,
+    TopicNotFound,
+    has_members,
+    owned_by_member,
+)
 from sqlengine.broker.ownership import Fence, MemberInfo, Membership, Place, assign_shards
 
 TOPIC = "_groups"
@@ -178,11 +185,7 @@ class Coordinator:
             for topic, shard in places:
                 owner = live.state.owner((topic, shard))
                 if owner is not None:
-                    raise Fenced(
-                        f"topic {topic!r} shard {shard} belongs to the member {owner[0]!r} of group"
-                        f" {group!r}",
-                        hint="only its owner commits while a group has members: stop them first",
-                    )
+                    raise owned_by_member(group, topic, shard, owner[0])
             yield
 
     @contextmanager
@@ -192,8 +195,7 @@ class Coordinator:
         self._expire(group, live)
         with live.exclusive():
             if live.state.members:
-                names = ", ".join(sorted(live.state.members)[:5])
-                raise Fenced(f"group {group!r} has members: {names}", hint="stop them first")
+                raise has_members(group, live.state.members)
             yield
 
     def expire(self) -> None:

@@ -25,9 +25,9 @@ from sqlengine.broker.coordinator import Coordinator, Group, check_name
 from sqlengine.broker.errors import (
     BrokerError,
     Fenced,
-    TopicExists,
     cannot_write,
     raising_broker_full,
+    topic_exists,
     topic_full,
 )
 from sqlengine.broker.groups import TOPIC as OFFSETS
@@ -184,9 +184,7 @@ class EmbeddedBroker(OpenTopics):
                 except OSError as error:
                     raise cannot_write(f"topic {name!r}", error) from error
             elif not if_not_exists:
-                raise TopicExists(
-                    f"topic {name!r} exists already", hint="choose another name or delete it first"
-                )
+                raise topic_exists(name)
             return self._topics[name].info()
 
     def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:

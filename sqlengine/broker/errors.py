@@ -233,3 +233,24 @@ def unknown_format(path: Path, found: object, known: int) -> UnknownFormat:
         f"{str(path)!r} has format {found}, this version reads format {known}",
         hint="start the version that wrote the folder, or begin with an empty data folder",
     )
+
+
+def topic_exists(name: str) -> TopicExists:
+    """Returns the error for a topic that is to be created and is there."""
+    return TopicExists(
+        f"topic {name!r} exists already", hint="choose another name or delete it first"
+    )
+
+
+def owned_by_member(group: str, topic: str, shard: int, member: str) -> Fenced:
+    """Returns the error for a commit from outside of a group whose member owns the shard."""
+    return Fenced(
+        f"topic {topic!r} shard {shard} belongs to the member {member!r} of group {group!r}",
+        hint="only its owner commits while a group has members: stop them first",
+    )
+
+
+def has_members(group: str, members: Iterable[str]) -> Fenced:
+    """Returns the error for a change that wants a group without members."""
+    names = ", ".join(sorted(members)[:5])
+    return Fenced(f"group {group!r} has members: {names}", hint="stop them first")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Unpack, cast
 
 from sqlengine.broker.base import Broker, TopicInfo, TopicOptions, check_topic_name
-from sqlengine.broker.errors import Fenced, TopicExists
+from sqlengine.broker.errors import has_members, owned_by_member, topic_exists
 from sqlengine.broker.ownership import MemberInfo
 from sqlengine.broker.topics import Definition, check_definition
 
@@ -41,8 +41,7 @@ class _Rehearsal:
             none = (0,) * shards
             return TopicInfo(name, shards, none, none, 0, compacted, **options)
         if not if_not_exists:
-            hint = "choose another name or delete it first"
-            raise TopicExists(f"topic {name!r} exists already", hint=hint)
+            raise topic_exists(name)
         return known
 
     def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
@@ -60,16 +59,11 @@ class _Rehearsal:
         for member in self._members(group):
             for shard in member.shards.get(topic, ()):
                 if shard in offsets:
-                    raise Fenced(
-                        f"topic {topic!r} shard {shard} belongs to the member {member.name!r} of"
-                        f" group {group!r}",
-                        hint="only its owner commits while a group has members: stop them first",
-                    )
+                    raise owned_by_member(group, topic, shard, member.name)
 
     def delete_group(self, group: str) -> None:
         if members := self._members(group):
-            names = ", ".join(sorted(member.name for member in members)[:5])
-            raise Fenced(f"group {group!r} has members: {names}", hint="stop them first")
+            raise has_members(group, (member.name for member in members))
 
     def _known(self, name: str) -> TopicInfo | None:
         return next((topic for topic in self._broker.topics() if topic.name == name), None)

@@ -45,12 +45,10 @@ def in_parts(
 def of_batch(insert: RowInsert, rows: pa.RecordBatch) -> tuple[str, pa.RecordBatch] | None:
     """Returns rows of parameters that are Arrow as `in_parts` does those of Python; None where
     literals are best."""
-    columns = [_plain(column) for column in rows.columns]
-    found = [column for column in columns if column is not None]
-    has_values = any(column.type != pa.null() for column in found)
-    if not has_values or len(found) != len(insert.keys) or len(found) != len(columns):
+    columns = _whole([_plain(column) for column in rows.columns])
+    if columns is None or len(columns) != len(insert.keys):
         return None
-    return _statement(insert, found)
+    return _statement(insert, columns)
 
 
 def _plain(column: pa.Array) -> pa.Array | None:
@@ -87,7 +85,11 @@ def _columns(rows: Sequence[Parameters], keys: Sequence[int | str]) -> list[pa.A
         if {len(row) for row in rows} != {len(keys)}:
             return None
         given = zip(*rows, strict=True)
-    columns = [column_of(values) for values in given]
+    return _whole([column_of(values) for values in given])
+
+
+def _whole(columns: Sequence[pa.Array | None]) -> list[pa.Array] | None:
+    """Returns columns of which each is a plain one, and some has values; else None."""
     found = [column for column in columns if column is not None]
     has_values = any(column.type != pa.null() for column in found)
     return found if has_values and len(found) == len(columns) else None
