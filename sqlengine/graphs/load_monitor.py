@@ -12,6 +12,7 @@ from sqlengine.connectors.base import Unanswered
 from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.measures.node_shares import NodeShares
 from sqlengine.executors.steps.answers import SLOW_FACTOR, asked_table
+from sqlengine.executors.steps.guard import MAX_SHARERS
 from sqlengine.graphs.managed import ManagedGraph
 from sqlengine.jobs.isolation_settings import IsolationLimits
 from sqlengine.jobs.job import Cause
@@ -23,9 +24,6 @@ LimitsOf: TypeAlias = Callable[[str], IsolationLimits]
 _SLOW_TIMES, _SLOW_WINDOW_S = 3, 60.0
 # Errors and cost are measured over this window; fewer dead letters than this never count.
 _WINDOW_S, _MIN_LETTERS = 10.0, 500
-# A node of more jobs than this is charged to none of them, and a table that they write neither: one
-# that left would read all rows once more, and wait for the same table as those that stay.
-_MAX_SHARERS = 8
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class LoadMonitor:
             sink = sinks[name]
             table = sink.sink.table
             display = table.display if table is not None else name
-            if len(writers[display]) > _MAX_SHARERS:
+            if len(writers[display]) > MAX_SHARERS:
                 continue
             for job in sorted(sink.jobs):
                 what = f"sink '{display}' took {{}} to commit"
@@ -130,7 +128,7 @@ class LoadMonitor:
         """Yields the jobs that ask tables for rows whose answers took too long."""
         found: dict[tuple[str, str], list[float]] = {}
         for answer in list(self.graph.executor.guard.answers.last):
-            if now - answer.at <= _SLOW_WINDOW_S and len(answer.node.jobs) <= _MAX_SHARERS:
+            if now - answer.at <= _SLOW_WINDOW_S and len(answer.node.jobs) <= MAX_SHARERS:
                 display = asked_table(answer.node) or ""
                 for job in sorted(answer.node.jobs):
                     found.setdefault((job, display), []).append(answer.seconds)
@@ -181,7 +179,7 @@ class LoadMonitor:
         """Adds the seconds that nodes took since the last reading to their jobs."""
         for node, own, rest in self._shares.take():
             parts = dict(own)
-            if node is not None and len(node.node.jobs) <= _MAX_SHARERS:
+            if node is not None and len(node.node.jobs) <= MAX_SHARERS:
                 for job in node.node.jobs:
                     parts[job] = parts.get(job, 0.0) + rest / len(node.node.jobs)
             for job, seconds in parts.items():

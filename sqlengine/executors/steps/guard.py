@@ -31,8 +31,10 @@ STEP_TIMEOUT: Final = "job.step-timeout"
 _LOOK_S: Final = 0.1
 # Rows of output between two measurements of memory.
 _LOOK_ROWS: Final = 1 << 16
-# A set of rules that more jobs share is charged to those alone whose own expressions it computes.
-_MAX_SHARERS: Final = 8
+# A node that more jobs share is charged to none of them: one that left would read all rows once
+# more, and wait for the same table as those that stay. A set of rules is charged to those alone
+# whose own expressions it computes.
+MAX_SHARERS: Final = 8
 _SHOWN: Final = 70  # characters of an operation
 _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -287,7 +289,7 @@ class StepGuard:
         node = self._node
         table = None if node is None else asked_table(node)
         versions = self.versions()
-        if node is None or table is None or len(node.jobs) > _MAX_SHARERS:
+        if node is None or table is None or len(node.jobs) > MAX_SHARERS:
             return None
         if versions.keys() <= node.jobs:
             return None
@@ -398,7 +400,7 @@ def _is_shared_by_many(node: PhysicalNode) -> bool:
     """True for a set of rules of many jobs, whose time is that of all its conditions, and for a
     family, which is taken apart first."""
     return node.family is not None or (
-        isinstance(node.plan, RulesPlan) and len(node.jobs) > _MAX_SHARERS
+        isinstance(node.plan, RulesPlan) and len(node.jobs) > MAX_SHARERS
     )
 
 
