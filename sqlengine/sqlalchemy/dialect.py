@@ -31,6 +31,9 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def _cached(ask: F) -> F:
     """Lets an inspector keep what it has asked."""
+    # SQLAlchemy 1.4 writes the annotations into the code of the function that it makes, and cannot
+    # write those that are texts.
+    ask.__annotations__ = {}
     return cast("F", reflection.cache(ask))
 
 
