@@ -7,23 +7,21 @@ import json
 import os
 import socket
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from parser.errors import JobError, Position, SqlError
 from sqlengine.access.shadow_names import rule_of
 from sqlengine.broker.errors import Unreachable
-from sqlengine.config import LOCAL_SOCKET, LOOPBACK, data_folder, token_from
+from sqlengine.config import LOCAL_SOCKET, data_folder, token_from
 from sqlengine.jobs.job import check_name
 from sqlengine.system.addresses import LOCAL, not_an_address, server_url
 from sqlengine.system.client_tls import NO_FILES, ClientTls, explained
-from sqlengine.system.http_connections import LOCAL_URL, LocalHttpConnection, local_path
+from sqlengine.system.http_connections import Answer, ConnectionPool
 from sqlengine.system.local_sockets import connect_local
 
 Json = dict[str, object]
@@ -31,7 +29,11 @@ DEFAULT_SERVER = "http://127.0.0.1:8083"
 PATIENCE_S = 300
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 PLAIN_TEXT: Final = "text/plain"
+# A request that the server holds is sent so often where it has no room for it, seconds apart.
+_TRIES: Final = 30
 _AGAIN_S = 1.0
+_NOT_DONE: Final = 300
+_BUSY: Final = 503
 # So long a server may take to accept a connection on its local socket.
 _LOCAL_S = 2.0
 
@@ -89,9 +91,16 @@ class Client:
     origin: str = "cli"
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     tls: ClientTls = NO_FILES
+    _pool: ConnectionPool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "server", server_url(self.server))
+        server = server_url(self.server)
+        object.__setattr__(self, "server", server)
+        object.__setattr__(self, "_pool", ConnectionPool(server, PATIENCE_S, self.tls))
+
+    def close(self) -> None:
+        """Closes the connections to the server; requests open new ones."""
+        self._pool.close()
 
     def get(self, path: str, **query: object) -> Json:
         return self.request("GET", path, query=query)
@@ -143,60 +152,50 @@ class Client:
         body: bytes,
         kind: str,
         query: Json,
-        tries: int = 30,
         accept: str | None = None,
     ) -> bytes:
         held = method == "GET" and not query.keys().isdisjoint(("wait", "page"))
+        path += _text_of(query)
+        headers = self._headers(kind, accept)
+        for tries_left in reversed(range(_TRIES if held else 1)):
+            with nullcontext() if held else self.waiting():
+                answer = self._ask(method, path, body, headers)
+            if answer.status < _NOT_DONE:
+                return answer.data
+            if answer.status != _BUSY or "Retry-After" not in answer.headers:
+                break
+            if tries_left:  # too many requests wait, or the server starts
+                time.sleep(_AGAIN_S)
+        raise self._refused(answer)
+
+    def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        repeatable = method == "GET"
         try:
-            request = self._request(method, path, body, kind, query)
-            if accept is not None:
-                request.add_header("Accept", accept)
-            with (
-                nullcontext() if held else self.waiting(),
-                self._opener().open(request, timeout=PATIENCE_S) as response,
-            ):
-                data: bytes = response.read()
-                return data
-        except urllib.error.HTTPError as error:
-            problem = _problem(error)
-            if held and tries > 1 and error.code == 503 and "Retry-After" in error.headers:
-                time.sleep(_AGAIN_S)  # too many requests wait, or the server starts
-                return self._send(method, path, body, kind, query, tries - 1, accept)
-            raise Refused(problem) from None
+            return self._pool.request(method, path, body or None, headers, repeatable=repeatable)
         except OSError as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise self._unreachable(reason) from None
+            raise self._unreachable(error) from None
         except http.client.HTTPException as error:
             raise self._foreign(repr(error)) from None
         except ValueError as error:  # a host that cannot be one, such as a label of 64 letters
             raise not_an_address(self.server, str(error)) from None
 
-    def _request(
-        self, method: str, path: str, body: bytes, kind: str, query: Json
-    ) -> urllib.request.Request:
-        parameters = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
-        query_text = "?" + urllib.parse.urlencode(parameters) if parameters else ""
-        url = (self.server if self._socket is None else LOCAL_URL) + path + query_text
+    def _headers(self, kind: str, accept: str | None) -> dict[str, str]:
         headers = {"Content-Type": kind, "X-Origin": self.origin}
+        if accept is not None:
+            headers["Accept"] = accept
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        return urllib.request.Request(url, data=body or None, method=method, headers=headers)
+        return headers
 
-    @property
-    def _socket(self) -> Path | None:
-        return local_path(self.server)
-
-    def _opener(self) -> urllib.request.OpenerDirector:
-        """Returns an opener without a proxy for this machine, whatever no_proxy says."""
-        handlers: list[urllib.request.BaseHandler] = []
-        if self._socket is not None:
-            handlers.append(_LocalHandler(self._socket))
-        elif self.server.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=self.tls.context()))
-        local = self._socket or urllib.parse.urlsplit(self.server).hostname in LOOPBACK
-        if local:
-            handlers.append(urllib.request.ProxyHandler({}))
-        return urllib.request.build_opener(*handlers)
+    def _refused(self, answer: Answer) -> SqlError:
+        if place := answer.headers.get("Location"):
+            return self._foreign(f"it sends its clients to {place}")
+        try:
+            body = json.loads(answer.data)
+        except ValueError:
+            body = {"detail": answer.data[:200].decode("utf-8", "replace")}
+        problem: Json = body if isinstance(body, dict) else {"detail": str(body)}
+        return Refused(problem | {"status": answer.status})
 
     def _unreachable(self, reason: object) -> Unreachable:
         if (problem := explained(self.server, reason)) is not None:
@@ -216,29 +215,10 @@ class Client:
         )
 
 
-class _LocalHandler(urllib.request.HTTPHandler):
-    """Sends all requests over a local socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._connection, req)
-
-    def _connection(
-        self, host: str, /, *, timeout: float = PATIENCE_S, **_: object
-    ) -> http.client.HTTPConnection:
-        return LocalHttpConnection(self._path, timeout)
-
-
-def _problem(error: urllib.error.HTTPError) -> Json:
-    data = error.read()
-    try:
-        body = json.loads(data)
-    except ValueError:
-        body = {"detail": data[:200].decode("utf-8", "replace")}
-    return (body if isinstance(body, dict) else {"detail": str(body)}) | {"status": error.code}
+def _text_of(query: Json) -> str:
+    """Returns the query of an address, with its question mark; "" without parameters."""
+    parameters = {k.replace("_", "-"): v for k, v in query.items() if v is not None}
+    return "?" + urllib.parse.urlencode(parameters) if parameters else ""
 
 
 def default_client(

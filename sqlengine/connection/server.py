@@ -95,3 +95,4 @@ class ServerConnection(Connection):
             with suppress(SqlError):  # it is gone, or the server is
                 self._client.delete(f"{_SESSIONS}/{quote(session)}")
         self._resources.close()
+        self._client.close()

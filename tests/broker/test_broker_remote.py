@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import threading
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -13,11 +12,12 @@ import pytest
 from sqlengine.broker.base import Addition, Broker
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerAway, BrokerError, BrokerUnreachable
-from sqlengine.broker.remote.client import HttpTransport, RemoteBroker, connect
+from sqlengine.broker.remote.client import RemoteBroker, connect
 from sqlengine.broker.remote.request_handler import handle_request
 from sqlengine.broker.remote.wire import Append, Failure
 from sqlengine.broker.rocketmq.errors import Refused, RocketAway
 from sqlengine.broker.storage.codec import Payload, encode
+from tests.clients.one_answer import one_answer_each
 from tests.support import PATIENCE_S
 
 
@@ -153,38 +153,15 @@ def test_many_threads_use_one_broker(http_broker: RemoteBroker) -> None:
     assert http_broker.topic("t").end == (30, 30, 30, 30)
 
 
-@pytest.fixture
-def stale(http_broker: RemoteBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteBroker]:
-    """One whose kept connection breaks the next time that it is used."""
-    http_broker.topics()
-    send = HttpTransport._send
-    broken: list[http.client.HTTPConnection] = []
-
-    def break_once(
-        self: HttpTransport,
-        connection: http.client.HTTPConnection,
-        question: bytes,
-        headers: dict[str, str],
-    ) -> bytes:
-        if not broken:
-            broken.append(connection)
-            connection.close()
-            raise http.client.RemoteDisconnected("closed")
-        return send(self, connection, question, headers)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(HttpTransport, "_send", break_once)
-        yield http_broker
-
-
-def test_a_connection_that_was_closed_is_made_anew(stale: RemoteBroker) -> None:
-    assert len(stale.topics()) == 1
-
-
-def test_requests_that_are_not_idempotent_are_not_repeated(stale: RemoteBroker) -> None:
-    with pytest.raises(BrokerUnreachable, match="no answer from") as error:
-        stale.create_topic("t")
+def test_requests_that_are_not_idempotent_are_not_repeated() -> None:
+    nothing = msgspec.msgpack.encode([None, None])
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(nothing)
+    with one_answer_each(head + nothing) as server, closing(connect(server.url)) as broker:
+        broker.delete_group("g")
+        with pytest.raises(BrokerUnreachable, match="no answer from") as error:
+            broker.create_topic("t")
     assert "is not known" in str(error.value.detail)
+    assert server.connections == 1
 
 
 def test_that_a_cluster_behind_it_is_away_travels() -> None:

@@ -64,12 +64,10 @@ from sqlengine.broker.storage.compression import Compression
 from sqlengine.broker.storage.latest_values import latest_values
 from sqlengine.broker.storage.reading import Batches, ReadBounds, records_of
 from sqlengine.system.client_tls import ClientTls, explained
-from sqlengine.system.http_connections import local_path, open_connection
+from sqlengine.system.http_connections import ConnectionPool, local_path
 
 T = TypeVar("T")
 PATH = "/api/v1/broker"
-# Servers close connections that are idle for longer.
-_IDLE_S = 60.0
 _TIMEOUT_S = 300
 _RETRY_S = 0.05
 
@@ -315,13 +313,10 @@ class HttpTransport:
                 f"{server!r} is not the URL of a server", hint="write it like http://127.0.0.1:8083"
             )
         self._server = server
-        self._tls = tls or ClientTls()
-        self._path = (parts.path.rstrip("/") if web else "") + PATH
+        self._pool = ConnectionPool(server, _TIMEOUT_S, tls or ClientTls())
         self._headers = {"Content-Type": "application/msgpack"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._lock = threading.Lock()
-        self._idle: list[tuple[float, http.client.HTTPConnection]] = []
 
     def __call__(self, request_data: bytes, retryable: bool) -> bytes:
         return self._ask(request_data, retryable, self._headers)
@@ -330,60 +325,22 @@ class HttpTransport:
         """Sends a request that waits for data, and says so: the server has threads for those."""
         return self._ask(request_data, retryable, {**self._headers, "Prefer": "wait=1"})
 
-    def _ask(self, request_data: bytes, retryable: bool, headers: dict[str, str]) -> bytes:
-        pooled = self._take()
-        try:
-            return self._send(pooled or self._connect(), request_data, headers)
-        except (http.client.HTTPException, OSError) as error:
-            if pooled is None or not retryable:
-                raise self._unreachable(error, retryable) from None
-        try:  # the server may have closed the connection while it was idle
-            return self._send(self._connect(), request_data, headers)
-        except (http.client.HTTPException, OSError) as error:
-            raise self._unreachable(error, retryable) from None
-
     def close(self) -> None:
         """Closes the idle connections; requests open new ones."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for _, connection in idle:
-            connection.close()
+        self._pool.close()
 
-    def _take(self) -> http.client.HTTPConnection | None:
-        """Returns a connection that was used recently, if there is one."""
-        with self._lock:
-            since, connection = self._idle.pop() if self._idle else (0.0, None)
-        if connection is not None and time.monotonic() - since > _IDLE_S:
-            connection.close()
-            self.close()  # those below it are idle for longer
-            return None
-        return connection
-
-    def _connect(self) -> http.client.HTTPConnection:
-        return open_connection(self._server, _TIMEOUT_S, self._tls)
-
-    def _send(
-        self,
-        connection: http.client.HTTPConnection,
-        request_data: bytes,
-        headers: dict[str, str],
-    ) -> bytes:
+    def _ask(self, request_data: bytes, retryable: bool, headers: dict[str, str]) -> bytes:
         try:
-            connection.request("POST", self._path, request_data, headers)
-            response = connection.getresponse()
-            data = response.read()
-        except BaseException:
-            connection.close()
-            raise
-        with self._lock:
-            self._idle.append((time.monotonic(), connection))
-        if response.status != 200:
+            answer = self._pool.request("POST", PATH, request_data, headers, repeatable=retryable)
+        except (http.client.HTTPException, OSError) as error:
+            raise self._unreachable(error, retryable) from None
+        if answer.status != 200:
             raise BrokerUnreachable(
                 f"{self._server} does not serve its broker",
-                detail=f"status {response.status}: {data[:200].decode('utf-8', 'replace')}",
+                detail=f"status {answer.status}: {answer.data[:200].decode('utf-8', 'replace')}",
                 hint="is the URL right, and the token?",
             )
-        return data
+        return answer.data
 
     def _unreachable(self, error: Exception, retryable: bool) -> BrokerUnreachable:
         if (problem := explained(self._server, error)) is not None:
