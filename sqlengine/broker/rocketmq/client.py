@@ -99,7 +99,7 @@ class _Peer:
             now, known = time.monotonic(), self.connection
             if known is not None and not known.lost:
                 return known
-            if known is not None:
+            if known is not None and not known.ended_idle:
                 if self.lost is not known:
                     self.lost = known
                     if known.connected:
@@ -115,8 +115,9 @@ class RocketClient:
     """Asks the servers of a cluster, of which `names` lists name servers: host:port, separated by
     ;. Any thread.
 
-    A connection that is lost is opened again when somebody asks, 1 s later at the earliest, and
-    ever later (60 s at most) while it cannot be. `timeout_s`: for an answer."""
+    A connection that is lost is opened again when somebody asks: at once where it was not in use,
+    else 1 s later at the earliest, and ever later (60 s at most) while it cannot be. `timeout_s`:
+    for an answer."""
 
     def __init__(
         self,

@@ -30,7 +30,8 @@ class Connection:
 
     A thread of its own connects, and completes what `begin` returned as answers come. Once the
     connection is lost all that waits fails with RocketAway, and so does what is asked then: who
-    wants to go on opens another one."""
+    wants to go on opens another one. `ended_idle`: it was lost after its answers, while nobody
+    waited, as servers end connections that are not used (after 2 minutes)."""
 
     def __init__(self, address: str, account: Account, context: ssl.SSLContext | None) -> None:
         self.address = address
@@ -43,7 +44,9 @@ class Connection:
         self._waiting: dict[int, Future[Answer]] = {}
         self._next = 0
         self._lost: RocketAway | None = None
+        self._answered = False
         self.connected = False
+        self.ended_idle = False
         threading.Thread(target=self._run, name=f"rocketmq {address}", daemon=True).start()
 
     @property
@@ -146,6 +149,7 @@ class Connection:
             # Requests of the server are news that we find out by ourselves.
             if head.is_answer:
                 with self._lock:
+                    self._answered = True
                     waiting = self._waiting.pop(head.opaque, None)
                 if waiting is not None:
                     waiting.set_result(
@@ -161,6 +165,7 @@ class Connection:
                     f"RocketMQ at {self.address} cannot be reached",
                     detail=words or str(error) or type(error).__name__,
                 )
+                self.ended_idle = self._answered and not self._waiting
             lost, waiting = self._lost, list(self._waiting.values())
             self._waiting.clear()
             self._unsent.clear()
