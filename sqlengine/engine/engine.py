@@ -38,11 +38,10 @@ from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
 from sqlengine.engine.expected_versions import Expected
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.job_failures import JobFailures
-from sqlengine.engine.keeping import Keeping
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.keeping import Keeping
+from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
@@ -63,6 +62,7 @@ from sqlengine.engine.views.step_hints import step_hints
 from sqlengine.engine.views.table_hints import table_hints
 from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.engine.watch.budgets import Budgets
+from sqlengine.engine.watch.isolation import Isolation
 from sqlengine.engine.watch.restarts import Restarts
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dimensions.asking import TableAsker

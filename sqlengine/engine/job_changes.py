@@ -19,8 +19,8 @@ from sqlengine.engine.draining import Draining
 from sqlengine.engine.expected_versions import check_expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.keeping import SAVEPOINT, Keeping
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping
+from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.outcomes import Outcomes, log_other_origins, log_warnings
 from sqlengine.engine.pending_changes import PendingChanges
 from sqlengine.engine.requests import (

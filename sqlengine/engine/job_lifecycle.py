@@ -14,8 +14,8 @@ from sqlengine.connectors.boundary.calls import ConnectorFailed
 from sqlengine.engine.change_planning import already_running
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.keeping import SAVEPOINT, Keeping, start_positions
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping, start_positions
+from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.pending_changes import PendingChanges
 from sqlengine.engine.requests import Outcome
 from sqlengine.engine.savepoints import Savepoints, path_in

@@ -15,7 +15,7 @@ import pytest
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.isolation import Isolation
+from sqlengine.engine.watch.isolation import Isolation
 from sqlengine.jobs.job import MAIN, Cause
 from sqlengine.machine import THIS
 from sqlengine.system.disk import Data, MachineDisk

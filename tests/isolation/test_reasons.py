@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.engine import Engine
-from sqlengine.engine.isolation import Isolation
+from sqlengine.engine.watch.isolation import Isolation
 from sqlengine.executors.progress import SlowCommit
 from sqlengine.executors.steps.answers import asked_table
 from sqlengine.jobs.job import MAIN, Cause

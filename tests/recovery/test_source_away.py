@@ -19,7 +19,7 @@ from sqlengine.connectors.registry import get_connector
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetterFilter
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.keeping import Keeping
+from sqlengine.engine.migration.keeping import Keeping
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.machine import THIS

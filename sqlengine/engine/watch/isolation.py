@@ -11,7 +11,7 @@ from parser.errors import SqlError
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.watch.watch import Watch
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor

@@ -17,13 +17,13 @@ from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import AGG_PHASES
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.connectors.registry import declared_capabilities
-from sqlengine.engine.cluster_migration import (
+from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.migration.cluster_migration import (
     MigrationRequest,
     detach_from_parts,
     migrate_into_parts,
 )
-from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.graph_migration import JobMigration, migrate, tolerance_of
+from sqlengine.engine.migration.graph_migration import JobMigration, migrate, tolerance_of
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.recovery import recovering
 from sqlengine.executors.sources import RunningSource
