@@ -406,12 +406,12 @@ def test_a_graph_in_tasks_waits_as_a_whole(tmp_path: Path, reach: Reach, removed
     engine = _open_in_tasks(tmp_path)
     assert engine.job("far").state is engine.job("near").state is JobState.RUNNING
     assert "nobody answers for table 'far'" in (engine.graphs.problem or "")
-    engine._reopen()
+    engine._recovery.reopen()
     assert "nobody answers for table 'far'" in (engine.graphs.problem or "")
     if removed:
         engine.remove("far")
     reach.away = {"far"} if removed else set()
-    engine._reopen()
+    engine._recovery.reopen()
     assert engine.graphs.problem is None
     _send(engine, "far", 3)
     append(engine, 2)
