@@ -204,7 +204,7 @@ def _complete_change(subtask: Subtask, entry: Prepare) -> GraphChange:
             raise subtask.graph.lost_jobs[name]
     if entry.migration:
         try:
-            subtask.graph.check_attachable(change, entry.migration)
+            subtask.graph.arrivals.check(change, entry.migration)
         except SqlError:
             change.abandon()
             raise

@@ -35,8 +35,9 @@ from sqlengine.executors.steps.guard import StepView
 from sqlengine.graphs.apart import is_apart, keep_waiting, stored_apart
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.opening import open_graph
 from sqlengine.graphs.owed_rows import OwedRows
-from sqlengine.graphs.running import RunningGraph, open_graph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.graphs.targets import Targets
 from sqlengine.graphs.totals import GraphTotals
 from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
@@ -190,8 +191,7 @@ class GraphManager:
         kept: dict[str, str] = {}
         for graph in self.by_name.values():
             if isinstance(graph, RunningGraph):
-                kept |= graph.kept
-                graph.kept = {}
+                kept |= graph.recovered.take_kept()
         return kept
 
     def lost(self) -> dict[str, SqlError]:

@@ -139,7 +139,7 @@ class Keeping:
         waiting = {j.name: j for j in self._registry.jobs() if j.kept == name}
         graph = self._graphs.open_apart(name, waiting)
         try:
-            kept = dict(graph.kept)
+            kept = graph.recovered.take_kept()
             for names in groups_of(graph.runner.graph, graph.runner.jobs):
                 key = f"{names[0]} of {name}"
                 self._store.replace(key, capture(graph.runner, *names))
@@ -207,7 +207,7 @@ class Keeping:
                 recovering(target.runner) if paused else nullcontext(),
                 prepared(target, plans, versions) as addition,
             ):
-                target.call(lambda: target.attach(addition, snapshot, key))
+                target.call(lambda: target.arrivals.attach(addition, snapshot, key))
         except SqlError:
             if not any(map(self._graphs.runs, versions)):
                 self._registry.log.drop_pending(self._registry.clock())

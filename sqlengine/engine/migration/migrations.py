@@ -244,7 +244,9 @@ class Migrations:
         with prepared(target, request.plans, request.jobs) as addition:
             if isinstance(source, DistributedGraph):
                 job_snapshot = detach_from_parts(request, source)
-                target.call(lambda: target.attach(addition, job_snapshot, request.handover))
+                target.call(
+                    lambda: target.arrivals.attach(addition, job_snapshot, request.handover)
+                )
                 return
             removal = source.change(source.runner.graph, {}, request.removals, {})
             (job,) = request.jobs
@@ -297,7 +299,7 @@ class Migrations:
         handover: str,
     ) -> None:
         with prepared(target, plans, job_snapshot.jobs) as addition:
-            target.call(lambda: target.attach(addition, job_snapshot, handover))
+            target.call(lambda: target.arrivals.attach(addition, job_snapshot, handover))
 
 
 @contextmanager
@@ -305,7 +307,7 @@ def prepared(
     target: RunningGraph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
 ) -> Iterator[GraphChange]:
     """Yields the prepared change that adds jobs to a graph; abandons it if they were not added."""
-    addition = target.prepare_attach(plans, jobs)
+    addition = target.arrivals.prepare(plans, jobs)
     try:
         yield addition
     except BaseException:
