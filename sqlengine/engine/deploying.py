@@ -14,6 +14,7 @@ from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.config import Target
 from sqlengine.connectors.environment import rehearsing
 from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.work import Work
 from sqlengine.executors.graph_change import GraphChange
@@ -45,9 +46,16 @@ class Prepared:
 class Deployment:
     """Changes the graphs of one engine, in the thread that makes changes."""
 
-    def __init__(self, registry: Registry, graphs: GraphManager, savepoints: Savepoints) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        graphs: GraphManager,
+        placement: JobPlacement,
+        savepoints: Savepoints,
+    ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._savepoints = savepoints
 
     def prepare(self, work: Work) -> Prepared:
@@ -232,7 +240,7 @@ class Deployment:
                 return graph
         target = self._target(work, name)
         own = self._graphs.targets.graph_name(_own_graph_name(name, version), target)
-        return self._graphs.place(work.ready[name], own, target)
+        return self._placement.place(work.ready[name], own, target)
 
     def _graph_name(
         self, work: Work, name: str, version: JobVersion, graphs: Mapping[str, ManagedGraph]

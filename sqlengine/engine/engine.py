@@ -38,6 +38,7 @@ from sqlengine.engine.expected_versions import Expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.job_failures import JobFailures
+from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.keeping import Keeping
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.recovery import Recovery
@@ -192,17 +193,21 @@ class Engine:
             self.memory,
         )
         self.instances = InstanceGroups(broker, config, machine, self._spark)
-        self.graphs = GraphManager(host, registry.plans_of, self.instances)
-        self.graphs.watch(OwedRows(registry.log.jobs.values, registry.plans_of, store))
+        owed = OwedRows(registry.log.jobs.values, registry.plans_of, store)
+        self.graphs = GraphManager(host, registry.plans_of, self.instances, owed)
+        self._placement = JobPlacement(host, self.graphs)
         return store
 
     def _open_changes(self, machine: Machine, store: MigrationStore) -> None:
         """Opens what changes jobs: when somebody asks for it, and by itself."""
-        registry, graphs, now = self._registry, self.graphs, machine.threads.now
+        registry, graphs, placement = self._registry, self.graphs, self._placement
+        now = machine.threads.now
         self.savepoints = Savepoints(registry, graphs, self.config, machine.disk)
-        self._migrations = Migrations(registry, graphs, store)
-        keeping = Keeping(registry, graphs, store)
-        self._changes = JobChanges(registry, graphs, self.savepoints, self._migrations, keeping)
+        self._migrations = Migrations(registry, graphs, placement, store)
+        keeping = Keeping(registry, graphs, placement, store)
+        self._changes = JobChanges(
+            registry, graphs, placement, self.savepoints, self._migrations, keeping
+        )
         self._lifecycle = self._changes.lifecycle
         self._recovery = Recovery(
             registry, graphs, self._changes, self._migrations, self.savepoints, self._spark
@@ -216,13 +221,15 @@ class Engine:
         )
         self.canaries = Canaries(registry, self._changes.change, now)
         self.budgets = Budgets(registry, graphs, self._lifecycle, self.costs_by_job)
-        self._isolation = Isolation(registry, graphs, self._migrations, self._lifecycle, now)
+        self._isolation = Isolation(
+            registry, graphs, placement, self._migrations, self._lifecycle, now
+        )
 
     def _open_views(self) -> None:
         self.state = StateViews(self._registry, self.graphs)
         self.costs = CostViews(self.graphs, self.costs_by_job, self.counts)
         self.progress = ProgressViews(self._registry, self.graphs, self.config.settings)
-        self._explanations = Explanations(self._registry, self.graphs, self.config)
+        self._explanations = Explanations(self._registry, self.graphs, self._placement, self.config)
 
     def _recover(self, on_jobs_known: Callable[[Engine], None]) -> None:
         POOL.join(self, self._failures.report_function)

@@ -19,6 +19,7 @@ from sqlengine.engine.draining import Draining
 from sqlengine.engine.expected_versions import check_expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
+from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.outcomes import Outcomes, log_other_origins, log_warnings
@@ -51,21 +52,23 @@ class JobChanges:
         self,
         registry: Registry,
         graphs: GraphManager,
+        placement: JobPlacement,
         savepoints: Savepoints,
         migrations: Migrations,
         keeping: Keeping,
     ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._keeping = keeping
         self._planner = ChangePlanner(registry, graphs, savepoints)
-        self._deployment = Deployment(registry, graphs, savepoints)
+        self._deployment = Deployment(registry, graphs, placement, savepoints)
         self._outcomes = Outcomes(registry, graphs)
         self._routing = ShadowRouting(registry)
         drains = Draining(registry, graphs, savepoints, migrations)
         self.pending = PendingChanges(registry, self._deployment, migrations, drains)
         self.lifecycle = JobLifecycle(
-            registry, graphs, savepoints, migrations, keeping, drains, self.pending
+            registry, graphs, placement, savepoints, migrations, keeping, drains, self.pending
         )
 
     def change(self, request: Request) -> dict[str, Outcome]:
@@ -89,7 +92,7 @@ class JobChanges:
             while not self._make(work):
                 pass
         finally:
-            self._graphs.release()
+            self._placement.release()
         self._start_again(work)
         self._outcomes.add_made(work, known)
         log_warnings(work.ready.values())

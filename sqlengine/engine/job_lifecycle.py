@@ -14,6 +14,7 @@ from sqlengine.connectors.boundary.calls import ConnectorFailed
 from sqlengine.engine.change_planning import already_running
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping, start_positions
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.pending_changes import PendingChanges
@@ -42,6 +43,7 @@ class JobLifecycle:
         self,
         registry: Registry,
         graphs: GraphManager,
+        placement: JobPlacement,
         savepoints: Savepoints,
         migrations: Migrations,
         keeping: Keeping,
@@ -50,6 +52,7 @@ class JobLifecycle:
     ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._savepoints = savepoints
         self._migrations = migrations
         self._keeping = keeping
@@ -285,12 +288,12 @@ class JobLifecycle:
         """Adds a job to the graph for a new one, that of the name `own` if it gets one alone."""
         try:
             target = self._graphs.targets.of(plan.settings, job.target)
-            graph = self._graphs.place(plan, own, target)
+            graph = self._placement.place(plan, own, target)
             versions = {job.name: job.version}
             graph.switch(graph.change(graph.runner.graph, {job.name: plan}, versions, {}))
             return graph
         finally:
-            self._graphs.release()
+            self._placement.release()
 
     def isolate(
         self, name: str, cause: Cause = Cause.COMMAND, reason: str | None = None
@@ -368,7 +371,7 @@ class JobLifecycle:
         """
         self._pending.finish()
         job = self._registry.job(name)
-        if self._graphs.of(name) is self._graphs.shared_graph(job):
+        if self._graphs.of(name) is self._placement.shared_graph(job):
             return Outcome(name, "unchanged", job.version)
         try:
             self._migrations.move_to_shared_graph(job)

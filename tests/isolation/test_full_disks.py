@@ -79,7 +79,12 @@ class Life:
                 self.engine.submit(name, sql)
         registry, graphs = self.engine._registry, self.engine.graphs
         self.isolation = Isolation(
-            registry, graphs, self.engine._migrations, self.engine._lifecycle, lambda: 0.0
+            registry,
+            graphs,
+            self.engine._placement,
+            self.engine._migrations,
+            self.engine._lifecycle,
+            lambda: 0.0,
         )
 
     def feed(self) -> None:

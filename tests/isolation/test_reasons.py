@@ -49,7 +49,12 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 def watch(engine: Engine) -> tuple[Isolation, Moment]:
     moment = Moment()
     return Isolation(
-        engine._registry, engine.graphs, engine._migrations, engine._lifecycle, moment
+        engine._registry,
+        engine.graphs,
+        engine._placement,
+        engine._migrations,
+        engine._lifecycle,
+        moment,
     ), moment
 
 

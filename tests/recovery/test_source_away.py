@@ -210,7 +210,7 @@ def test_each_source_is_waited_for_by_its_own_jobs(tmp_path: Path, reach: Reach)
         _send(engine, name, 3)
     step(engine)
     assert _written(engine, "far_out") == _written(engine, "other_out") == [1, 3, 6]
-    assert not engine.graphs.apart()
+    assert not engine.graphs.apart.stored()
     engine.close()
 
 

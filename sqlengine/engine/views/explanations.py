@@ -8,6 +8,7 @@ from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.config import Config
 from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.views.spark_views import stages_of_job
 from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.jobs.job import MAIN, Job
@@ -18,9 +19,12 @@ from sqlengine.registry import Registry
 class Explanations:
     """Explains the jobs of one engine. Any thread."""
 
-    def __init__(self, registry: Registry, graphs: GraphManager, config: Config) -> None:
+    def __init__(
+        self, registry: Registry, graphs: GraphManager, placement: JobPlacement, config: Config
+    ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._config = config
 
     def text(self, job: Job) -> str:
@@ -41,8 +45,8 @@ class Explanations:
         )
         if not self._config.instances and job.graph == MAIN and self._config.target == "embedded":
             return text
-        placement = self._graphs.describe_placement(job, planned.sinks)
-        return f"{text}\n\n== where it runs ==\n{placement}"
+        where = self._placement.describe(job, planned.sinks)
+        return f"{text}\n\n== where it runs ==\n{where}"
 
     def json(self, job: Job) -> Json:
         """Returns the plan of a job's version for programs."""
