@@ -67,8 +67,8 @@ class Deployment:
         self._check(work)
         restored = self._restorations(work)
         texts = {**work.texts, **work.dependents}
-        versions = registry.next_versions(texts, work.ready, work.request.origin, work.kept)
-        versions |= registry.following(versions, work.dependents, work.causes)
+        versions = registry.versions.planned(texts, work.ready, work.request.origin, work.kept)
+        versions |= registry.versions.following(versions, work.dependents, work.causes)
         numbers = {n: v.version for n, v in versions.items()}
         graphs = {n: self._place(work, n, numbers[n]) for n in work.ready if n not in restored}
         parts = self._prepare(work, graphs, numbers, work.gone)
@@ -81,8 +81,8 @@ class Deployment:
         targets = {n: self._told(work, n) for n in work.ready}
         change = _pending_change(work, versions, names, prepared.restored, targets)
         for name in work.ready:
-            registry.register_policies(versions[name].version, work.ready[name])
-        earlier = registry.earlier_versions(change.renamed)
+            registry.policies.register(versions[name].version, work.ready[name])
+        earlier = registry.versions.earlier(change.renamed)
         new = [versions[n] for n in work.ready]
         self._execute(change, [*earlier, *new], prepared.parts, prepared.restored)
         registry.complete_change(change, work.ready)
@@ -139,8 +139,8 @@ class Deployment:
     def _as_shadow(self, work: Work, name: str) -> PlannedJob:
         """Returns what runs of a shadow: beside the live version as it is after the change."""
         registry, rule = self._registry, rule_of(name)
-        number = registry.number_of_shadow(name, work.ready)
-        version = registry.version_beside(name, work.ready)
+        number = registry.versions.of_shadow(name, work.ready)
+        version = registry.versions.beside(name, work.ready)
         if not version:
             return as_shadow(work.ready[name], number)
         live = work.ready.get(rule) or registry.required_plans({rule: version})[rule]

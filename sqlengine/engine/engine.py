@@ -179,7 +179,7 @@ class Engine:
             broker,
             factory,
             open_stores(broker, config, machine),
-            registry.fails_on_error,
+            registry.policies.fails_on_error,
             self._failures.report,
             self._thread.submit,
             registry.memory,
