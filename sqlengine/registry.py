@@ -16,10 +16,7 @@ from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.executors.memory_limits import (
-    MemoryLimits,
-    standard_limit,
-)
+from sqlengine.executors.memory_limits import MemoryLimits, standard_limit
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.formats.options import did_you_mean
 from sqlengine.functions.library import Library
@@ -123,10 +120,8 @@ class Registry:
         does not. Returns the job with it."""
         if not self.versions.is_stale(job):
             return job
-        text = self.text(job)
-        version = self.versions.planned({job.name: text}, {job.name: plan}, job.origin, {})[
-            job.name
-        ]
+        texts, plans = {job.name: self.text(job)}, {job.name: plan}
+        version = self.versions.planned(texts, plans, job.origin, {})[job.name]
         follows = tuple(sorted(self.version(job).needs))
         followed = replace(job, version=version.version)
         self.log.add_waiting(replace(version, follows=follows), followed, self.clock())

@@ -101,10 +101,8 @@ class Versions:
     def earlier(self, renamed: Mapping[str, str]) -> list[JobVersion]:
         """Returns the history that renamed jobs take along (new name -> old), without the versions
         that run."""
-        jobs = self._log.jobs
-        return [
-            v for new, old in renamed.items() for v in self._log.renamed(jobs[old], new, None)[1]
-        ]
+        jobs = {new: self._log.jobs[old] for new, old in renamed.items()}
+        return [v for new, job in jobs.items() for v in self._log.renamed(job, new, None)[1]]
 
     def needs(self, name: str, version: int) -> dict[str, int]:
         """Returns the job versions that define what this one uses, and transitively what those use:
