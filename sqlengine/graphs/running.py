@@ -147,12 +147,12 @@ class RunningGraph:
             self._restore(position)
         if not self._with_tasks:
             host.forget_tasks(self.name)  # those of a time when they had the state
-        # With late syncs a power loss may have taken records whose epoch was logged.
-        runner.inputs.tolerates_lost_records = self._syncs_late
         repeat_epochs(
             runner,
             self.prepare_logged_change,
             lambda epoch: self.recovered.leave_before(epoch, runner, host),
+            # With late syncs a power loss may have taken records whose epoch was logged.
+            tolerates_lost=self._syncs_late,
         )
         self.recovered.leave_at_end(runner, host)
         if self._apart is not None:
