@@ -24,12 +24,7 @@ from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.outcomes import Outcomes, log_other_origins, log_warnings
 from sqlengine.engine.pending_changes import PendingChanges
-from sqlengine.engine.requests import (
-    Outcome,
-    Request,
-    check_in_use,
-    defined_only_by,
-)
+from sqlengine.engine.requests import Outcome, Request, check_in_use, defined_only_by
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.shadows.promotion import check_promotion
 from sqlengine.engine.shadows.routing import ShadowRouting
