@@ -5,7 +5,7 @@ Every change takes the same steps, whoever asks for it:
     text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) ->
     switch (between two epochs)
 
-All but the switch is done by one thread beside the stream (`job_changes.py`, `deploying.py`,
+All but the switch is done by one thread beside the stream (`job_changes.py`, `deploying/`,
 `job_lifecycle.py`), one change after the other.
 """
 
@@ -34,11 +34,11 @@ from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.engine.changes_thread import ChangesThread
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.expected_versions import Expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.job_failures import JobFailures
-from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.keeping import Keeping
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.recovery import Recovery

@@ -14,12 +14,12 @@ from parser.errors import JobError, SqlError
 from sqlengine.access.principals import NOBODY, Principal
 from sqlengine.access.shadow_names import rule_of
 from sqlengine.engine.change_planning import ChangePlanner
-from sqlengine.engine.deploying import Deployment
+from sqlengine.engine.deploying.deployment import Deployment
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.expected_versions import check_expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.outcomes import Outcomes, log_other_origins, log_warnings

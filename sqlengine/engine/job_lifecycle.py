@@ -12,9 +12,9 @@ from typing import Final
 from parser.errors import JobError, SqlError
 from sqlengine.connectors.boundary.calls import ConnectorFailed
 from sqlengine.engine.change_planning import already_running
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping, start_positions
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.pending_changes import PendingChanges

@@ -22,8 +22,8 @@ from planner.logical import Scan
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.pause_coordinator import QUIESCE_TIMEOUT_S
 from sqlengine.connectors.base import Source
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.cluster_migration import MigrationRequest, detach_from_parts
 from sqlengine.engine.migration.migrations import prepared
 from sqlengine.engine.table_access import scans

@@ -17,8 +17,8 @@ from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import AGG_PHASES
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.connectors.registry import declared_capabilities
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.cluster_migration import (
     MigrationRequest,
     detach_from_parts,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from planner.settings import FILTER_PUSH_DOWN
 from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.config import Config
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.views.spark_views import stages_of_job
 from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
 from sqlengine.jobs.job import MAIN, Job

@@ -9,9 +9,9 @@ from typing import Final
 
 from parser.errors import SqlError
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.job_placement import JobPlacement
 from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.watch.watch import Watch
 from sqlengine.graphs.host import NotAligned
