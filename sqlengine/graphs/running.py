@@ -28,7 +28,12 @@ from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.job_counts import JobCounts
 from sqlengine.executors.measures.job_costs import JobCost, JobCosts
 from sqlengine.executors.memory_limits import state_by_job
-from sqlengine.executors.recovery import recovering, repeat_epochs, restore, skip_unlogged_epochs
+from sqlengine.executors.recovery.repeating import (
+    recovering,
+    repeat_epochs,
+    restore,
+    skip_unlogged_epochs,
+)
 from sqlengine.executors.spark.executor import SparkExecutor
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.apart import LeftOut

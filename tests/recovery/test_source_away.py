@@ -84,7 +84,7 @@ def _checkpoint(engine: Engine) -> None:
 def _log_epoch(engine: Engine) -> None:
     """Writes the record of an epoch, of which nothing else is done."""
     runner = engine.graph.runner
-    record, _ = runner._poll()
+    record, _ = runner.polling.poll(runner.graph.version, paused=False)
     assert record is not None
     runner.epochs.append(record)
 

@@ -27,7 +27,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.migration.cluster_migration import MigrationRequest, detach_from_parts
 from sqlengine.engine.migration.migrations import prepared
 from sqlengine.engine.table_access import scans
-from sqlengine.executors.recovery import recovering
+from sqlengine.executors.recovery.repeating import recovering
 from sqlengine.graphs.apart import is_apart
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph

@@ -26,7 +26,7 @@ from sqlengine.engine.migration.cluster_migration import (
 )
 from sqlengine.engine.migration.graph_migration import JobMigration, migrate, tolerance_of
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.recovery import recovering
+from sqlengine.executors.recovery.repeating import recovering
 from sqlengine.executors.sources import RunningSource
 from sqlengine.graphs.departures import is_departure
 from sqlengine.graphs.host import NotAligned

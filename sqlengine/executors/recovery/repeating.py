@@ -15,7 +15,7 @@ from planner.graph.merge import Graph
 from sqlengine.executors.epochs import UNLOGGED, EpochRecord, LoggedChange
 from sqlengine.executors.failures import SourceAway
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.repeated_ranges import (
+from sqlengine.executors.recovery.repeated_ranges import (
     RangeAway,
     RepeatedRanges,
     rewind_to_ends,
