@@ -11,7 +11,6 @@ All but the switch is done by one thread beside the stream (`job_changes.py`, `d
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -95,7 +94,6 @@ from sqlengine.system.memory import settle
 
 # Seconds that running steps have to end when the engine is closed.
 _STOP_GRACE_S: Final = 3.0
-log = logging.getLogger("sqlengine")
 
 
 class Engine:
