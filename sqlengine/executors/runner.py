@@ -15,7 +15,7 @@ from parser.errors import ServiceError, TryAgain
 from planner.graph.merge import Graph
 from planner.graph.physical import PhysicalPlan
 from sqlengine.connectors.environment import Environment
-from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epoch_writer import EpochWriter
 from sqlengine.executors.epochs import EpochRecord, LoggedChange, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed, StepFailed
@@ -25,6 +25,7 @@ from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs
 from sqlengine.executors.pipeline import Pipeline
 from sqlengine.executors.polling import Polling
+from sqlengine.executors.prepared_plan import InitialState
 from sqlengine.executors.recovery.checkpointing import CheckpointTrigger
 from sqlengine.executors.sinks.opener import sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit

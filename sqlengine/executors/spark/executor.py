@@ -24,10 +24,11 @@ from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import encoded_of
 from sqlengine.executors.dataflow.flow import SinkWrite
-from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.node_state.node_context import local_name
+from sqlengine.executors.prepared_plan import InitialState, PreparedPlan
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.encoding import sink_tables
