@@ -206,7 +206,7 @@ class Engine:
         self._changes = JobChanges(
             registry, graphs, placement, self.savepoints, self._migrations, keeping
         )
-        self._lifecycle = self._changes.lifecycle
+        self._lifecycle, self._moves = self._changes.lifecycle, self._changes.moves
         self._recovery = Recovery(
             registry, graphs, self._changes, self._migrations, self.savepoints, self._spark
         )
@@ -218,10 +218,8 @@ class Engine:
             graphs.unavailable, self._recovery.await_spark, self._recovery.reopen
         )
         self.canaries = Canaries(registry, self._changes.change, now)
-        self.budgets = Budgets(registry, graphs, self._lifecycle, self.costs_by_job)
-        self._isolation = Isolation(
-            registry, graphs, placement, self._migrations, self._lifecycle, now
-        )
+        self.budgets = Budgets(registry, graphs, self._lifecycle, self._moves, self.costs_by_job)
+        self._isolation = Isolation(registry, graphs, placement, self._migrations, self._moves, now)
 
     def _open_views(self) -> None:
         self.state = StateViews(self._registry, self.graphs)
@@ -438,19 +436,19 @@ class Engine:
 
     def isolate(self, name: str) -> Outcome:
         """Moves a job with its state into a graph of its own, where it stays until it is merged."""
-        return self._thread.run(lambda: self._lifecycle.isolate(name))
+        return self._thread.run(lambda: self._moves.isolate(name))
 
     def move(self, name: str, target: str) -> Outcome:
         """Moves a job with its state to 'embedded' or 'spark', where it stays over new versions
         whose texts say nothing else."""
         if target == "spark":
             self._spark.session()  # here, as it takes long: other changes do not wait for it
-        return self._thread.run(lambda: self._lifecycle.move(name, target))
+        return self._thread.run(lambda: self._moves.move(name, target))
 
     def merge(self, name: str) -> Outcome:
         """Moves a job with its state into the shared graph, once both have read to the same
         offsets."""
-        return self._thread.run(lambda: self._lifecycle.merge(name))
+        return self._thread.run(lambda: self._moves.merge(name))
 
     def reload_lookups(self, name: str) -> list[str]:
         """Has the tables read again in which a job looks rows up and that are held as a whole,

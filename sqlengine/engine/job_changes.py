@@ -22,6 +22,7 @@ from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping
 from sqlengine.engine.migration.migrations import Migrations
+from sqlengine.engine.migration.moves import Moves
 from sqlengine.engine.outcomes import Outcomes, log_other_origins, log_warnings
 from sqlengine.engine.pending_changes import PendingChanges
 from sqlengine.engine.requests import Outcome, Request, check_in_use, defined_only_by
@@ -40,7 +41,7 @@ log = logging.getLogger("sqlengine")
 
 class JobChanges:
     """Makes the changes of jobs of one engine, one after the other. All methods are called from the
-    thread that makes changes. `lifecycle`: what changes no text; `pending`: what a crash has
+    thread that makes changes. `lifecycle` and `moves` change no text; `pending`: what a crash has
     interrupted."""
 
     def __init__(
@@ -62,8 +63,9 @@ class JobChanges:
         self._routing = ShadowRouting(registry)
         drains = Draining(registry, graphs, savepoints, migrations)
         self.pending = PendingChanges(registry, self._deployment, migrations, drains)
+        self.moves = Moves(registry, graphs, placement, migrations, self.pending)
         self.lifecycle = JobLifecycle(
-            registry, graphs, placement, savepoints, migrations, keeping, drains, self.pending
+            registry, graphs, placement, savepoints, keeping, drains, self.pending
         )
 
     def change(self, request: Request) -> dict[str, Outcome]:
@@ -107,11 +109,11 @@ class JobChanges:
             told, outcome = request.targets.get(name), outcomes[name]
             if outcome.error is None and outcome.status == "unchanged" and told is not None:
                 try:
-                    moved[name] = self.lifecycle.move(name, told)
+                    moved[name] = self.moves.move(name, told)
                 except SqlError as error:
                     moved[name] = replace(outcome, status="refused", error=error)
             elif outcome.error is None:
-                self.lifecycle.go_where_told(name)
+                self.moves.go_where_told(name)
         return moved
 
     def check_start(self, job: Job, by: Principal) -> None:

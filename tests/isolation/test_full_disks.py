@@ -83,7 +83,7 @@ class Life:
             graphs,
             self.engine._placement,
             self.engine._migrations,
-            self.engine._lifecycle,
+            self.engine._moves,
             lambda: 0.0,
         )
 

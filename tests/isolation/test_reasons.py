@@ -53,7 +53,7 @@ def watch(engine: Engine) -> tuple[Isolation, Moment]:
         engine.graphs,
         engine._placement,
         engine._migrations,
-        engine._lifecycle,
+        engine._moves,
         moment,
     ), moment
 

@@ -11,8 +11,8 @@ from parser.errors import SqlError
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_lifecycle import JobLifecycle
 from sqlengine.engine.migration.migrations import Migrations
+from sqlengine.engine.migration.moves import Moves
 from sqlengine.engine.watch.watch import Watch
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
@@ -56,14 +56,14 @@ class Isolation(Watch):
         graphs: GraphManager,
         placement: JobPlacement,
         migrations: Migrations,
-        jobs: JobLifecycle,
+        moves: Moves,
         clock: Callable[[], float],
     ) -> None:
         self._registry = registry
         self._graphs = graphs
         self._placement = placement
         self._migrations = migrations
-        self._jobs = jobs
+        self._moves = moves
         self._clock = clock
         self._monitors: dict[str, LoadMonitor] = {}
         self._limits: dict[str, tuple[int, IsolationLimits]] = {}  # with the version of the job
@@ -157,7 +157,7 @@ class Isolation(Watch):
             if graph.distributed and not self._retry_is_due(trigger.job, now):
                 continue
             try:
-                self._jobs.isolate(trigger.job, trigger.cause, trigger.reason)
+                self._moves.isolate(trigger.job, trigger.cause, trigger.reason)
             except SqlError as error:
                 log.warning(
                     "job %s stays where it is for now (%s): %s", trigger.job, trigger.reason, error
