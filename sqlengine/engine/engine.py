@@ -131,7 +131,7 @@ class Engine:
         self.memory = memory
         try:
             name_writers(self.broker, used=has_epochs(self.broker))
-            self._open_registry(machine, steps, trail())
+            self._open_registry(machine, steps, trail)
             store = self._open_graphs(machine, callables)
             self._open_changes(machine, store)
             self._open_views()
@@ -141,13 +141,16 @@ class Engine:
             self.broker.close()
             raise
 
-    def _open_registry(self, machine: Machine, steps: Steps | None, trail: Trail | None) -> None:
+    def _open_registry(
+        self, machine: Machine, steps: Steps | None, trail: Callable[[], Trail | None]
+    ) -> None:
         """Opens what knows of jobs, and the thread that changes them; starts Spark where the
         configuration asks for it: what keeps it from starting is known before anything else."""
         executor = machine.threads.serial_executor("changes")
         self._registry = Registry(self.broker, self.config, machine, steps, self.access)
-        if trail is not None:
-            trail.begin(self.log)
+        told = trail()
+        if told is not None:
+            told.begin(self.log)
         self._steps = self._registry.steps
         self._failures = JobFailures(self._registry, executor.submit, machine.threads)
         self._thread = ChangesThread(executor, self._failures, self._openings, self._keep_workers)
