@@ -185,13 +185,13 @@ class Engine:
             self._thread.submit,
             registry.memory,
             registry.steps,
-            store.get,
-            store.replace,
-            callables,
-            self._openings,
-            self._spark,
-            self.receivers,
-            self.memory,
+            stored_snapshot=store.get,
+            store_snapshot=store.replace,
+            callables=callables,
+            openings=self._openings,
+            spark=self._spark,
+            receivers=self.receivers,
+            memory_tables=self.memory,
         )
         self.instances = InstanceGroups(broker, config, machine, self._spark)
         owed = OwedRows(registry.log.jobs.values, registry.plans_of, store)
