@@ -64,6 +64,11 @@ class GraphHost:
     receivers: Receivers | None = None
     memory_tables: Memory | None = None
 
+    @property
+    def syncs_late(self) -> bool:
+        """True if a power loss may take records whose epoch was logged."""
+        return self.config.fsync == "interval"
+
     def target(self, graph: str) -> Target:
         """Returns where a graph runs."""
         return target_of_graph(graph, self.config.target)

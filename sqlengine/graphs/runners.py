@@ -1,6 +1,8 @@
-"""Makes the runner of a graph: its tables, its logs, and what it may do."""
+"""Makes the runner of a graph and its checkpoints: where they read and write, and how much."""
 
 from __future__ import annotations
+
+from concurrent.futures import Executor
 
 from planner.graph.distribution import WHOLE
 from sqlengine.connectors.environment import Environment
@@ -14,6 +16,13 @@ from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.apart import writer_of_graph
 from sqlengine.graphs.host import GraphHost
 from sqlengine.snapshots.checkpoints import Apart, Checkpoints
+from sqlengine.state.store import CheckpointStore
+
+
+def open_checkpoints(host: GraphHost, store: CheckpointStore, writer: Executor) -> Checkpoints:
+    """Opens the checkpoints of a graph, which `writer` writes."""
+    sync = host.broker.sync if host.syncs_late else None
+    return Checkpoints(store, host.config.checkpoint_rows, host.config.checkpoint_ms, writer, sync)
 
 
 def open_runner(

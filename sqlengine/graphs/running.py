@@ -45,10 +45,10 @@ from sqlengine.graphs.loop import GraphLoop
 from sqlengine.graphs.observed import Observed
 from sqlengine.graphs.rebuild import Rebuilder
 from sqlengine.graphs.recovered_jobs import RecoveredJobs
-from sqlengine.graphs.runners import open_runner
+from sqlengine.graphs.runners import open_checkpoints, open_runner
 from sqlengine.graphs.takeover import Takeover, take_over
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.snapshots.checkpoints import CheckpointMetadata, Checkpoints
+from sqlengine.snapshots.checkpoints import CheckpointMetadata
 
 T = TypeVar("T")
 log = logging.getLogger("sqlengine")
@@ -83,14 +83,7 @@ class RunningGraph:
                 job: cost.seconds for job, cost in self.costs_by_job().items()
             }
         self._writer = threads.serial_executor("checkpoint")
-        self._syncs_late = config.fsync == "interval"
-        self.checkpoints = Checkpoints(
-            self.store,
-            config.checkpoint_rows,
-            config.checkpoint_ms,
-            self._writer,
-            host.broker.sync if self._syncs_late else None,
-        )
+        self.checkpoints = open_checkpoints(host, self.store, self._writer)
         position = self.checkpoints.position
         self._apart = None if position is None else position.apart
         asked = {} if subtask is None else subtask.left_out
@@ -156,8 +149,7 @@ class RunningGraph:
             runner,
             self.prepare_logged_change,
             lambda epoch: self.recovered.leave_before(epoch, runner, host),
-            # With late syncs a power loss may have taken records whose epoch was logged.
-            tolerates_lost=self._syncs_late,
+            tolerates_lost=self._host.syncs_late,
         )
         self.recovered.leave_at_end(runner, host)
         if self._apart is not None:
@@ -166,7 +158,7 @@ class RunningGraph:
         logged = position is None or position.logged
         logged = logged and runner.storage.log.keeps_every_epoch
         known = runner.outputs.last_known_epoch(runner.epoch)
-        if self._syncs_late or not logged or known > runner.epoch:
+        if self._host.syncs_late or not logged or known > runner.epoch:
             skip_unlogged_epochs(runner, logged=logged, known=known)
 
     def forget_lost_jobs(self) -> None:
