@@ -16,25 +16,19 @@ from sqlengine.access.shadow_names import is_shadow, rule_of
 from sqlengine.broker.base import Broker
 from sqlengine.catalog.changes import full_name, without
 from sqlengine.config import Config
-from sqlengine.executors.memory_limits import (
-    LIMIT,
-    MemoryLimits,
-    memory_limit,
-    standard_limit,
-)
-from sqlengine.executors.steps.answers import NEVER, PATIENCE_S
-from sqlengine.executors.steps.by_version import ByVersion
-from sqlengine.executors.steps.guard import STEP_TIMEOUT
-from sqlengine.executors.steps.limits import Steps, step_timeout
+from sqlengine.executors.memory_limits import MemoryLimits, standard_limit
+from sqlengine.executors.steps.limits import Steps
 from sqlengine.formats.options import did_you_mean
 from sqlengine.functions.library import Library
-from sqlengine.jobs.isolation_settings import group_of, patience_in
+from sqlengine.jobs.isolation_settings import group_of
 from sqlengine.jobs.job import AT_REST, Cause, Job, JobState, JobVersion, Origin, with_state
 from sqlengine.jobs.log import JobLog, PendingChange
 from sqlengine.jobs.planning import JobText, PlannedJob, with_entry_points, with_objects
+from sqlengine.jobs.policies import Policies
 from sqlengine.jobs.sealing import Sealing
 from sqlengine.jobs.shadow_plans import Beside, as_shadow
 from sqlengine.jobs.targets import TARGET
+from sqlengine.jobs.versions import Versions
 from sqlengine.jobs.workers import is_long
 from sqlengine.machine import Machine
 from sqlengine.system.memory import usable_bytes
@@ -64,7 +58,8 @@ class Registry:
         self.broker = broker
         self.log = JobLog(broker, sync=config.fsync == "interval")
         self.clock = machine.clock
-        self.settings, self._isolates = config.settings, config.isolation
+        self.versions = Versions(self.log, machine.clock)
+        self.settings = config.settings
         self.library = Library(
             config.data / "modules", (config.functions_folder,), limits=config.function_limits
         )
@@ -80,8 +75,9 @@ class Registry:
         self.memory = MemoryLimits(config.memory_limit, step_output, standard_limit())
         self.memory.quota_of, self.memory.has_quotas = self._quota_of, access.has_state_quotas
         self.steps = steps or Steps(config.step_timeout_s, machine.threads.now)
-        # Job versions that ask to fail at a row in error.
-        self._failing: ByVersion[bool] = ByVersion()
+        self.policies = Policies(
+            config.settings, self.memory, self.steps, isolates=config.isolation
+        )
 
     def jobs(self) -> list[Job]:
         """Returns all jobs by name."""
@@ -119,115 +115,17 @@ class Registry:
         live = (j for j in self.log.jobs.values() if j.state in (JobState.RUNNING, *AT_REST))
         return {c for j in live for c in self.log.version(j.name, j.version).modules.values()}
 
-    def next_version(self, text: JobText, origin: Origin) -> JobVersion:
-        """Returns the next version of a job, which is not in the log yet."""
-        return JobVersion(
-            rule_of(text.name),
-            self.log.next_version(text.name),
-            text.sql,
-            origin,
-            self.clock(),
-            text.file,
-            by=text.by,
-        )
-
-    def next_versions(
-        self,
-        texts: Mapping[str, JobText],
-        plans: Mapping[str, PlannedJob],
-        origin: Origin,
-        kept: Mapping[str, str],
-    ) -> dict[str, JobVersion]:
-        """Returns the versions of planned jobs, each with the versions that define what it uses: of
-        the same change, else of the catalog. Renamed jobs (`kept`: new name -> old) keep theirs,
-        and so do shadows that become live."""
-        fresh = {
-            name: (
-                self.log.renamed(self.job(kept[name]), name, texts[name].file)[0]
-                if name in kept
-                else self._next_version(texts[name], origin, plans)
-            )
-            for name in plans
-        }
-        defining = sorted(
-            (j for j in self.log.jobs.values() if j.defines), key=lambda j: j.name, reverse=True
-        )
-        definers = {o: (j.name, j.version) for j in defining for o in j.defines}
-        for name, plan in plans.items():
-            definers |= {full_name(o.name): (name, fresh[name].version) for o in plan.objects}
-        needs = {
-            n: dict(definers[o] for o in map(full_name, p.uses) if o in definers)
-            for n, p in plans.items()
-        }
-        return {
-            n: replace(v, needs=needs[n], modules=dict(plans[n].modules)) for n, v in fresh.items()
-        }
-
-    def _next_version(
-        self, text: JobText, origin: Origin, plans: Mapping[str, PlannedJob]
-    ) -> JobVersion:
-        """Returns the version of a planned job: of one that is promoted that of its shadow."""
-        if text.promotes:
-            return self.log.version(text.name, text.promotes)
-        version = self.next_version(text, origin)
-        if not is_shadow(text.name):
-            return version
-        beside = self.version_beside(text.name, plans)
-        number = self.number_of_shadow(text.name, plans)
-        return replace(version, version=number, shadow=True, beside=beside)
-
-    def number_of_shadow(self, name: str, plans: Collection[str]) -> int:
-        """Returns the number of a shadow's next version; `plans`: the jobs that get new ones."""
-        return self.log.next_version(name) + (rule_of(name) in plans)
-
-    def version_beside(self, name: str, plans: Collection[str]) -> int:
-        """Returns the live version beside a new shadow; 0 where there is none."""
-        live = self.log.jobs.get(rule_of(name))
-        if live is None or live.state in AT_REST:
-            return 0
-        return self.log.next_version(name) if live.name in plans else live.version
-
-    def is_stale(self, job: Job) -> bool:
-        """True if a job that its version needs has another version now: what runs of it, or what it
-        keeps, knows the definitions of before."""
-        jobs = self.log.jobs
-        needs = self._needs(job.name, job.version)
-        return any(n not in jobs or jobs[n].version != v for n, v in needs.items())
-
     def follow(self, job: Job, plan: PlannedJob) -> Job:
         """Gives a job that does not run a version that knows the present definitions, if its own
         does not. Returns the job with it."""
-        if not self.is_stale(job):
+        if not self.versions.is_stale(job):
             return job
-        text = self.text(job)
-        version = self.next_versions({job.name: text}, {job.name: plan}, job.origin, {})[job.name]
+        texts, plans = {job.name: self.text(job)}, {job.name: plan}
+        version = self.versions.planned(texts, plans, job.origin, {})[job.name]
         follows = tuple(sorted(self.version(job).needs))
         followed = replace(job, version=version.version)
         self.log.add_waiting(replace(version, follows=follows), followed, self.clock())
         return followed
-
-    def following(
-        self,
-        versions: Mapping[str, JobVersion],
-        dependents: Collection[str],
-        causes: Mapping[str, Collection[str]],
-    ) -> dict[str, JobVersion]:
-        """Returns the versions of jobs that are planned again because others define differently
-        what they use: each keeps its origin. `causes`: the jobs that define an object so."""
-        found = {}
-        for name in dependents:
-            if name in versions:
-                job = self.job(name)
-                by = sorted({cause for item in job.uses for cause in causes.get(item, ())})
-                found[name] = replace(versions[name], origin=job.origin, follows=tuple(by))
-        return found
-
-    def earlier_versions(self, renamed: Mapping[str, str]) -> list[JobVersion]:
-        """Returns the history that renamed jobs take along (new name -> old), without the versions
-        that run."""
-        return [
-            v for new, old in renamed.items() for v in self.log.renamed(self.job(old), new, None)[1]
-        ]
 
     def rename(self, job: Job, text: JobText) -> Job:
         """Gives a job that no graph runs another name and file. All else stays: versions, state,
@@ -280,31 +178,6 @@ class Registry:
         principal = self.access.named(by) if by else None
         return by, None if principal is None else principal.quota.state
 
-    def register_policies(self, version: int, plan: PlannedJob) -> None:
-        """Registers the error policy and the limits of a version, before it runs.
-
-        By version, since a recovery may replay one when the job already has another.
-        """
-        self._retain_policies(plan.name, {version, *self.steps.versions(plan.name)})
-        if plan.settings.get("job.on-error") == "fail":
-            self._failing.set(plan.name, version, True)
-        if LIMIT in plan.settings:
-            self.memory.set_limit(plan.name, version, memory_limit(plan.settings))
-        patience = patience_in({**self.settings, **plan.settings}) if self._isolates else NEVER
-        if patience != PATIENCE_S:
-            self.steps.set_patience(plan.name, version, patience)
-        if STEP_TIMEOUT in plan.settings:
-            self.steps.set_timeout(plan.name, version, step_timeout(plan.settings))
-
-    def fails_on_error(self, job: str, version: int) -> bool:
-        """True if a row in error fails the job; otherwise it becomes a dead letter."""
-        return self._failing.get(job, version, False)
-
-    def _retain_policies(self, job: str, versions: Collection[int]) -> None:
-        """Forgets what is registered of the job's other versions, none of which runs."""
-        for policies in (self._failing, self.memory, self.steps):
-            policies.retain(job, versions)
-
     def complete_change(self, change: PendingChange, plans: Mapping[str, PlannedJob]) -> None:
         """Logs that a change has taken effect, and updates the catalog."""
         self.catalog = without(self.catalog, self.private_objects({*plans, *change.removes}))
@@ -322,7 +195,7 @@ class Registry:
             self._redefine(self.job(name))
         self.log.complete(jobs, change.removes, self.clock())
         for name in change.removes:
-            self._retain_policies(name, self.steps.versions(name))
+            self.policies.retain(name)
 
     def _redefine(self, job: Job) -> None:
         """Updates what a job that does not run defines over definitions that have changed."""
@@ -398,9 +271,9 @@ class Registry:
                 log.error("job %s cannot be planned any more: %s", job.name, plan)
                 continue
             self.catalog = with_objects(self.catalog, plan)
-            if not self.is_stale(job):
+            if not self.versions.is_stale(job):
                 self._plans[job.name, job.version] = plan
-            self.register_policies(job.version, plan)
+            self.policies.register(job.version, plan)
 
     def recovered(self) -> None:
         """Drops the plans that were kept for the recovery of the graphs."""
@@ -417,7 +290,7 @@ class Registry:
         groups: dict[frozenset[tuple[str, int]], list[str]] = {}
         for name, version in jobs.items():
             if name not in planned:
-                needs = {n: v for n, v in self._needs(name, version).items() if n != name}
+                needs = {n: v for n, v in self.versions.needs(name, version).items() if n != name}
                 groups.setdefault(frozenset(needs.items()), []).append(name)
         for needed, names in groups.items():
             versions = [*sorted(needed), *((n, jobs[n]) for n in names)]
@@ -428,7 +301,7 @@ class Registry:
             planned[name] = self._as_shadow(name, jobs[name], planned[name])
         for name, plan in planned.items():
             if isinstance(plan, PlannedJob):
-                self.register_policies(jobs[name], plan)
+                self.policies.register(jobs[name], plan)
         return planned
 
     def _as_shadow(
@@ -457,18 +330,6 @@ class Registry:
                 raise plan
             plans[name] = plan
         return plans
-
-    def _needs(self, name: str, version: int) -> dict[str, int]:
-        """Returns the job versions that define what this one uses, and transitively what those use:
-        of two versions of a job the later."""
-        needs: dict[str, int] = {}
-        waiting = [(name, version)]
-        while waiting:
-            for need, number in self.log.version(*waiting.pop()).needs.items():
-                if needs.get(need, 0) < number:
-                    needs[need] = number
-                    waiting.append((need, number))
-        return needs
 
     def reconcile(
         self,

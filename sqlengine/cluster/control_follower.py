@@ -30,7 +30,7 @@ from sqlengine.cluster.subtask import Subtask
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.failures import SourceAway
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.recovery import recovering
+from sqlengine.executors.recovery.repeating import recovering
 from sqlengine.graphs.host import NotAligned
 
 log = logging.getLogger("sqlengine")
@@ -204,7 +204,7 @@ def _complete_change(subtask: Subtask, entry: Prepare) -> GraphChange:
             raise subtask.graph.lost_jobs[name]
     if entry.migration:
         try:
-            subtask.graph.check_attachable(change, entry.migration)
+            subtask.graph.arrivals.check(change, entry.migration)
         except SqlError:
             change.abandon()
             raise

@@ -86,7 +86,7 @@ def subtask_report(subtask: Subtask) -> SubtaskReport:
         version=runner.graph.version,
         epoch=runner.epoch,
         positions=positions,
-        backpressured_by=dict(runner.backpressured_by),
+        backpressured_by=dict(runner.polling.backpressured_by),
         stored_version=subtask.graph.checkpoints.stored_version,
         counts=subtask.graph.counts(),
         times=event_times(subtask.graph.executor),

@@ -34,6 +34,7 @@ from sqlengine.cluster.control_log import (
     Switch,
 )
 from sqlengine.cluster.left_out import LeftOut
+from sqlengine.cluster.made_switches import MadeSwitches
 from sqlengine.cluster.pause_coordinator import PauseCoordinator
 from sqlengine.cluster.prepare_barrier import PrepareBarrier
 from sqlengine.cluster.subtask import to_logical_names, with_local_aggregates
@@ -105,8 +106,7 @@ class DistributedGraph:
         entries = [entry for _, entry in self.control.read()]
         self._left_out = LeftOut(self.control)
         self._left_out.recover(entries)
-        switches = [entry for entry in entries if isinstance(entry, Switch)]
-        self._migration_by_version = {e.version: e.migration for e in switches}  # "" for most
+        self._switches = MadeSwitches(self.control, entries)
         for member in self.members():  # they died with the previous server process
             host.broker.leave(self.group, member)
         self._replica = RunningGraph(name, host, self._distributed_plans, without)
@@ -213,7 +213,7 @@ class DistributedGraph:
             }
             switch = Switch(version, jobs, renamed, starts, migration, change.moved)
             self.control.append(switch, self.now())  # the commit point
-            self._migration_by_version[version] = migration
+            self._switches.add(version, migration)
             self._left_out.switched(version, jobs)
         except BaseException:
             change.abandon()
@@ -270,7 +270,7 @@ class DistributedGraph:
     def needed_migrations(self) -> set[str]:
         """Returns the migrations that are not in the checkpoints of all subtasks, as far as these
         have reported."""
-        return {name for name in list(self._migration_by_version.values()) if name}
+        return self._switches.needed_migrations()
 
     def forget_switches(self) -> None:
         """Deletes switches that no subtask will replay: the checkpoints of all subtasks and of the
@@ -283,16 +283,8 @@ class DistributedGraph:
             self.checkpoints.stored_version,
             *(report.stored_version for report in subtasks.values()),
         )
-        known = list(self._migration_by_version)  # the engine's thread may add to it
-        # No recovery of any subtask reads these migrations again.
-        passed = sorted(version for version in known if version <= stored)
-        self._migration_by_version |= dict.fromkeys(passed, "")
-        obsolete = passed[:-1]  # without the last one a reader would not notice a gap
         self._left_out.forget(stored, dict(self.runner.jobs), self.now())
-        if obsolete:
-            self.control.forget(obsolete, self.now())
-            for version in obsolete:
-                del self._migration_by_version[version]
+        self._switches.forget(stored, self.now())
 
     # ---- instances -------------------------------------------------------------------------------
 

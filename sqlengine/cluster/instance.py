@@ -96,7 +96,7 @@ class Instance:
             self._broker,
             factory,
             stores,
-            self._registry.fails_on_error,
+            self._registry.policies.fails_on_error,
             self._on_failure,
             self._executor.submit,
             self._registry.memory,

@@ -26,7 +26,8 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.graphs.host import GraphHost, PlanOf
 from sqlengine.graphs.loop import GraphLoop
-from sqlengine.graphs.running import RunningGraph, open_graph
+from sqlengine.graphs.opening import open_graph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.job_snapshot import JobSnapshot, with_digests
 from sqlengine.snapshots.rescaling import split_snapshot

@@ -163,7 +163,7 @@ class ChangePlanner:
         if not is_shadow(plan.name):
             return
         rule = rule_in(plan.settings)
-        alone = not self._registry.version_beside(plan.name, work.texts)
+        alone = not self._registry.versions.beside(plan.name, work.texts)
         if alone and rule is not None and rule.canary and canary_of(rule.canary).ratio:
             raise JobError(
                 f"job '{rule_of(plan.name)}' has no live version to compare with",
@@ -312,7 +312,7 @@ class ChangePlanner:
         if existing is not None and registry.text(existing).sql == text.sql:
             work.outcomes[text.name] = Outcome(text.name, "waiting", existing.version, missing)
             return
-        version = registry.next_version(text, work.request.origin)
+        version = registry.versions.next(text, work.request.origin)
         job = Job(
             text.name,
             version.version,

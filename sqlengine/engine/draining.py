@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from parser.errors import JobError, SqlError
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.engine.requests import Outcome
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.jobs.job import MAIN, Cause, Job, JobState, with_state

@@ -5,44 +5,42 @@ Every change takes the same steps, whoever asks for it:
     text -> parse -> bind -> optimize -> merge (into the graph) -> lower -> prepare (compile) ->
     switch (between two epochs)
 
-All but the switch is done by one thread beside the stream (`job_changes.py`, `deploying.py`,
+All but the switch is done by one thread beside the stream (`job_changes.py`, `deploying/`,
 `job_lifecycle.py`), one change after the other.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from parser.errors import JobError, Position, ServiceError, SqlError
 from planner.catalog import Catalog
 from planner.logical import AskedScan
-from planner.settings import FILTER_PUSH_DOWN
-from sqlengine.access.actor import acting, present_actor
 from sqlengine.access.identity import OPEN, Access
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.cluster.instance_groups import InstanceGroups
 from sqlengine.config import Config, Target
-from sqlengine.connectors.boundary.openings import Openings, StillOpening
+from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.environment import NO_CALLABLES, Callables
 from sqlengine.connectors.folder_name import name_writers
 from sqlengine.connectors.memory.tables import Memory
 from sqlengine.connectors.receivers.service import Receivers
+from sqlengine.engine.changes_thread import ChangesThread
 from sqlengine.engine.dead_letters import DeadLetter, DeadLetterQueue
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.expected_versions import Expected
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.isolation import Isolation
 from sqlengine.engine.job_changes import JobChanges
 from sqlengine.engine.job_failures import JobFailures
-from sqlengine.engine.keeping import Keeping
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.keeping import Keeping
+from sqlengine.engine.migration.migrations import Migrations
+from sqlengine.engine.recovery import Recovery
 from sqlengine.engine.replaying import MAX_LETTERS, Replayed, Replays
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.engine.savepoints import Savepoints
@@ -54,20 +52,21 @@ from sqlengine.engine.shadows.rows import ends_of
 from sqlengine.engine.storage import open_broker, open_stores
 from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.views.cost_views import CostViews
+from sqlengine.engine.views.explanations import Explanations
 from sqlengine.engine.views.family_views import FamilyView, families_of
 from sqlengine.engine.views.module_hints import module_hints
 from sqlengine.engine.views.progress_views import ProgressViews
-from sqlengine.engine.views.spark_views import stages_of_job
 from sqlengine.engine.views.state_views import StateViews
 from sqlengine.engine.views.step_hints import step_hints
 from sqlengine.engine.views.table_hints import table_hints
 from sqlengine.engine.views.topic_hints import topic_hints
 from sqlengine.engine.watch.budgets import Budgets
+from sqlengine.engine.watch.isolation import Isolation
 from sqlengine.engine.watch.restarts import Restarts
+from sqlengine.engine.watch.watch import Watch
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.epochs import has_epochs
-from sqlengine.executors.failures import GraphBroken, LastingFailure
 from sqlengine.executors.job_counts import NOTHING, JobCounts
 from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.executors.spark.view import SparkView
@@ -80,10 +79,10 @@ from sqlengine.graphs.host import GraphHost
 from sqlengine.graphs.owed_rows import OwedRows
 from sqlengine.graphs.reopening import Reopening
 from sqlengine.graphs.running import RunningGraph
-from sqlengine.jobs.explanation import Json, explain_sinks, explain_sinks_json
-from sqlengine.jobs.job import MAIN, Job, JobState, JobVersion, Origin
+from sqlengine.jobs.explanation import Json
+from sqlengine.jobs.job import Job, JobState, JobVersion, Origin
 from sqlengine.jobs.log import JobLog
-from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
+from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.sealing import shown
 from sqlengine.jobs.targets import TARGET
 from sqlengine.jobs.trail import Trail
@@ -93,10 +92,8 @@ from sqlengine.registry import Registry, text_of
 from sqlengine.snapshots.migrations import MigrationStore
 from sqlengine.system.memory import settle
 
-T = TypeVar("T")
 # Seconds that running steps have to end when the engine is closed.
 _STOP_GRACE_S: Final = 3.0
-log = logging.getLogger("sqlengine")
 
 
 class Engine:
@@ -127,133 +124,155 @@ class Engine:
         What `trail` returns is told of changes of jobs."""
         self.config = config
         self.access = access
-        self._trail = trail
-        self._callables, self.memory = callables, memory
+        self._threads, self._clock = machine.threads, machine.clock
         self._openings = openings or Openings(machine.threads.lanes(), config.connector_timeout_s)
         self.broker = open_broker(config, machine)
         self.receivers = Receivers(self.broker, machine.clock)
+        self.memory = memory
         try:
             name_writers(self.broker, used=has_epochs(self.broker))
-            self._open(config, machine, steps, on_jobs_known)
+            self._open_registry(machine, steps, trail)
+            store = self._open_graphs(machine, callables)
+            self._open_changes(machine, store)
+            self._open_views()
+            self._recover(on_jobs_known)
         except BaseException:
             self.receivers.stop()
             self.broker.close()
             raise
 
-    def _open(
-        self,
-        config: Config,
-        machine: Machine,
-        steps: Steps | None,
-        on_jobs_known: Callable[[Engine], None],
+    def _open_registry(
+        self, machine: Machine, steps: Steps | None, trail: Callable[[], Trail | None]
     ) -> None:
-        self._clock, self._threads, self._settled = machine.clock, machine.threads, False
-        self._thread = machine.threads.serial_executor("changes")
-        self._registry = Registry(self.broker, config, machine, steps, self.access)
-        trail = self._trail()
-        if trail is not None:
-            trail.begin(self.log)
+        """Opens what knows of jobs, and the thread that changes them; starts Spark where the
+        configuration asks for it: what keeps it from starting is known before anything else."""
+        executor = machine.threads.serial_executor("changes")
+        self._registry = Registry(self.broker, self.config, machine, steps, self.access)
+        told = trail()
+        if told is not None:
+            told.begin(self.log)
         self._steps = self._registry.steps
-        self._failures = JobFailures(self._registry, self._thread.submit, machine.threads)
-        self._spark = machine.spark(config)
-        if config.target == "spark" or config.places_on_spark:
-            self._spark.session()  # what keeps it from starting is known before anything else
-        store = MigrationStore(self.broker, machine.clock, sync=config.fsync == "interval")
+        self._failures = JobFailures(self._registry, executor.submit, machine.threads)
+        self._thread = ChangesThread(executor, self._failures, self._openings, self._keep_workers)
+        self._spark = machine.spark(self.config)
+        if self.config.target == "spark" or self.config.places_on_spark:
+            self._spark.session()
+
+    def _open_graphs(self, machine: Machine, callables: Callables) -> MigrationStore:
+        """Opens what runs graphs, none of which is opened yet; returns where jobs are kept that
+        leave them."""
+        config, broker, registry = self.config, self.broker, self._registry
+        store = MigrationStore(broker, machine.clock, sync=config.fsync == "interval")
 
         def asker(scan: AskedScan) -> TableAsker:
             return TableAsker(scan, TableAccess(host).environment("look-ups"))
 
+        factory = OperatorFactory(
+            machine.rules(config),
+            any_times=True,
+            families=config.families,
+            dimensions=config.dimensions,
+            asker=asker,
+        )
         host = GraphHost(
             config,
             machine,
-            self.broker,
-            OperatorFactory(
-                machine.rules(config),
-                any_times=True,
-                families=config.families,
-                dimensions=config.dimensions,
-                asker=asker,
-            ),
-            open_stores(self.broker, config, machine),
-            self._registry.fails_on_error,
+            broker,
+            factory,
+            open_stores(broker, config, machine),
+            registry.policies.fails_on_error,
             self._failures.report,
             self._thread.submit,
-            self._registry.memory,
-            self._steps,
-            store.get,
-            store.replace,
-            self._callables,
-            self._openings,
-            self._spark,
-            self.receivers,
-            self.memory,
+            registry.memory,
+            registry.steps,
+            stored_snapshot=store.get,
+            store_snapshot=store.replace,
+            callables=callables,
+            openings=self._openings,
+            spark=self._spark,
+            receivers=self.receivers,
+            memory_tables=self.memory,
         )
-        self.instances = InstanceGroups(self.broker, config, machine, self._spark)
-        self.graphs = GraphManager(host, self._registry.plans_of, self.instances)
-        self.graphs.watch(OwedRows(self._registry.log.jobs.values, self._registry.plans_of, store))
-        self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
+        self.instances = InstanceGroups(broker, config, machine, self._spark)
+        owed = OwedRows(registry.log.jobs.values, registry.plans_of, store)
+        self.graphs = GraphManager(host, registry.plans_of, self.instances, owed)
+        self._placement = JobPlacement(host, self.graphs)
+        return store
+
+    def _open_changes(self, machine: Machine, store: MigrationStore) -> None:
+        """Opens what changes jobs: when somebody asks for it, and by itself."""
+        registry, graphs, placement = self._registry, self.graphs, self._placement
+        now = machine.threads.now
+        self.savepoints = Savepoints(registry, graphs, self.config, machine.disk)
+        self._migrations = Migrations(registry, graphs, placement, store)
+        keeping = Keeping(registry, graphs, placement, store)
+        self._changes = JobChanges(
+            registry, graphs, placement, self.savepoints, self._migrations, keeping
+        )
+        self._lifecycle, self._moves = self._changes.lifecycle, self._changes.moves
+        self._recovery = Recovery(
+            registry, graphs, self._changes, self._migrations, self.savepoints, self._spark
+        )
+        self.dead_letters = DeadLetterQueue(self.broker)
+        self._replays = Replays(registry, graphs, self.dead_letters)
+        self._failures.open(graphs, self._lifecycle)
+        self._restarts = Restarts(registry, self._lifecycle, self._failures.forget)
+        self._reopening = Reopening(
+            graphs.unavailable, self._recovery.await_spark, self._recovery.reopen
+        )
+        self.canaries = Canaries(registry, self._changes.change, now)
+        self.budgets = Budgets(registry, graphs, self._lifecycle, self._moves, self.costs_by_job)
+        self._isolation = Isolation(registry, graphs, placement, self._migrations, self._moves, now)
+
+    def _open_views(self) -> None:
         self.state = StateViews(self._registry, self.graphs)
         self.costs = CostViews(self.graphs, self.costs_by_job, self.counts)
-        self.progress = ProgressViews(self._registry, self.graphs, config.settings)
-        self._migrations = Migrations(self._registry, self.graphs, store)
-        keeping = Keeping(self._registry, self.graphs, store)
-        self._changes = JobChanges(
-            self._registry, self.graphs, self.savepoints, self._migrations, keeping
-        )
-        self._lifecycle = self._changes.lifecycle
-        self.canaries = Canaries(self._registry, self._changes.change, machine.threads.now)
-        self._failures.open(self.graphs, self._lifecycle)
-        self._restarts = Restarts(self._registry, self._lifecycle, self._failures.forget)
-        self._reopening = Reopening(self.graphs.unavailable, self._await_spark, self._reopen)
-        self._isolation = Isolation(
-            self._registry, self.graphs, self._migrations, self._lifecycle, machine.threads.now
-        )
-        self.budgets = Budgets(self._registry, self.graphs, self._lifecycle, self.costs_by_job)
-        self.dead_letters = DeadLetterQueue(self.broker)
-        self._replays = Replays(self._registry, self.graphs, self.dead_letters)
+        self.progress = ProgressViews(self._registry, self.graphs, self.config.settings)
+        self._explanations = Explanations(self._registry, self.graphs, self._placement, self.config)
+
+    def _recover(self, on_jobs_known: Callable[[Engine], None]) -> None:
         POOL.join(self, self._failures.report_function)
-        self._steps.start(machine.threads, self._failures.give_up)
+        self._steps.start(self._threads, self._failures.give_up)
         on_jobs_known(self)
         try:
-            self._recover()
+            self._recovery.recover()
         except BaseException:
             self._steps.close_watch()
             self.graphs.abandon()
             self._spark.close()
-            self._thread.shutdown()
+            self._thread.executor.shutdown()
             POOL.leave(self)
             raise
 
+    def _watches(self) -> Iterator[Watch | Reopening]:
+        """Yields what looks after jobs and graphs by itself."""
+        yield from (self._restarts, self._reopening, self.canaries, self.budgets)
+        if self.config.isolation:
+            yield self._isolation
+
     def start(self) -> None:
-        """Starts the graphs and the isolation of jobs."""
+        """Starts the graphs and what looks after jobs."""
         # The graph's thread releases the interpreter's lock in every kernel. Beside a change, which
         # computes in Python, it waits for one switch interval to have it back: 5 ms by default.
         # Below 0.1 ms switching itself costs.
         sys.setswitchinterval(0.0001)
         settle()
         self.graphs.start()
-        self._restarts.start(self._threads, self._thread.submit)
-        self._reopening.start(self._threads, self._thread.submit)
-        self.canaries.start(self._threads, self._thread.submit)
-        self.budgets.start(self._threads, self._thread.submit)
-        if self.config.isolation:
-            self._isolation.start(self._threads, self._thread.submit)
+        for watch in self._watches():
+            watch.start(self._threads, self._thread.submit)
 
     def close(self) -> None:
         """Ends the running epochs, writes checkpoints, releases the folder."""
         if self._failures.closed.is_set():
             return
         self._failures.closed.set()
-        self._isolation.stop()
-        self.budgets.stop()
-        self._restarts.stop()
-        self._reopening.stop()
-        self.canaries.stop()
+        for watch in self._watches():
+            watch.stop()
         self._openings.stop()
         # A running step may end, but not for long: the next start repeats what is cut short.
         ending = self._threads.later(_STOP_GRACE_S, self._steps.stop)
         try:
-            self._thread.shutdown(wait=True)
+            self._thread.executor.shutdown(wait=True)
             self.graphs.close()
         finally:
             ending.cancel()
@@ -262,6 +281,11 @@ class Engine:
             POOL.leave(self)
             self.receivers.stop()
             self.broker.close()
+
+    def _keep_workers(self) -> None:
+        """Keeps the workers of the functions that jobs may call, and ends others."""
+        if POOL.hosts():  # else spare the pass over all jobs
+            POOL.keep(self, self._registry.modules())
 
     # ---- requests --------------------------------------------------------------------------------
 
@@ -310,23 +334,13 @@ class Engine:
             self._registry.plan_ahead(text, {name})
         try:
             with self._steps.leaving(self._changes.removable(request)):
-                outcomes = self._changed(request)
+                outcomes = self._thread.change(self._changes.change, request)
         finally:
             self._registry.planner.forget_ahead(request.upserts)
         if len(outcomes) > INLINE:
             settle()
         self._failures.forget(() if request.dry_run else outcomes)
         return outcomes
-
-    def _changed(self, request: Request) -> dict[str, Outcome]:
-        """Makes the change, and makes it again for jobs whose tables take long to open."""
-        outcomes = self._serially(lambda: self._changes.change(request))
-        while True:
-            slow = {n: e for n, o in outcomes.items() if isinstance(e := o.error, StillOpening)}
-            if not slow or not all(e.wait(self._openings.timeout_s) for e in slow.values()):
-                return outcomes
-            again = request.only(slow)
-            outcomes |= self._serially(partial(self._changes.change, again))
 
     def validate(
         self,
@@ -390,21 +404,21 @@ class Engine:
     def stop_job(self, name: str) -> Outcome:
         """Stops a job: it leaves its graph, and stays in the registry with its text."""
         with self._steps.leaving((name,)), self._failures.stopping(name):
-            return self._serially(lambda: self._lifecycle.stop(self.job(name)))
+            return self._thread.run(lambda: self._lifecycle.stop(self.job(name)))
 
     def save_job(self, name: str, folder: str | None = None, *, stop: bool = False) -> Outcome:
         """Writes a savepoint of a running job, below `folder` or where the settings say; with
         `stop` the job stops with it."""
-        return self._serially(lambda: self._lifecycle.save(name, folder, stop=stop))
+        return self._thread.run(lambda: self._lifecycle.save(name, folder, stop=stop))
 
     def save_prepared(self, name: str, folder: str | None = None) -> Outcome:
         """Returns what a savepoint of a job would come to, without writing it."""
-        return self._serially(lambda: self._lifecycle.save_prepared(name, folder))
+        return self._thread.run(lambda: self._lifecycle.save_prepared(name, folder))
 
     def drain_job(self, name: str, folder: str | None = None) -> Outcome:
         """Drains a running job: its sources end, all its windows fire, and it stops with a
         savepoint below `folder` or where the settings say."""
-        return self._serially(lambda: self._lifecycle.drain(name, folder))
+        return self._thread.run(lambda: self._lifecycle.drain(name, folder))
 
     def start_job(
         self,
@@ -421,23 +435,23 @@ class Engine:
             return self._lifecycle.start(self.job(name), savepoint, begin)
 
         self._failures.forget([name])
-        return self._serially(start)
+        return self._thread.run(start)
 
     def isolate(self, name: str) -> Outcome:
         """Moves a job with its state into a graph of its own, where it stays until it is merged."""
-        return self._serially(lambda: self._lifecycle.isolate(name))
+        return self._thread.run(lambda: self._moves.isolate(name))
 
     def move(self, name: str, target: str) -> Outcome:
         """Moves a job with its state to 'embedded' or 'spark', where it stays over new versions
         whose texts say nothing else."""
         if target == "spark":
             self._spark.session()  # here, as it takes long: other changes do not wait for it
-        return self._serially(lambda: self._lifecycle.move(name, target))
+        return self._thread.run(lambda: self._moves.move(name, target))
 
     def merge(self, name: str) -> Outcome:
         """Moves a job with its state into the shared graph, once both have read to the same
         offsets."""
-        return self._serially(lambda: self._lifecycle.merge(name))
+        return self._thread.run(lambda: self._moves.merge(name))
 
     def reload_lookups(self, name: str) -> list[str]:
         """Has the tables read again in which a job looks rows up and that are held as a whole,
@@ -454,7 +468,7 @@ class Engine:
     ) -> Replayed:
         """Replays the records of a job's dead letters (all, or some by number), once each; in a
         `dry_run` tells which."""
-        return self._serially(lambda: self._replays.replay(name, ids, limit, dry_run=dry_run))
+        return self._thread.run(lambda: self._replays.replay(name, ids, limit, dry_run=dry_run))
 
     def statement_of(self, letter: DeadLetter) -> tuple[Position | None, str | None]:
         """Returns the position of the expression that a letter names, in the text of the job's
@@ -462,7 +476,7 @@ class Engine:
         version = self.log.versions_of(letter.job).get(letter.version)
         if version is None:
             return None, None
-        position = self._serially(lambda: self._replays.position_of(letter))
+        position = self._thread.run(lambda: self._replays.position_of(letter))
         return shown(version.sql, position)
 
     # ---- views -----------------------------------------------------------------------------------
@@ -513,40 +527,11 @@ class Engine:
 
     def explain(self, name: str) -> str:
         """Returns the plan of a job's version after each step, and what it shares with others."""
-        planned = self._traced(name)
-        graph, once = self.graphs.of(name), self.graphs.delivers_once
-        # That of the server: the scan is one for all jobs.
-        filters = self.config.settings.get(FILTER_PUSH_DOWN, "true")
-        text = explain_sinks(
-            planned.sinks,
-            planned.traces,
-            graph.runner.graph,
-            name,
-            {**planned.settings, FILTER_PUSH_DOWN: filters},
-            once=once,
-            stages=stages_of_job(graph, name),
-            families=graph.executor.run,
-        )
-        job = self.job(name)
-        if not self.config.instances and job.graph == MAIN and self.config.target == "embedded":
-            return text
-        return (
-            f"{text}\n\n== where it runs ==\n{self.graphs.describe_placement(job, planned.sinks)}"
-        )
+        return self._explanations.text(self.job(name))
 
     def explain_json(self, name: str) -> Json:
         """Returns the plan of a job's version for programs."""
-        planned = self._traced(name)
-        graph = self.graphs.of(name)
-        explained = explain_sinks_json(
-            planned.sinks,
-            planned.traces,
-            graph.runner.graph,
-            name,
-            stages_of_job(graph, name),
-            graph.executor.run,
-        )
-        return {"delivery": self.config.delivery, **explained}
+        return self._explanations.json(self.job(name))
 
     def spark(self) -> SparkView | None:
         """Returns how Spark does; None if it has not started."""
@@ -610,104 +595,6 @@ class Engine:
 
     def now_ms(self) -> int:
         return self._clock()
-
-    # ---- private ---------------------------------------------------------------------------------
-
-    def _recover(self) -> None:
-        self._registry.recover()
-        # Nobody waits here for Spark: graphs that need it stand still until it has started.
-        with self._spark.unstarted():
-            self.graphs.recover(j.graph for j in self.jobs() if j.state is JobState.RUNNING)
-        if not self.graphs.broken:
-            self._settle()
-        self._registry.recovered()
-
-    def _settle(self) -> None:
-        """Brings the job log to what the graphs have recovered; once more when all have."""
-        standing = self.graphs.unavailable()
-        if not standing:
-            try:
-                self._changes.pending.finish()
-            except SqlError as error:
-                log.error("a change that was interrupted cannot be made any more: %s", error)
-                self.log.drop_pending(self._clock())
-        self._reconcile(self._migrations.departed())
-        self.graphs.retire_idle()
-        self._settled = not standing
-        if self._settled:
-            self._migrations.remove_obsolete()
-            self.savepoints.remove_unfinished()
-
-    def _reconcile(self, departed: Mapping[str, str]) -> None:
-        """Writes down which jobs run, and which of them recoveries have lost; `departed`: the keys
-        of what migrations keep of jobs."""
-        lost = self.graphs.lost()
-        self._registry.reconcile(self.graphs.running(), lost, self.graphs.unavailable())
-        lasting = {name for name, error in lost.items() if isinstance(error, LastingFailure)}
-        self._lifecycle.keep_departed({**departed, **self.graphs.taken_out()}, lasting)
-
-    def _await_spark(self) -> None:
-        """Raises SqlError while graphs stand still for which Spark is not there."""
-        standing = map(self.graphs.by_name.get, self.graphs.unavailable())
-        if any(g is not None and g.executor.in_tasks for g in standing):
-            self._spark.session()
-
-    def _reopen(self) -> None:
-        """Recovers the graphs that stood still for want of Spark, or to take a family apart (the
-        thread of changes)."""
-        self.graphs.reopen_unavailable()
-        if self._settled:
-            self._reconcile({})
-        elif not self.graphs.unavailable():
-            self._settle()
-
-    def _traced(self, name: str) -> PlannedJob:
-        job = self.job(name)
-        registry = self._registry
-        planned = plan_job(
-            replace(registry.text(job), name=rule_of(name)),
-            registry.catalog_for({name}),
-            self.config.settings,
-            registry.library,
-            traced=True,
-        )
-        # What runs of a shadow ends elsewhere than its text says.
-        return replace(registry.plan_of(job), traces=planned.traces) if is_shadow(name) else planned
-
-    def _serially(self, work: Callable[[], T]) -> T:
-        """Runs `work` in the thread that makes changes, and waits for its result. Other changes go
-        on while a table is opened that takes long."""
-        while True:
-            try:
-                return self._once(work)
-            except StillOpening as error:
-                if not error.wait(self._openings.timeout_s):
-                    raise
-
-    def _once(self, asked: Callable[[], T]) -> T:
-        actor = present_actor()
-
-        def work() -> T:
-            with acting(actor):
-                return asked()
-
-        def work_and_tidy() -> T:
-            try:
-                self._failures.settle()
-                try:
-                    return work()
-                except GraphBroken:
-                    if not self._failures.waiting and not self._failures.restore_for_leaving():
-                        raise
-                    # A step was ended while the work waited for it: it left no trace, and the
-                    # graph is restored first.
-                    self._failures.settle()
-                    return work()
-            finally:
-                if POOL.hosts():  # else spare the pass over all jobs
-                    POOL.keep(self, self._registry.modules())
-
-        return self._thread.submit(work_and_tidy).result()
 
 
 def _raised(outcome: Outcome) -> Outcome:

@@ -1,98 +1,70 @@
-"""The graphs of an engine, and the placement of jobs in them.
-
-Jobs share the main graph, one in this process and one on Spark. Where there are instances, those
-that can run in parts share a distributed graph in its place. A job that asks to begin earlier than
-the shared graph has read gets a graph of its own, and so do isolated jobs and isolation groups.
-"""
+"""The graphs of an engine: opens, recovers, retires and closes them."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Final
 
 import msgspec
 
 from parser.errors import JobError, SqlError
-from planner.graph.distribution import why_not_distributed
 from planner.logical import Sink
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.instance_groups import InstanceGroups
+from sqlengine.cluster.shared_graph import SharedGraph, is_shared, shared_graph
 from sqlengine.cluster.subtask_log import subtask_count
 from sqlengine.cluster.subtask_stores import subtask_name
-from sqlengine.config import Target
-from sqlengine.connectors.registry import (
-    declared_capabilities,
-    open_source,
-)
 from sqlengine.engine.savepoint_sources import lookup_positions
-from sqlengine.engine.table_access import TableAccess, scans
+from sqlengine.engine.table_access import TableAccess
 from sqlengine.engine.views.retired_counts import RetiredCounts
 from sqlengine.executors.epochs import EPOCHS, TopicEpochLog
 from sqlengine.executors.job_counts import JobCounts, add_counts
 from sqlengine.executors.steps.guard import StepView
-from sqlengine.graphs.apart import is_apart, keep_waiting, stored_apart
+from sqlengine.graphs.apart import is_apart
+from sqlengine.graphs.apart_graphs import ApartGraphs
 from sqlengine.graphs.host import Faults, GraphHost, PlanOf
 from sqlengine.graphs.managed import ManagedGraph
+from sqlengine.graphs.opening import open_graph
 from sqlengine.graphs.owed_rows import OwedRows
-from sqlengine.graphs.running import RunningGraph, open_graph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.graphs.targets import Targets
 from sqlengine.graphs.totals import GraphTotals
-from sqlengine.jobs.isolation_settings import graph_of, group_of, limits_in
-from sqlengine.jobs.job import MAIN, Job
-from sqlengine.jobs.planning import PlannedJob
+from sqlengine.jobs.isolation_settings import group_of
+from sqlengine.jobs.job import MAIN
 from sqlengine.jobs.targets import is_main
-from sqlengine.snapshots.checkpoints import Apart
 from sqlengine.snapshots.savepoints import Restoration
-
-log = logging.getLogger("sqlengine")
-
-# Name of the distributed graph of all jobs that can run in parts. A graph with another number of
-# parts than the first one has that number behind the name: shared.4.
-SHARED: Final = "shared"
-
-
-def is_shared(graph: str) -> bool:
-    """True if `graph` is the name of a distributed graph for all jobs, of any number of parts."""
-    return graph == SHARED or (
-        graph.startswith(f"{SHARED}.") and graph.removeprefix(f"{SHARED}.").isdigit()
-    )
 
 
 class GraphManager:
-    """Opens, places jobs in, and closes the graphs of one engine.
+    """Opens and closes the graphs of one engine.
 
     `by_name` always has MAIN. Only the thread that makes changes adds or removes graphs; others
-    read a copy. `tables` opens tables beside the graphs, `targets` says where these run.
+    read a copy. `tables` opens tables beside the graphs, `targets` says where these run, `apart`
+    has those of jobs that wait for a source.
     """
 
-    def __init__(self, host: GraphHost, plan_of: PlanOf, instances: InstanceGroups) -> None:
+    def __init__(
+        self, host: GraphHost, plan_of: PlanOf, instances: InstanceGroups, owed: OwedRows
+    ) -> None:
         self._host = host
         self.tables = TableAccess(host)
         self.targets = Targets(host)
+        self.apart = ApartGraphs(host, plan_of)
         self._plan_of = plan_of
         self._instances = instances
         self._started = False
         self._retired_counts = RetiredCounts(host.broker)
-        self._distributable: dict[tuple[str, int], bool] = {}
         self.by_name: dict[str, ManagedGraph] = {}
         self._closed = GraphTotals()
         # Closed to be recovered, which did not work yet.
         self._unopened: set[str] = set()
-        self._apart: dict[str, Apart | None] = {}
-        self._owed: OwedRows | None = None
-
-    def watch(self, owed: OwedRows) -> None:
-        """Sets what knows of rows that are owed: before the first graph is opened."""
         self._owed = owed
+        self._shared: SharedGraph | None = None
 
     def owes_rows(
         self, graph: ManagedGraph, sinks: Iterable[Sink], besides: str = ""
     ) -> str | None:
         """Returns a table that nobody may write to in the graph for now, see `OwedRows.table`."""
-        if self._owed is None:
-            return None
         writers = {graph.name}
         if isinstance(graph, DistributedGraph):
             writers = {subtask_name(graph.name, index) for index in range(graph.parallelism)}
@@ -113,34 +85,12 @@ class GraphManager:
             for n in stored
             if n not in names and group_of(n) is None and subtask_count(broker, n) is not None
         ]
-        self._choose_distributed()
-        shared = () if self._distributed_name is None else (self._distributed_name,)
+        self._shared = shared_graph(self._host.config, broker)
+        shared = () if self._shared is None else (self._shared.name,)
         for name in dict.fromkeys((MAIN, *shared, *names, *(n for n in stored if n not in left))):
             self.by_name[name] = self._open(
                 name, distributed=name in shared or subtask_count(broker, name) is not None
             )
-
-    def _choose_distributed(self) -> None:
-        """Sets the name and the number of parts of the shared distributed graph.
-
-        The number of parts is fixed for the life of a graph: another number needs another graph.
-        Each part has epochs of its own, which cost more than their rows: hence few by default.
-        """
-        config, broker = self._host.config, self._host.broker
-        first = subtask_count(broker, SHARED)
-        self._parts = config.parts or first or max(2, config.instances)
-        self._distributed_name: str | None = None
-        if config.instances:
-            self._distributed_name = (
-                SHARED if first in (None, self._parts) else f"{SHARED}.{self._parts}"
-            )
-            if self._parts < config.instances:
-                most = (self._parts, config.instances)
-                log.warning(
-                    "graph %s has %d parts, so of %d instances only as many start",
-                    self._distributed_name,
-                    *most,
-                )
 
     def _open(
         self,
@@ -153,36 +103,11 @@ class GraphManager:
         if not distributed:
             return open_graph(name, self._host, self._plan_of, without, failed_epoch=failed_epoch)
         parts = (
-            self._parts
-            if name == self._distributed_name
+            self._shared.parts
+            if self._shared is not None and name == self._shared.name
             else subtask_count(self._host.broker, name) or 1
         )
         return DistributedGraph(name, self._host, self._plan_of, without or {}, parts)
-
-    def open_apart(self, name: str, waiting: Collection[str]) -> RunningGraph:
-        """Recovers jobs that wait for a source apart from their graph, up to where that has logged
-        them; those of them alone that are `waiting` still. The graph runs nothing, and is to be
-        abandoned. SourceAway where the source has not come back."""
-        keep_waiting(self._host.stores, name, waiting)
-        self._apart.pop(name, None)
-        return open_graph(name, self._host, self._plan_of)
-
-    def apart(self) -> dict[str, Apart]:
-        """Returns what is stored of jobs that wait for a source, by the name of their graph."""
-        stores = self._host.stores
-        names = [name for name in stores.names() if is_apart(name)]
-        # With its tables: it is read once.
-        self._apart |= {n: stored_apart(stores, n) for n in names if n not in self._apart}
-        found = ((name, self._apart[name]) for name in names)
-        return {name: apart for name, apart in found if apart is not None}
-
-    def remove_apart(self, needed: Collection[str]) -> None:
-        """Removes what is stored of jobs that waited for a source, but for the `needed` names."""
-        for name in filter(is_apart, self._host.stores.names()):
-            if name not in needed:
-                self._apart.pop(name, None)
-                self._host.stores.remove(name)
-                self._host.steps.forget(name)
 
     def taken_out(self) -> dict[str, str]:
         """Returns, by job, the keys of the snapshots of jobs that recoveries have taken out, once:
@@ -190,8 +115,7 @@ class GraphManager:
         kept: dict[str, str] = {}
         for graph in self.by_name.values():
             if isinstance(graph, RunningGraph):
-                kept |= graph.kept
-                graph.kept = {}
+                kept |= graph.recovered.take_kept()
         return kept
 
     def lost(self) -> dict[str, SqlError]:
@@ -233,51 +157,10 @@ class GraphManager:
         graphs = [g for g in list(self.by_name.values()) if isinstance(g, DistributedGraph)]
         return {graph.name: graph.worker_reports.slow_steps for graph in graphs}
 
-    def place(self, plan: PlannedJob, name: str, target: Target) -> ManagedGraph:
-        """Returns the graph for a new job: that of its isolation group, the distributed one if it
-        can run in parts, else the main one of its target.
-
-        When these have read past records that it asks for, or a table has not taken all rows of
-        theirs (`OwedRows`), or it cannot run where its group does, the job gets a graph of its own
-        under `name`. Until `release` its graph reads none of them.
-        """
-        shared = self._shared_graph(plan.settings, plan.sinks, target)
-        if group_of(shared.name) is not None:
-            unfit = shared.why_unsupported(plan.sinks) or not self._admits(shared, plan)
-            return self.get_or_create(name) if unfit else shared
-        if self._admits(shared, plan):
-            return shared
-        main = self._main_of(target)
-        return main if self._admits(main, plan) else self.get_or_create(name)
-
-    def _admits(self, graph: ManagedGraph, plan: PlannedJob) -> bool:
-        """True if a new job can begin in the graph."""
-        return self.owes_rows(graph, plan.sinks) is None and not self._has_read_past(graph, plan)
-
-    def _main_of(self, target: Target) -> RunningGraph:
-        """Returns the graph that jobs of a target share, where they run in no parts."""
-        graph = self.get_or_create(self.targets.graph_name(MAIN, target))
-        assert isinstance(graph, RunningGraph)
-        return graph
-
     @property
     def distributed(self) -> ManagedGraph | None:
         """The graph shared by all jobs that can run in parts; None without instances."""
-        return None if self._distributed_name is None else self.by_name[self._distributed_name]
-
-    def shared_graph(self, job: Job) -> ManagedGraph:
-        """Returns the graph that a running job shares with others, or would share."""
-        return self._shared_graph(job.settings, self.sinks(job.name), self.targets.of_job(job))
-
-    def can_distribute(self, job: Job) -> bool:
-        """True if a running job can run in parts. Computed once for each version."""
-        key = job.name, job.version
-        if key not in self._distributable:
-            self._distributable[key] = all(
-                why_not_distributed(sink, declared_capabilities) is None
-                for sink in self.sinks(job.name)
-            )
-        return self._distributable[key]
+        return None if self._shared is None else self.by_name[self._shared.name]
 
     def sinks(self, job: str) -> list[Sink]:
         """Returns the statements of a running job, as sinks of its graph."""
@@ -287,30 +170,6 @@ class GraphManager:
             for n in map(graph.nodes.__getitem__, graph.jobs.get(job, ()))
             if isinstance(n.plan, Sink)
         ]
-
-    def shared_graph_for(self, plan: PlannedJob, told: str) -> ManagedGraph:
-        """Returns the graph that a job with this plan would share with others, which is `told`
-        where to run."""
-        target = self.targets.of(plan.settings, told)
-        return self._shared_graph(plan.settings, plan.sinks, target)
-
-    def _shared_graph(
-        self, settings: Mapping[str, str], sinks: Sequence[Sink], target: Target
-    ) -> ManagedGraph:
-        """Returns the graph of the isolation group, which has a process of its own; else the
-        distributed one if the statements can run there; else the main one of the target."""
-        group = limits_in(settings).group
-        if target != "embedded":
-            return self._main_of(target)
-        if group is None:
-            distributed = self.distributed
-            fits = distributed is not None and sinks and distributed.why_unsupported(sinks) is None
-            return distributed if distributed is not None and fits else self._main_of(target)
-        existing = next((name for name in self.by_name if group_of(name) == group), None)
-        if existing is not None:
-            return self.by_name[existing]
-        name = graph_of(group, f"{self._host.machine.clock()}-{self.log_end}")
-        return self.get_or_create(name, distributed=True)
 
     def get_or_create(self, name: str, *, distributed: bool = False) -> ManagedGraph:
         """Returns the graph of that name, opened and started if there is none."""
@@ -393,45 +252,6 @@ class GraphManager:
         self._instances.end(graph.name)
         graph.close()
 
-    def release(self) -> None:
-        """Lets graphs read on where a new job was to begin (see `place`)."""
-        for graph in self.by_name.values():
-            graph.release()
-
-    def _has_read_past(self, graph: ManagedGraph, plan: PlannedJob) -> bool:
-        """True if the graph reads a source of the plan and has passed the offset at which a new job
-        would begin."""
-        by_digest = {scan.digest: scan for sink in plan.sinks for scan in scans(sink)}
-        for scan in (s for digest, s in by_digest.items() if digest in graph.runner.inputs.running):
-            source = open_source(scan.table, self.tables.environment(graph.name))
-            try:
-                if graph.has_passed_start(scan, source):
-                    return True
-            finally:
-                source.close()
-        return False
-
-    def describe_placement(self, job: Job, plans: Iterable[Sink]) -> str:
-        """Returns a sentence for EXPLAIN: the graph of a job, and why it runs there."""
-        graph = self.of(job.name)
-        if isinstance(graph, DistributedGraph):
-            parts = (
-                f"in {graph.parallelism} parts"
-                if graph.parallelism > 1
-                else "in a process of its own"
-            )
-            if self._host.config.places_on_spark and group_of(graph.name) is None:
-                parts += " on Spark"
-            return f"in graph '{graph.name}', {parts}" + (f": {job.reason}" if job.reason else "")
-        if self.targets.of_graph(graph) == "spark":
-            return f"in graph '{graph.name}', on Spark" + (f": {job.reason}" if job.reason else "")
-        why = (
-            job.reason
-            or (self.distributed and self.distributed.why_unsupported(plans))
-            or "it reads from another position than the others"
-        )
-        return f"in graph '{graph.name}', in the server's process: {why}"
-
     def local_graph_of(self, job: str, what: str) -> RunningGraph:
         """Returns the graph in which the job runs, if that is in this process.
 
@@ -452,10 +272,10 @@ class GraphManager:
     def retire_idle(self) -> None:
         """Closes and removes graphs without jobs, except the main and the distributed ones. Their
         names are never used again."""
-        own = [n for n in self.by_name if not is_main(n) and n != self._distributed_name]
-        for name in [
-            n for n in own if not self.by_name[n].runner.jobs and not self.by_name[n].runner.broken
-        ]:
+        shared = None if self._shared is None else self._shared.name
+        own = [n for n in self.by_name if not is_main(n) and n != shared]
+        runners = {n: self.by_name[n].runner for n in own}
+        for name in [n for n, runner in runners.items() if not runner.jobs and not runner.broken]:
             self._keep_counts(self.by_name[name])
             self._closed = self._closed.plus_closed(self.by_name[name])
             graph = self.by_name.pop(name)

@@ -14,21 +14,18 @@ from parser.errors import JobError, SqlError
 from sqlengine.access.principals import NOBODY, Principal
 from sqlengine.access.shadow_names import rule_of
 from sqlengine.engine.change_planning import ChangePlanner
-from sqlengine.engine.deploying import Deployment
+from sqlengine.engine.deploying.deployment import Deployment
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.draining import Draining
 from sqlengine.engine.expected_versions import check_expected
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.keeping import SAVEPOINT, Keeping
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.keeping import SAVEPOINT, Keeping
+from sqlengine.engine.migration.migrations import Migrations
+from sqlengine.engine.migration.moves import Moves
 from sqlengine.engine.outcomes import Outcomes, log_other_origins, log_warnings
 from sqlengine.engine.pending_changes import PendingChanges
-from sqlengine.engine.requests import (
-    Outcome,
-    Request,
-    check_in_use,
-    defined_only_by,
-)
+from sqlengine.engine.requests import Outcome, Request, check_in_use, defined_only_by
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.shadows.promotion import check_promotion
 from sqlengine.engine.shadows.routing import ShadowRouting
@@ -44,28 +41,31 @@ log = logging.getLogger("sqlengine")
 
 class JobChanges:
     """Makes the changes of jobs of one engine, one after the other. All methods are called from the
-    thread that makes changes. `lifecycle`: what changes no text; `pending`: what a crash has
+    thread that makes changes. `lifecycle` and `moves` change no text; `pending`: what a crash has
     interrupted."""
 
     def __init__(
         self,
         registry: Registry,
         graphs: GraphManager,
+        placement: JobPlacement,
         savepoints: Savepoints,
         migrations: Migrations,
         keeping: Keeping,
     ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._keeping = keeping
         self._planner = ChangePlanner(registry, graphs, savepoints)
-        self._deployment = Deployment(registry, graphs, savepoints)
+        self._deployment = Deployment(registry, graphs, placement, savepoints)
         self._outcomes = Outcomes(registry, graphs)
         self._routing = ShadowRouting(registry)
         drains = Draining(registry, graphs, savepoints, migrations)
         self.pending = PendingChanges(registry, self._deployment, migrations, drains)
+        self.moves = Moves(registry, graphs, placement, migrations, self.pending)
         self.lifecycle = JobLifecycle(
-            registry, graphs, savepoints, migrations, keeping, drains, self.pending
+            registry, graphs, placement, savepoints, keeping, drains, self.pending
         )
 
     def change(self, request: Request) -> dict[str, Outcome]:
@@ -89,7 +89,7 @@ class JobChanges:
             while not self._make(work):
                 pass
         finally:
-            self._graphs.release()
+            self._placement.release()
         self._start_again(work)
         self._outcomes.add_made(work, known)
         log_warnings(work.ready.values())
@@ -109,11 +109,11 @@ class JobChanges:
             told, outcome = request.targets.get(name), outcomes[name]
             if outcome.error is None and outcome.status == "unchanged" and told is not None:
                 try:
-                    moved[name] = self.lifecycle.move(name, told)
+                    moved[name] = self.moves.move(name, told)
                 except SqlError as error:
                     moved[name] = replace(outcome, status="refused", error=error)
             elif outcome.error is None:
-                self.lifecycle.go_where_told(name)
+                self.moves.go_where_told(name)
         return moved
 
     def check_start(self, job: Job, by: Principal) -> None:

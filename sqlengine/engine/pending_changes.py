@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlengine.engine.deploying import Deployment
+from sqlengine.engine.deploying.deployment import Deployment
 from sqlengine.engine.draining import Draining
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.migrations import Migrations
 from sqlengine.registry import Registry
 
 

@@ -4,10 +4,8 @@ order."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import ClassVar, Final
-
-import pyarrow as pa
 
 from planner.graph.families import FamilyPlan, with_families
 from planner.graph.family_members import FAMILY
@@ -30,49 +28,16 @@ from sqlengine.executors.measures.waiting import Waiting, waiting_in, waiting_of
 from sqlengine.executors.node_state.family_state import Arrivals, Restored, arrivals, leave
 from sqlengine.executors.node_state.member_tables import MemberShares, absorb_member, single_tables
 from sqlengine.executors.node_state.node_context import NodeContext, creation_version, local_name
+from sqlengine.executors.prepared_plan import InitialState, PreparedPlan
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.executors.ticks.resting import Resting
-from sqlengine.operators.base import (
-    Operator,
-    Output,
-    StateSuccessor,
-)
+from sqlengine.operators.base import Operator, Output, StateSuccessor
 from sqlengine.state.table import KeyedTable
 
 # The counter of parts of files that were not read.
 PRUNED: Final = "row_groups_pruned"
-
-
-@dataclass
-class PreparedPlan:
-    """A plan prepared beside the stream, with the operators to add or replace. `run`: the plan with
-    its families, which is what runs; `joined`: the nodes with state that come in these."""
-
-    plan: PhysicalPlan
-    run: FamilyPlan
-    joined: list[str] = field(default_factory=list)
-    operators: dict[str, Operator] = field(default_factory=dict)
-
-    @property
-    def new_nodes(self) -> list[str]:
-        """The nodes of `plan` that come, or whose operator is replaced."""
-        return [*(name for name in self.operators if name in self.plan.nodes), *self.joined]
-
-
-@dataclass(frozen=True)
-class InitialState:
-    """The state with which new nodes of a plan start.
-
-    `tables`: rows by full table name, and `created_at_version`: the graph version that created each
-    node which they belong to. `inherited`: new nodes that take over the tables of an old one;
-    `births`: what others begin with."""
-
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    created_at_version: Mapping[str, int] = field(default_factory=dict)
-    inherited: Mapping[str, str] = field(default_factory=dict)
-    births: Births = field(default_factory=Births)
 
 
 _EMPTY = InitialState()

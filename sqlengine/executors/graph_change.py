@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from planner.graph.merge import Graph
 from sqlengine.connectors.base import Sink
-from sqlengine.executors.embedded import PreparedPlan
+from sqlengine.executors.prepared_plan import PreparedPlan
 from sqlengine.executors.sinks.pending_commits import RecoveredCommit
 from sqlengine.executors.sources import RunningSource
 

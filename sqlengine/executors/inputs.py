@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from parser.errors import ExecutionError, ServiceError, SqlError
+from parser.errors import SqlError
 from planner.graph.distribution import INCOMING
 from planner.graph.physical import PhysicalPlan
 from planner.logical import LookupJoin, Scan, ShuffleScan, Values
 from planner.scalar import Scalar
-from sqlengine.broker.errors import BrokerAway, BrokerError
-from sqlengine.broker.rocketmq.errors import RocketError
 from sqlengine.connectors.base import Busy, Source
-from sqlengine.connectors.boundary.calls import ConnectorSilent
-from sqlengine.connectors.boundary.openings import StillOpening
 from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.registry import declared_capabilities
 from sqlengine.executors.dimensions.opening import open_scan
-from sqlengine.executors.epochs import OffsetRange
 from sqlengine.executors.failures import UnavailableSource
 from sqlengine.executors.sources import Positions, RunningSource
 from sqlengine.executors.steps.pace import ReadingPace
@@ -33,23 +26,14 @@ _ANSWER_S = 1.0
 Polled = tuple[list[tuple[str, Chunk]], list[tuple[str, str]]]
 
 
-class RangeAway(Exception):
-    """Raised for a range that its `source` may give later; `error` says why it does not now."""
-
-    def __init__(self, source: str, error: SqlError) -> None:
-        super().__init__(str(error))
-        self.source, self.error = source, error
-
-
 class Inputs:
     """The sources of one graph. Graph thread only, but for `open`.
 
     `running`: sources by the id of their scan. `unstarted`: VALUES whose rows are not emitted yet.
-    `failed`: errors of sources that are not read any more. `tolerates_lost_records`: a power loss
-    may have taken records of logged ranges. `shuffle`: the rows that other subtasks send. `bounds`:
-    offsets by source and shard at which reading stops for now, because a job is being moved.
-    `pace`: how many rows of each source an epoch reads. `opened` may put another source in the
-    place of one that was opened."""
+    `failed`: errors of sources that are not read any more. `shuffle`: the rows that other subtasks
+    send. `bounds`: offsets by source and shard at which reading stops for now, because a job is
+    being moved. `pace`: how many rows of each source an epoch reads. `opened` may put another
+    source in the place of one that was opened."""
 
     def __init__(
         self,
@@ -62,9 +46,6 @@ class Inputs:
         self.failed: dict[str, SqlError] = {}
         self.bounds: Positions = {}
         self.pace = ReadingPace()
-        self.tolerates_lost_records = False
-        # Of these a range is missing: what comes behind it is not read.
-        self._incomplete: set[str] = set()
         self._environment = environment
         self._shuffle = shuffle
         self._opened = opened
@@ -176,15 +157,6 @@ class Inputs:
                     source.begin()
             except SqlError as error:
                 self.failed[name] = error
-
-    def open_again(self, name: str, shard: str) -> None:
-        """Begins a shard that had appeared in an epoch which a recovery repeats."""
-        running = self.running[name]
-        running.positions[shard] = 0
-        try:
-            running.source.resume({shard: 0}, {})
-        except SqlError as error:
-            self._missed(name, shard, 0, error)
 
     # ---- polling ---------------------------------------------------------------------------------
 
@@ -324,102 +296,10 @@ class Inputs:
             for name, offsets in positions.items()
         )
 
-    # ---- recovery --------------------------------------------------------------------------------
-
-    def read_range(self, part: OffsetRange) -> Iterator[tuple[str, Chunk]]:
-        """Reads a logged range again. If its rows are gone, yields nothing and marks the source as
-        failed, from which nothing is read then; after a power loss yields those that are left.
-
-        RangeAway where the rows may come back."""
-        if part.source not in self.running or part.source in self._incomplete:
-            return
-        running = self.running[part.source]
-        try:
-            end = part.end
-            if self.tolerates_lost_records:
-                end = min(end, _end(running, part.shard))
-            # All of the range is lost.
-            if end <= part.start:
-                return
-            if part.digest:
-                running.source.expect(part.shard, part.start, part.end, part.digest)
-            max_rows = end - part.start
-            chunk = running.source.read(part.shard, part.start, max_rows=max_rows, until=end)
-        except SqlError as error:
-            self._missed(part.source, part.shard, part.start, error)
-            return
-        if chunk is not None and chunk.digest and not part.digest:
-            self.failed[part.source] = _unknown(running.scan.table.display)
-        elif chunk is not None:
-            yield part.source, chunk
-
-    def _missed(self, name: str, shard: str, offset: int, error: SqlError) -> None:
-        """Marks a source as failed that does not give what is repeated, unless that may come."""
-        if _is_away(self.running[name].source, shard, offset, error):
-            raise RangeAway(name, error)
-        self._incomplete.add(name)
-        self.failed[name] = error
-
-    def require(self, name: str) -> None:
-        """RangeAway for a source that is away since it should have been opened."""
-        if name in self.away:
-            raise RangeAway(name, self.away[name])
-
-    @property
-    def away(self) -> dict[str, SqlError]:
-        """The sources that could not be opened, and perhaps can later, with their errors."""
-        sources = ((n, s.source) for n, s in self.running.items())
-        errors = {n: s.error for n, s in sources if isinstance(s, UnavailableSource)}
-        return {name: error for name, error in errors.items() if _may_pass(error)}
-
-    def rewind_to_ends(self) -> None:
-        """Moves positions back to the ends of shards whose last records a power loss took."""
-        for running in self.running.values():
-            for shard, offset in running.positions.items():
-                running.positions[shard] = min(offset, _end(running, shard))
-
     def close(self) -> None:
         """Closes all sources."""
         for source in self.running.values():
             source.source.close()
-
-
-def _is_away(source: Source, shard: str, offset: int, error: SqlError) -> bool:
-    """True if what a source did not give may be there once its system is."""
-    if isinstance(source, UnavailableSource) or not _may_pass(error):
-        return _may_pass(error)
-    try:
-        return source.expired(shard, offset) is None
-    except SqlError:
-        return True
-
-
-def _may_pass(error: SqlError) -> bool:
-    """True for an error of a system that may not be there yet; what our own broker does not have
-    does not come."""
-    if isinstance(error, BrokerError):
-        return isinstance(error, BrokerAway | RocketError)
-    return isinstance(error, ServiceError | ConnectorSilent | StillOpening)
-
-
-def _unknown(table: str) -> ExecutionError:
-    """Returns the error for rows of which it is not known whether they are those of before."""
-    return ExecutionError(
-        f"table '{table}' cannot be read again here",
-        detail="tasks of Spark have read it, and they alone know whether it has changed",
-        hint="start the server with the target of before, or remove the job and submit it again",
-    )
-
-
-def _end(running: RunningSource, shard: str) -> int:
-    """The end offset of a topic's shard. A power loss takes records of the broker alone, so other
-    sources have an end that limits nothing."""
-    scan = running.scan
-    on_broker = isinstance(scan, ShuffleScan) or declared_capabilities(scan.table).reads_topics
-    if on_broker and not isinstance(running.source, UnavailableSource):
-        end = running.source.end(shard)
-        return sys.maxsize if end is None else end
-    return sys.maxsize
 
 
 def upstream_scans(plan: PhysicalPlan, nodes: Iterable[str]) -> set[str]:

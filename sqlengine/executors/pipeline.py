@@ -10,12 +10,13 @@ from planner.graph.distribution import with_exchange_times
 from planner.graph.merge import Graph
 from planner.graph.physical import lower
 from sqlengine.connectors.chunks import Chunk
-from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.graph_change import GraphChange, RestoredJob
 from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.job_counts import JobCounter
 from sqlengine.executors.outputs import Outputs
+from sqlengine.executors.prepared_plan import InitialState
 from sqlengine.executors.replays import push_replayed
 from sqlengine.executors.subtask import SubtaskContext
 from sqlengine.executors.time_events import TimeEvents, sources_needing_initial_watermark

@@ -2,30 +2,31 @@
 
     poll sources -> epoch record -> operators -> sinks commit -> checkpoint, when it is due
 
-All of it happens in the graph's thread. `recovery.py` repeats logged epochs after a crash through
+All of it happens in the graph's thread. `recovery/` repeats logged epochs after a crash through
 the same methods."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 from parser.errors import ServiceError, TryAgain
 from planner.graph.merge import Graph
 from planner.graph.physical import PhysicalPlan
-from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
-from sqlengine.executors.checkpointing import CheckpointTrigger
-from sqlengine.executors.embedded import EmbeddedExecutor, InitialState
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epoch_writer import EpochWriter
-from sqlengine.executors.epochs import EpochRecord, LoggedChange, OffsetRange, Replay, Resumption
+from sqlengine.executors.epochs import EpochRecord, LoggedChange, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed, StepFailed
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.inputs import Inputs, upstream_scans
+from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs
 from sqlengine.executors.pipeline import Pipeline
+from sqlengine.executors.polling import Polling
+from sqlengine.executors.prepared_plan import InitialState
+from sqlengine.executors.recovery.checkpointing import CheckpointTrigger
 from sqlengine.executors.sinks.opener import sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.executors.sinks.row_errors import RowErrors
@@ -44,8 +45,7 @@ class GraphRunner:
 
     `name`: the graph's id, in records, checkpoints and messages. `broken`: an epoch or a change
     ended half-way, so memory is worth nothing. `paused`: sources stop at bounds, see `pause`.
-    `repeating`: a recovery repeats logged epochs. `backpressured_by`: subtasks with so many unread
-    bytes of this one that it reads no sources for now."""
+    `repeating`: a recovery repeats logged epochs."""
 
     def __init__(
         self,
@@ -60,7 +60,6 @@ class GraphRunner:
         self.storage = storage = storage or GraphStorage()
         self._options = options = options or RunnerOptions()
         self._subtask = subtask
-        self._clock = environment.clock
         self.executor = executor
         self.guard = executor.guard
         self.guard.versions = lambda: self.jobs
@@ -82,14 +81,13 @@ class GraphRunner:
         self.progress = self.outputs.progress
         self.pipeline = Pipeline(executor, self.inputs, self.outputs, subtask)
         self.epochs = EpochWriter(name, storage.log, environment.clock, options.firing_cost)
+        self.polling = Polling(
+            executor, self.inputs, self.epochs, options, environment.clock, subtask
+        )
         self._checkpoints = CheckpointTrigger(
             self.pipeline, self.epochs, storage, environment.clock, subtask
         )
         self.broken = self.paused = self.repeating = False
-        self.backpressured_by: Mapping[int, int] = {}
-        self._reads_beside = False
-        # True if the last epoch has read all rows that there were.
-        self.caught_up = False
 
     @property
     def graph(self) -> Graph:
@@ -127,7 +125,7 @@ class GraphRunner:
             self._check_memory()
         spent = self.progress.spent
         began = spent.begin()
-        record, chunks = self._poll()
+        record, chunks = self.polling.poll(self.graph.version, paused=self.paused)
         if record is not None:
             guard = self.guard
             with (
@@ -135,7 +133,7 @@ class GraphRunner:
                 spent.processing(guard.now, lambda: guard.operator_seconds),
             ):
                 self.pipeline.process(record, chunks)
-            self._set_pace(chunks)
+            self.polling.set_pace(chunks)
             if self.outputs.errors.fatal and self.outputs.shows_result:
                 self._raise_failures()  # a script shows nothing of the epoch in which it fails
             self.commit()
@@ -159,63 +157,6 @@ class GraphRunner:
         if error is None or self.storage.checkpoints is None:
             return error
         return StepFailed(error.jobs, str(error))
-
-    def _poll(self) -> tuple[EpochRecord | None, list[tuple[str, Chunk]]]:
-        """Reads the sources. Returns the record of the next epoch, or None if nothing has
-        happened, and the rows by source."""
-        self.guard.tell("reads its sources")
-        if self._subtask is not None:
-            self.backpressured_by = self._subtask.shuffle.unread.over_limit()
-        may_fire = not (self.paused or self.inputs.bounds or self.backpressured_by)
-        self.caught_up = False
-        if may_fire and (resumed := self.executor.firing.resumptions()):
-            return self._poll_beside(resumed)
-        chunks, opened = self.inputs.poll(
-            self._options.rows_per_read, shuffle_only=bool(self.backpressured_by)
-        )
-        self.caught_up = bool(chunks) and self.inputs.all_read(chunks, self._options.rows_per_read)
-        ended = self.inputs.ended(chunks)
-        # Sources that are not read are not idle, so no tick says that they are.
-        tick = not self.backpressured_by and self._timer_is_due()
-        tick |= may_fire and self.executor.firing.take_unknown()
-        if not chunks and not opened and not ended and not tick:
-            return None, chunks
-        ranges = tuple(OffsetRange(name, c.shard, c.start, c.end, c.digest) for name, c in chunks)
-        record = self.epochs.next(
-            self.graph.version,
-            ranges=ranges,
-            opened=tuple(opened),
-            ended=tuple(ended),
-            tick=tick,
-            closed=self.inputs.closed(chunks),
-        )
-        return record, chunks
-
-    def _poll_beside(
-        self, resumed: tuple[Resumption, ...]
-    ) -> tuple[EpochRecord, list[tuple[str, Chunk]]]:
-        """Returns an epoch that lets operators fire more of what is due, and every other time one
-        that reads the sources that these operators do not depend on."""
-        self._reads_beside = not self._reads_beside and self._subtask is None
-        if self._reads_beside:
-            firing = upstream_scans(self.executor.plan, [r.node for r in resumed])
-            chunks, opened = self.inputs.poll(self._options.rows_per_read, except_for=firing)
-            if chunks or opened:
-                ranges = tuple(OffsetRange(name, c.shard, c.start, c.end) for name, c in chunks)
-                version = self.graph.version
-                return self.epochs.next(version, ranges=ranges, opened=tuple(opened)), chunks
-        return self.epochs.next(self.graph.version, resumed=resumed), []
-
-    def _set_pace(self, chunks: Iterable[tuple[str, Chunk]]) -> None:
-        if self._options.paced:
-            read = ((name, chunk.num_rows) for name, chunk in chunks)
-            seconds = self.guard.operator_seconds
-            self.inputs.pace.note(read, seconds, self._options.rows_per_read)
-
-    def _timer_is_due(self) -> bool:
-        """True if an operator waits for a processing time that has come."""
-        timer = None if self.paused else self.executor.next_timer()
-        return timer is not None and timer <= self._clock()
 
     @contextmanager
     def _logged_epoch(self, record: EpochRecord) -> Iterator[None]:

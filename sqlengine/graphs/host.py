@@ -20,7 +20,8 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import FailureHandler
 from sqlengine.executors.memory_limits import MemoryLimits
-from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
+from sqlengine.executors.spark.options import TURNS_PER_EPOCH, SparkOptions
 from sqlengine.executors.spark.session import Spark
 from sqlengine.executors.spark.tasks.rules import TaskRules
 from sqlengine.executors.steps.limits import Steps
@@ -62,6 +63,11 @@ class GraphHost:
     spark: Spark | None = None
     receivers: Receivers | None = None
     memory_tables: Memory | None = None
+
+    @property
+    def syncs_late(self) -> bool:
+        """True if a power loss may take records whose epoch was logged."""
+        return self.config.fsync == "interval"
 
     def target(self, graph: str) -> Target:
         """Returns where a graph runs."""

@@ -184,7 +184,7 @@ class GraphLoop:
                 elif self._rest_s:
                     self._stopping.wait(self._rest_s)
                     self._rest_s = 0.0
-                elif self.runner.caught_up:
+                elif self.runner.polling.caught_up:
                     self._gather(began + self._gather_s)
         finally:
             self.shut()

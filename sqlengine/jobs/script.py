@@ -26,12 +26,10 @@ from parser.statements import (
     Use,
 )
 from planner import PlannedStatement, bind, bind_create_as, plan
-from planner.binder.expressions.calls import user_function
 from planner.binder.queries.sources import check_connector
 from planner.binder.unsupported import refuse
 from planner.capabilities import Capabilities
 from planner.catalog import (
-    DEFAULT_DATABASE,
     SYSTEM,
     Catalog,
     CatalogObject,
@@ -41,30 +39,19 @@ from planner.catalog import (
     Table,
     View,
 )
-from planner.graph.takeover import policy_of
 from planner.logical import ProcessFunction, Sink
 from planner.plan import Trace
-from planner.settings import RUNTIME_MODE, is_batch, late_table_name
+from planner.settings import late_table_name
 from sqlengine.access.patterns import any_matches
 from sqlengine.access.policy import Forbidden
-from sqlengine.catalog.changes import (
-    after,
-    check_place,
-    database_of,
-    described,
-    has_catalog,
-    unknown_database,
-)
+from sqlengine.catalog.changes import after, check_place, described
+from sqlengine.catalog.dropping import drop_temporary
+from sqlengine.catalog.using import use
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import check_named, declared, validate
-from sqlengine.executors.memory_limits import LIMIT, memory_limit
-from sqlengine.executors.steps.guard import STEP_TIMEOUT
-from sqlengine.executors.steps.limits import step_timeout
 from sqlengine.functions.library import Library, entry_key, key_of
-from sqlengine.jobs.budget_settings import BUDGET, budget_in
-from sqlengine.jobs.isolation_settings import ISOLATION, limits_in
-from sqlengine.jobs.restart_strategy import RESTART, strategy_in
-from sqlengine.jobs.targets import LATENCY, TARGET, latency_in, target_of
+from sqlengine.jobs.references import called, expressions_of, names_of
+from sqlengine.jobs.setting_checks import check_setting
 from sqlengine.jobs.unknown_options import UnknownOptions, place_of
 from udf.user import UserFunction
 
@@ -124,7 +111,8 @@ def apply(script: Script, statement: Statement) -> None:
         match statement:
             case Set() if statement.key is not None:
                 script.options.check_setting(statement, script.settings)
-                _set(script, statement.key, statement.value or "")
+                script.settings[statement.key] = statement.value or ""
+                check_setting(script.settings, statement.key)
             case Reset():
                 script.options.check_setting(statement, script.settings)
                 script.settings.pop(statement.key or "", None)
@@ -156,80 +144,6 @@ def apply(script: Script, statement: Statement) -> None:
                 )
     except SqlError as error:
         raise error.at(place_of(error, statement)) from None
-
-
-def _set(script: Script, key: str, value: str) -> None:
-    """Checks what has a meaning for jobs at once, and not only when an INSERT reads it."""
-    script.settings[key] = value
-    policy_of(script.settings)
-    if key == LIMIT:
-        memory_limit(script.settings)
-    if key == STEP_TIMEOUT:
-        step_timeout(script.settings)
-    if key.startswith(ISOLATION):
-        limits_in(script.settings)
-    if key.startswith(BUDGET):
-        budget_in(script.settings)
-    if key == TARGET:
-        target_of(value)
-    if key == LATENCY:
-        latency_in(script.settings)
-    if key.startswith(RESTART):
-        strategy_in(script.settings)
-    if key == RUNTIME_MODE and is_batch(script.settings):
-        hint = "run the script with 'sql run'"
-        raise UnsupportedError(
-            "batch mode is not supported for jobs: their input has no end", hint=hint
-        )
-
-
-def use(catalog: Catalog, statement: Use) -> Catalog:
-    """The catalog after USE. UnknownObject for a catalog or a database that does not exist."""
-    name = statement.name
-    if statement.catalog:
-        if not has_catalog(catalog, name):
-            raise UnknownObject(f"catalog '{name[0]}' does not exist", position=statement.position)
-        container = catalog.objects.get((name[0], "", ""))
-        default = DEFAULT_DATABASE
-        if isinstance(container, Container):
-            default = container.default_database
-        same = name[0] == catalog.catalog
-        return catalog if same else catalog.with_use(catalog=name[0], database=default)
-    target = database_of(catalog, name)
-    if target not in catalog.databases:
-        raise unknown_database(target, statement.position)
-    return catalog.with_use(catalog=target[0], database=target[1])
-
-
-def drop_temporary(catalog: Catalog, statement: Drop) -> Catalog:
-    """The catalog after DROP of a job's temporary object. JobError for a permanent one, which is
-    removed together with the job that defines it."""
-    item = dropped_object(catalog, statement)
-    if item is None:
-        if statement.if_exists:
-            return catalog
-        raise UnknownObject(
-            f"{statement.kind.lower()} '{'.'.join(statement.name)}' does not exist",
-            position=statement.subject,
-        )
-    if not item.temporary:
-        raise JobError(
-            f"'{item.name[2]}' belongs to the job that defines it",
-            hint="remove that job ('sql remove JOB'), or use CREATE TEMPORARY for a private object",
-        )
-    return catalog.drop(item.name)
-
-
-def dropped_object(catalog: Catalog, statement: Drop) -> CatalogObject | None:
-    """The object that DROP names; None where there is none."""
-    if statement.kind == "FUNCTION":
-        name = catalog.resolve_function(statement.name, system=statement.system)
-        return catalog.temporary.get(name) or (
-            None if statement.temporary else catalog.objects.get(name)
-        )
-    item = catalog.get(statement.name)
-    kinds: dict[str, type[CatalogObject]] = {"TABLE": Table, "VIEW": View}
-    return item if isinstance(item, kinds[statement.kind]) else None
 
 
 def _define(script: Script, statement: CreateTable | CreateView | CreateFunction) -> None:
@@ -390,29 +304,3 @@ def _call(script: Script, function: Function) -> None:
         script.modules[entry_key(function.display, function.user.place)] = function.user.content
     elif not function.temporary:
         script.uses.add(function.name)
-
-
-def expressions_of(statement: CreateTable | CreateView | CreateFunction) -> list[exp.Expression]:
-    """The queries and expressions in a definition."""
-    if isinstance(statement, CreateView):
-        return [statement.query]
-    if isinstance(statement, CreateFunction):
-        return []
-    computed = [c.expression for c in statement.columns if c.expression is not None]
-    return [*computed, statement.watermark.expression] if statement.watermark else computed
-
-
-def called(query: exp.Expression, catalog: Catalog) -> list[Function]:
-    """The users' functions that a query calls."""
-    functions = (user_function(call, catalog) for call in query.find_all(exp.Anonymous))
-    return [f for f in functions if f is not None]
-
-
-def names_of(query: exp.Expression, catalog: Catalog) -> set[Identifier]:
-    """The tables and views that a query names, and its CTEs, whose names stand for no object."""
-    names = set()
-    for table in query.find_all(exp.Table):
-        parts = tuple(p.name for p in table.parts if isinstance(p, exp.Identifier))
-        if 1 <= len(parts) <= 3:
-            names.add(catalog.resolve(parts))
-    return names

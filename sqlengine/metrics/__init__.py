@@ -20,8 +20,8 @@ from prometheus_client.core import (
 from rules.counters import Counters as RuleCounters
 from sqlengine import expressions
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.shared_graph import is_shared
 from sqlengine.engine import Engine
-from sqlengine.engine.graph_manager import is_shared
 from sqlengine.engine.views.spark_views import spark_graphs
 from sqlengine.executors.dataflow.running_node import RunningNode
 from sqlengine.executors.spark.progress import SparkProgress

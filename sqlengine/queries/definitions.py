@@ -16,11 +16,11 @@ from planner.catalog import Catalog, Identifier, Table
 from planner.settings import RUNTIME_MODE
 from sqlengine.access.policy import Action, require
 from sqlengine.access.principals import Principal
+from sqlengine.catalog.dropping import dropped_object
 from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
-from sqlengine.jobs.script import dropped_object
 from sqlengine.queries.insert_jobs import HOME, setting_lines, use_lines
 from sqlengine.queries.owned_topics import check_delete, delete, make, owned_topic, refuse_owned
 

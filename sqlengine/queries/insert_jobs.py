@@ -38,7 +38,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import JobState, Origin, check_name
 from sqlengine.jobs.planning import JobText
-from sqlengine.jobs.script import called, expressions_of, names_of
+from sqlengine.jobs.references import called, expressions_of, names_of
 from sqlengine.queries.query import TURN_S, Query
 
 NAME = "pipeline.name"

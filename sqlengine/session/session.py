@@ -49,13 +49,15 @@ from sqlengine.batch import Batch
 from sqlengine.catalog import modules
 from sqlengine.catalog.changes import after, check_new, refreshed, with_container, without_container
 from sqlengine.catalog.describe import describe, one_column, show, show_create
+from sqlengine.catalog.dropping import dropped_object
 from sqlengine.catalog.partitions import show_partitions
 from sqlengine.catalog.user_functions import altered_function
+from sqlengine.catalog.using import use
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import check_named, declared
 from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks, stages_on_spark
-from sqlengine.jobs.script import called, dropped_object, expressions_of, use
+from sqlengine.jobs.references import called, expressions_of
 from sqlengine.jobs.targets import target_in
 from sqlengine.jobs.unknown_options import UnknownOptions, place_of
 from sqlengine.session.runner import SCRIPT, EmbeddedRunner, Runner

@@ -24,7 +24,8 @@ from sqlengine.connectors.receivers.service import Receivers
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.spark.executor import TURNS_PER_EPOCH, SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
+from sqlengine.executors.spark.options import TURNS_PER_EPOCH, SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.executors.spark.supported import check_watermarks

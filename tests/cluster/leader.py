@@ -83,7 +83,7 @@ class LeaderHarness:
 
     def look(self) -> None:
         """Once at which job should be where, as a server does each second."""
-        self.engine._serially(self.engine._isolation.check)
+        self.engine._thread.run(self.engine._isolation.check)
 
     def start(self, name: str, config: Config | None = None, graph: str = SHARED) -> None:
         config = config or self.config

@@ -22,7 +22,7 @@ from sqlengine.connectors.memory.tables import Memory
 from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.failures import OperatorFailed
-from sqlengine.executors.recovery import restore
+from sqlengine.executors.recovery.repeating import restore
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.formats.results import rows_of

@@ -76,11 +76,9 @@ def die(engine: Engine) -> None:
 
     What a thread has in its hands is done before: nothing can end a thread in the middle."""
     engine._failures.closed.set()
-    engine._isolation.stop()
-    engine._restarts.stop()
-    engine._reopening.stop()
-    engine.canaries.stop()
-    engine._thread.shutdown(wait=True, cancel_futures=True)
+    for watch in engine._watches():
+        watch.stop()
+    engine._thread.executor.shutdown(wait=True, cancel_futures=True)
     for managed in list(engine.graphs.by_name.values()):
         graph = managed._replica if isinstance(managed, DistributedGraph) else managed
         assert isinstance(graph, RunningGraph)

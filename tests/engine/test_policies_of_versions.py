@@ -27,7 +27,7 @@ def test_limits_of_versions_that_run_no_more_are_forgotten(tmp_path: Path) -> No
     engine.submit("rule", RULE.format(6, 6, "rule", 6))
     version = engine.job("rule").version
     known = {v for v in range(version + 1) if memory.limit_of("rule", v) is not None}
-    assert known == {v for v in range(version + 1) if registry.fails_on_error("rule", v)}
+    assert known == {v for v in range(version + 1) if registry.policies.fails_on_error("rule", v)}
     assert known == {version - 1, version}
     die(engine)
     # Older versions are repeated, each with its own limits.
@@ -35,13 +35,13 @@ def test_limits_of_versions_that_run_no_more_are_forgotten(tmp_path: Path) -> No
     registry, steps, memory = engine._registry, engine._steps, engine._registry.memory
     assert of_job(engine, "rule") == [10 * n + n for n in range(1, 6)]
     assert (steps.timeout_of("rule", version), memory.limit_of("rule", version)) == (6, 6 << 20)
-    assert registry.fails_on_error("rule", version)
+    assert registry.policies.fails_on_error("rule", version)
     engine.isolate("rule")
     graph = engine.job("rule").graph
     engine._steps.watch()
     assert graph in engine.slow_step_counts()
     engine.remove("rule")
     assert (steps.shortest(), memory.must_measure) == (default, False)
-    assert not registry.fails_on_error("rule", version)
+    assert not registry.policies.fails_on_error("rule", version)
     assert engine.slow_step_counts().keys() == {"main"}
     engine.close()

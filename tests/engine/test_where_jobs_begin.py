@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.engine import Engine
-from sqlengine.engine.deploying import Deployment
+from sqlengine.engine.deploying.deployment import Deployment
 from tests.engine.by_hand import EVENTS, append, of_job, open_engine, step
 
 MODES = {"earliest": "earliest-offset", "latest": "latest-offset"}

@@ -19,9 +19,10 @@ import pytest
 from parser.errors import ServiceError, SqlError
 from sqlengine.config import Config
 from sqlengine.connectors.base import Sink, Source
+from sqlengine.connectors.boundary.cache import WalledCache
 from sqlengine.connectors.boundary.openings import Openings
 from sqlengine.connectors.boundary.sink import WalledSink
-from sqlengine.connectors.boundary.source import WalledCache, WalledSource
+from sqlengine.connectors.boundary.source import WalledSource
 from sqlengine.connectors.full_cache import FullCache
 from sqlengine.engine import Engine
 from sqlengine.engine.views.job_progress import LookupTable

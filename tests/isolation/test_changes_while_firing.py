@@ -14,7 +14,7 @@ import pytest
 from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.executors.storage import RunnerOptions
-from sqlengine.graphs import running
+from sqlengine.graphs import runners
 from tests.engine.by_hand import die, rows, step
 
 TABLES = """
@@ -131,7 +131,7 @@ def test_a_change_between_two_epochs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(running, "RunnerOptions", partial(RunnerOptions, firing_cost=300))
+    monkeypatch.setattr(runners, "RunnerOptions", partial(RunnerOptions, firing_cost=300))
     engine = fed(tmp_path)
     for _ in range(4):
         once(engine)
@@ -153,7 +153,7 @@ def test_a_job_that_comes_beside_it(
     wanted: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its operations are the same; what they have fired already it does not get."""
-    monkeypatch.setattr(running, "RunnerOptions", partial(RunnerOptions, firing_cost=300))
+    monkeypatch.setattr(runners, "RunnerOptions", partial(RunnerOptions, firing_cost=300))
     engine = fed(tmp_path)
     for _ in range(4):
         once(engine)

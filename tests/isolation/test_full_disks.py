@@ -15,7 +15,7 @@ import pytest
 from sqlengine.broker.errors import BrokerFull
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.engine.isolation import Isolation
+from sqlengine.engine.watch.isolation import Isolation
 from sqlengine.jobs.job import MAIN, Cause
 from sqlengine.machine import THIS
 from sqlengine.system.disk import Data, MachineDisk
@@ -79,7 +79,12 @@ class Life:
                 self.engine.submit(name, sql)
         registry, graphs = self.engine._registry, self.engine.graphs
         self.isolation = Isolation(
-            registry, graphs, self.engine._migrations, self.engine._lifecycle, lambda: 0.0
+            registry,
+            graphs,
+            self.engine._placement,
+            self.engine._migrations,
+            self.engine._moves,
+            lambda: 0.0,
         )
 
     def feed(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqlengine.engine import Engine
-from sqlengine.engine.isolation import Isolation
+from sqlengine.engine.watch.isolation import Isolation
 from sqlengine.executors.progress import SlowCommit
 from sqlengine.executors.steps.answers import asked_table
 from sqlengine.jobs.job import MAIN, Cause
@@ -49,7 +49,12 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 def watch(engine: Engine) -> tuple[Isolation, Moment]:
     moment = Moment()
     return Isolation(
-        engine._registry, engine.graphs, engine._migrations, engine._lifecycle, moment
+        engine._registry,
+        engine.graphs,
+        engine._placement,
+        engine._migrations,
+        engine._moves,
+        moment,
     ), moment
 
 

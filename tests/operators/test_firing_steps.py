@@ -24,7 +24,7 @@ from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.recovery import repeat_epochs, restore
+from sqlengine.executors.recovery.repeating import repeat_epochs, restore
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.spark.worker import TaskContext
 from sqlengine.executors.storage import GraphStorage, RunnerOptions

@@ -119,9 +119,8 @@ class Operator:
         """One into a graph of its own, or back to the others: rather back, or most are away after
         some lives, since what goes on from a savepoint is, too."""
         graphs = self._engine.graphs
-        at_home = {
-            n: graphs.of(n) is graphs.shared_graph(self._engine.job(n)) for n in self._what.isolated
-        }
+        shared = self._engine._placement.shared_graph
+        at_home = {n: graphs.of(n) is shared(self._engine.job(n)) for n in self._what.isolated}
         away = [name for name, here in at_home.items() if not here]
         if away and self._random.random() < 3 / 4:
             self._engine.merge(self._random.choice(away))

@@ -19,7 +19,7 @@ from sqlengine.connectors.registry import get_connector
 from sqlengine.engine import Engine
 from sqlengine.engine.dead_letters import DeadLetterFilter
 from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.keeping import Keeping
+from sqlengine.engine.migration.keeping import Keeping
 from sqlengine.engine.requests import Request
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.machine import THIS
@@ -84,7 +84,7 @@ def _checkpoint(engine: Engine) -> None:
 def _log_epoch(engine: Engine) -> None:
     """Writes the record of an epoch, of which nothing else is done."""
     runner = engine.graph.runner
-    record, _ = runner._poll()
+    record, _ = runner.polling.poll(runner.graph.version, paused=False)
     assert record is not None
     runner.epochs.append(record)
 
@@ -210,7 +210,7 @@ def test_each_source_is_waited_for_by_its_own_jobs(tmp_path: Path, reach: Reach)
         _send(engine, name, 3)
     step(engine)
     assert _written(engine, "far_out") == _written(engine, "other_out") == [1, 3, 6]
-    assert not engine.graphs.apart()
+    assert not engine.graphs.apart.stored()
     engine.close()
 
 
@@ -406,12 +406,12 @@ def test_a_graph_in_tasks_waits_as_a_whole(tmp_path: Path, reach: Reach, removed
     engine = _open_in_tasks(tmp_path)
     assert engine.job("far").state is engine.job("near").state is JobState.RUNNING
     assert "nobody answers for table 'far'" in (engine.graphs.problem or "")
-    engine._reopen()
+    engine._recovery.reopen()
     assert "nobody answers for table 'far'" in (engine.graphs.problem or "")
     if removed:
         engine.remove("far")
     reach.away = {"far"} if removed else set()
-    engine._reopen()
+    engine._recovery.reopen()
     assert engine.graphs.problem is None
     _send(engine, "far", 3)
     append(engine, 2)

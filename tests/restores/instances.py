@@ -14,7 +14,8 @@ import pytest
 
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.spark import keyed, splits
-from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
+from sqlengine.executors.spark.options import SparkOptions
 from tests.spark.staged import Staged
 
 INSTANCES: Final = (2, 3)

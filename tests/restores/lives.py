@@ -31,7 +31,7 @@ from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EPOCHS, LoggedChange, TopicEpochLog
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.inputs import Inputs
-from sqlengine.executors.recovery import recovering, repeat_epochs, restore
+from sqlengine.executors.recovery.repeating import recovering, repeat_epochs, restore
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.storage import GraphStorage, RunnerOptions
 from sqlengine.formats.results import JsonValue, Row, rows_of

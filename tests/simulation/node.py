@@ -11,9 +11,9 @@ from typing import Any
 from parser.errors import ServiceError
 from sqlengine.broker.remote.wire import Served
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.cluster.shared_graph import SHARED
 from sqlengine.config import Config
 from sqlengine.engine.engine import Engine
-from sqlengine.engine.graph_manager import SHARED
 from sqlengine.functions.pool import POOL
 from sqlengine.machine import Machine
 from sqlengine.system.spawning import Door, Process, Work

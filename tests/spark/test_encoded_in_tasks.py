@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
-from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
+from sqlengine.executors.spark.options import SparkOptions
 from sqlengine.session import spark
 from tests.spark.scripting import Outcome, run
 from tests.spark.staged import RepeatedFrames, Staged

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
+from sqlengine.executors.spark.options import SparkOptions
 from tests.spark.feeding import Told, fed, in_one_process, run_epoch
 from tests.spark.scripting import run
 from tests.spark.staged import Staged

@@ -17,7 +17,7 @@ import pytest
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.storage import index
 from sqlengine.broker.storage.compression import Compression
-from sqlengine.executors.spark.executor import SparkOptions
+from sqlengine.executors.spark.options import SparkOptions
 from sqlengine.session import spark
 from tests.spark.scripting import Outcome, run
 from tests.spark.staged import Frames, Map, RepeatedFrames, Staged

@@ -14,7 +14,8 @@ import pytest
 from sqlengine.batch import Batch
 from sqlengine.executors.dataflow.flow import SinkWrite
 from sqlengine.executors.spark import keyed as spark_keyed
-from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
+from sqlengine.executors.spark.options import SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
 from sqlengine.executors.spark.session import OwnSpark, Spark
 from sqlengine.executors.spark.tasks.state import TaskState

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sqlengine.executors.spark import splits
-from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
+from sqlengine.executors.spark.options import SparkOptions
 from sqlengine.formats.results import rows_of
 from tests.spark.feeding import Fed, Told, fed, run_epoch
 from tests.spark.staged import Staged

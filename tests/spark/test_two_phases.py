@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.executors.spark.executor import SparkExecutor, SparkOptions
+from sqlengine.executors.spark.executor import SparkExecutor
 from sqlengine.executors.spark.local_phases import with_local_phases
+from sqlengine.executors.spark.options import SparkOptions
 from sqlengine.executors.spark.plan import cut_plan
 from tests.spark.feeding import Fed, Told, fed, in_one_process, run_epoch
 from tests.spark.staged import Staged

@@ -24,7 +24,8 @@ from sqlengine.executors.epochs import LoggedChange
 from sqlengine.executors.memory_limits import MemoryLimits
 from sqlengine.executors.steps.limits import Steps
 from sqlengine.graphs.host import GraphHost
-from sqlengine.graphs.running import RunningGraph, open_graph
+from sqlengine.graphs.opening import open_graph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.machine import Machine
 from sqlengine.snapshots.job_snapshot import JobSnapshot
@@ -141,7 +142,7 @@ class Group:
             graph = subtask.runner.graph
             logged = LoggedChange(graph.version + 1, {job.name: 1}, {}, {}, migration)
             change = subtask.graph.prepare_logged_change(graph, logged)
-            subtask.graph.check_attachable(change, migration)
+            subtask.graph.arrivals.check(change, migration)
             assert change.restored is not None
             subtask.switch(replace(change, starts=change.restored.positions))
 
@@ -245,7 +246,9 @@ def run_locally(
     if takes is None:
         graph.switch(graph.change(graph.runner.graph, {job.name: job}, {job.name: 1}, {}))
     else:
-        graph.attach(graph.prepare_attach({job.name: job}, {job.name: 1}), takes, "handover")
+        graph.arrivals.attach(
+            graph.arrivals.prepare({job.name: job}, {job.name: 1}), takes, "handover"
+        )
     return to_its_end(group, graph)
 
 

@@ -74,7 +74,7 @@ def test_those_who_send_wait_for_a_part_that_stands_still(tmp_path: Path) -> Non
             pass
         assert read(group, 0) < ROWS // PARALLELISM
         group.run()
-        assert not any(subtask.runner.backpressured_by for subtask in group.open.values())
+        assert not any(subtask.runner.polling.backpressured_by for subtask in group.open.values())
         group.close()
         found = left(broker)
     with broker_in(tmp_path / "alone") as broker:

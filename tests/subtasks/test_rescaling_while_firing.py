@@ -12,8 +12,9 @@ import pytest
 
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.executors.storage import RunnerOptions
-from sqlengine.graphs import running
-from sqlengine.graphs.running import RunningGraph, open_graph
+from sqlengine.graphs import runners
+from sqlengine.graphs.opening import open_graph
+from sqlengine.graphs.running import RunningGraph
 from sqlengine.jobs.planning import PlannedJob
 from sqlengine.snapshots.job_snapshot import JobSnapshot, capture
 from tests.subtasks.group import START, Group, broker_in, planned, run_locally, values_of
@@ -93,7 +94,7 @@ def test_it_goes_on_with_what_is_left(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(running, "RunnerOptions", partial(RunnerOptions, firing_cost=300))
+    monkeypatch.setattr(runners, "RunnerOptions", partial(RunnerOptions, firing_cost=300))
     job = planned("all", JOB)
     with broker_in(tmp_path) as broker:
         events(broker)

@@ -94,7 +94,7 @@ def submit(
 
     Rules that cannot be converted are named; the others take effect together. 1 is the exit code
     where one was not converted, or was refused."""
-    from sqlengine.cli.jobs import send
+    from sqlengine.cli.jobs.submitting import send
     from sqlengine.cli.texts import read_text
     from sqlengine.cli.waiting import connect
     from sqlengine.sigma.files import TABLES

@@ -9,15 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-import pyarrow as pa
-
 from planner.logical import Scan
 from planner.scalar import Scalar
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary import answers
+from sqlengine.connectors.boundary.cache import WalledCache
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.connectors.chunks import Chunk, Part
-from sqlengine.connectors.full_cache import CacheStatus, FullCache
 from sqlengine.formats.registry import key_preparation_of, preparation_of
 from sqlengine.system.lanes import Call
 
@@ -383,73 +381,14 @@ def _digest(where: Scalar | None) -> str | None:
 
 def walled(source: Source, scan: Scan, calls: Calls) -> WalledSource:
     """Returns what stands for a source that has just been opened, as a part of that call."""
-    cache = source.full_cache
+    cache, walled_cache = source.full_cache, None
+    if cache is not None:
+        walled_cache = WalledCache(cache, answers.text(cache.topic), calls, _PATIENCE_S[0])
     return WalledSource(
         source,
         scan,
         calls,
         bounded=answers.truth(source.bounded),
-        full_cache=None if cache is None else WalledCache(cache, answers.text(cache.topic), calls),
+        full_cache=walled_cache,
         filters=answers.truth(source.filters),
     )
-
-
-class WalledCache(FullCache):
-    """Asks the full cache of a source, as `WalledSource` asks the source."""
-
-    def __init__(self, cache: FullCache, topic: str, calls: Calls) -> None:
-        self._cache = cache
-        self._calls = calls
-        self._reloading: Call[bool] | None = None
-        self.topic = topic
-
-    @property
-    def loaded(self) -> bool:
-        return self._cache.loaded
-
-    @property
-    def status(self) -> CacheStatus:
-        return self._cache.status
-
-    def reload(self) -> bool:
-        def work() -> bool:
-            return answers.truth(self._cache.reload())
-
-        calls = self._calls
-        if not calls.beside or self._cache.quick:
-            return calls.guarded("reload", work) if calls.beside else calls.need("reload", work)
-        if self._reloading is None:
-            calls.require_sound()
-            self._reloading = calls.begin("reload", work)
-            if self._reloading is None:
-                return False
-            self._reloading.wait(min(_PATIENCE_S[0], calls.opened.timeout_s))
-        reloading = self._reloading
-        if not reloading.done:
-            calls.require_in_time()
-            return False
-        self._reloading = None
-        return reloading.result()
-
-    def request(self) -> bool:
-        return self._cache.request()
-
-    def wait(self, seconds: float) -> bool:
-        return self._cache.wait(seconds)
-
-    def lines_at(self, offset: int) -> pa.Array:
-        return self._calls.need("lines_at", lambda: answers.lines(self._cache.lines_at(offset)))
-
-    def restore(self, lines: pa.Array, *, exclusive: bool) -> int | None:
-        return self._calls.need(
-            "restore",
-            lambda: answers.whole_or_none(self._cache.restore(lines, exclusive=exclusive)),
-        )
-
-    def discard_before(self, offset: int) -> None:
-        self._calls.ask(
-            "discard_before",
-            lambda: self._cache.discard_before(offset),
-            None,
-            _PATIENCE_S[0],
-        )

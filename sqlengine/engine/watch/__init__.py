@@ -1,1 +1,2 @@
-"""Looks at jobs every few seconds: whether one is due to start again, or costs more than it may."""
+"""Looks at jobs every few seconds: whether one is due to start again, costs more than it may, or
+holds others up."""

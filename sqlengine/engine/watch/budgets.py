@@ -10,6 +10,7 @@ from parser.errors import SqlError
 from sqlengine.access.principals import Budget, Exceeded
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.job_lifecycle import JobLifecycle
+from sqlengine.engine.migration.moves import Moves
 from sqlengine.engine.watch.watch import Watch
 from sqlengine.executors.measures.job_costs import FREE, JobCost
 from sqlengine.executors.memory_limits import megabytes
@@ -39,11 +40,13 @@ class Budgets(Watch):
         registry: Registry,
         graphs: GraphManager,
         lifecycle: JobLifecycle,
+        moves: Moves,
         costs: Callable[[], Mapping[str, JobCost]],
     ) -> None:
         self._registry = registry
         self._graphs = graphs
         self._lifecycle = lifecycle
+        self._moves = moves
         self._costs = costs
         self.over: Mapping[str, str] = {}
         self._before: dict[str, JobCost] = {}
@@ -97,7 +100,7 @@ class Budgets(Watch):
             self._lifecycle.fail([job.name], reason, lasting=True)
         elif exceeded is Exceeded.ISOLATE and is_main(self._graphs.of(job.name).name):
             try:
-                self._lifecycle.isolate(job.name, Cause.COST, reason)
+                self._moves.isolate(job.name, Cause.COST, reason)
             except SqlError as error:
                 log.warning("job %s stays where it is for now (%s): %s", job.name, reason, error)
 

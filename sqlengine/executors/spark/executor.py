@@ -7,10 +7,9 @@ those of the embedded executor: the graph's runner polls sources, logs epochs an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from secrets import token_hex
 from typing import ClassVar, Final
 from zlib import crc32
@@ -20,25 +19,24 @@ import msgspec
 from parser.errors import ExecutionError, ServiceError, SqlError
 from planner.graph.physical import PhysicalPlan
 from planner.logical import Scan, Values
-from planner.scalar import Scalar
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import encoded_of
-from sqlengine.executors.build import OperatorFactory
 from sqlengine.executors.dataflow.flow import SinkWrite
-from sqlengine.executors.embedded import EmbeddedExecutor, InitialState, PreparedPlan
+from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epochs import EpochRecord
 from sqlengine.executors.measures.waiting import Waiting
 from sqlengine.executors.node_state.node_context import local_name
+from sqlengine.executors.prepared_plan import InitialState, PreparedPlan
 from sqlengine.executors.sources import RunningSource
 from sqlengine.executors.spark.boundary import TaskFailed, unavailable
 from sqlengine.executors.spark.encoding import sink_tables
-from sqlengine.executors.spark.fragment import FragmentOperator
 from sqlengine.executors.spark.handed_over import discard_handed_over, handed_over_in
 from sqlengine.executors.spark.job import JobResult, run_job
 from sqlengine.executors.spark.kept_state import KeptState, times_of
 from sqlengine.executors.spark.local_phases import owner_of, with_local_phases
+from sqlengine.executors.spark.options import SparkOptions
 from sqlengine.executors.spark.plan import CutPlan, cut_plan
 from sqlengine.executors.spark.progress import SparkProgress
 from sqlengine.executors.spark.reading.linked import Places
@@ -52,12 +50,10 @@ from sqlengine.executors.spark.splits import (
     ranges_of,
     read_by_tasks,
 )
-from sqlengine.executors.spark.stage import SourceStage
 from sqlengine.executors.spark.state_files import discard_before
 from sqlengine.executors.spark.supported import check_watermarks
-from sqlengine.executors.spark.tasks.askers import TaskAskers
-from sqlengine.executors.spark.tasks.functions import TaskFunctions, note_losses
-from sqlengine.executors.spark.tasks.rules import TaskRules
+from sqlengine.executors.spark.task_plan import task_plan
+from sqlengine.executors.spark.tasks.functions import note_losses
 from sqlengine.executors.spark.tasks.state import TaskState
 from sqlengine.executors.spark.worker import Counts, SparkPlan, Step
 from sqlengine.executors.steps.guard import StepGuard
@@ -66,56 +62,13 @@ from sqlengine.operators.base import ERROR_PORT, FATAL_ERROR_PORT
 from sqlengine.operators.ports import WATERMARKS
 from sqlengine.operators.watermark import write_times
 from sqlengine.state.table import KeyedTable
-from udf.user import is_user
 
-# An epoch reads so many turns of each shard that the driver reads.
-TURNS_PER_EPOCH: Final = 16
-# Of topics an epoch reads so many times as much, where that is about so many bytes at most: what an
-# epoch costs besides its rows is as much as some hundred thousand rows.
-_TIMES: Final = 8
-BYTES_PER_POLL: Final = 64 << 20
+# Bytes of a topic that an epoch reads at once, about and at most, where it reads more turns.
+_BYTES_PER_POLL: Final = 64 << 20
 NOTHING: Final = InitialState()
 _RUNS: Final = "runs a job on Spark"
 # An epoch takes so many times as long as one in this process, and is as dear to repeat.
 _PATIENCE: Final = 10.0
-
-
-@dataclass(frozen=True)
-class SparkOptions:
-    """The options of the tasks of one graph.
-
-    `folder` has their state. Rows of shards are read in turns of `rows_per_turn`. `factory` builds
-    their operators; `rules` gives what tasks may do, once Spark has started; `partitions`: the
-    number of instances of a keyed stage, None for as many as there are cores. `durable`: state is
-    kept until a checkpoint has passed it. An epoch has so many `attempts` where Spark fails, which
-    has repeated tasks before. Behind a whole file of state come at most so many with the changes
-    (`deltas`, 0 for none), where that has at least `whole_rows`. `phases`: of aggregates, as
-    'table.optimizer.agg-phase-strategy' names them. Rows that the driver reads, or a task gives it,
-    go by files where they are more than `carried` bytes. `encodes`: tasks make of rows what sinks
-    store, where they can. `widens`: topics are read by so many times 16 turns, if that is not too
-    much for an epoch. `links`: tasks read what is long of topics. `filters`: sources leave out rows
-    that nobody wants, see `EmbeddedExecutor`."""
-
-    folder: Path
-    rows_per_turn: int
-    factory: OperatorFactory = field(default_factory=OperatorFactory)
-    rules: Callable[[], TaskRules] = TaskRules
-    partitions: int | None = None
-    durable: bool = False
-    attempts: int = 1
-    deltas: int = 16
-    whole_rows: int = 4096
-    phases: str = "AUTO"
-    carried: int = 4 << 20
-    encodes: bool = True
-    widens: int = _TIMES
-    links: bool = True
-    filters: bool = True
-
-    @property
-    def uri(self) -> str:
-        """The folder, as tasks name it."""
-        return self.folder.as_uri()
 
 
 class SparkExecutor(EmbeddedExecutor):
@@ -184,7 +137,7 @@ class SparkExecutor(EmbeddedExecutor):
         """See `EmbeddedExecutor`: tasks read bounded files, and make bounded rows of datagen."""
         if read_by_tasks(scan, source):
             return ranges_of(source, scan, self._budget)
-        source.widen(self._options.widens, BYTES_PER_POLL)
+        source.widen(self._options.widens, _BYTES_PER_POLL)
         if self._options.links:
             source.link(handed_over_in(self._options.folder), self._epoch.rows_per_split)
         return source
@@ -417,41 +370,3 @@ class SparkExecutor(EmbeddedExecutor):
 
 
 def _nowhere(sink: str, batch: Batch) -> None: ...
-
-
-def task_plan(
-    cut: CutPlan,
-    options: SparkOptions,
-    name: str,
-    version: int,
-    timeouts: Mapping[str, float],
-    filters: Mapping[str, Scalar],
-) -> SparkPlan:
-    """Returns the plan that workers run, see `SparkPlan`. `filters`: of scans, see
-    `EmbeddedExecutor`."""
-    rules = options.rules()
-    factory = options.factory.with_asker(TaskAskers(rules))
-    functions = TaskFunctions.of_driver(filter(is_user, cut.functions))
-    answers = functions.varying or cut.asks
-    answers_in = options.uri if answers else None
-    digests_in = options.uri if options.durable else None
-    return SparkPlan(
-        name,
-        version,
-        partial(
-            SourceStage,
-            cut.sources,
-            factory,
-            options.rows_per_turn,
-            rules,
-            filters,
-            answers_in,
-            digests_in,
-        ),
-        cut.exchange,
-        tuple(partial(FragmentOperator, fragment, factory) for fragment in cut.keyed),
-        rules,
-        functions,
-        timeouts,
-        answers=answers,
-    )

@@ -15,7 +15,12 @@ from planner.graph.merge import Graph
 from sqlengine.executors.epochs import UNLOGGED, EpochRecord, LoggedChange
 from sqlengine.executors.failures import SourceAway
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.inputs import RangeAway
+from sqlengine.executors.recovery.repeated_ranges import (
+    RangeAway,
+    RepeatedRanges,
+    rewind_to_ends,
+    sources_away,
+)
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.spark.hand_back import tables_of_tasks
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
@@ -75,22 +80,28 @@ def _take_from_tasks(
 
 
 def repeat_epochs(
-    runner: GraphRunner, prepare: PrepareChange, before: Callable[[int], None] = lambda _: None
+    runner: GraphRunner,
+    prepare: PrepareChange,
+    before: Callable[[int], None] = lambda _: None,
+    *,
+    tolerates_lost: bool = False,
 ) -> int:
     """Repeats the epochs logged since the checkpoint; returns their number. `before` is called with
-    the number of each, when all earlier ones are complete.
+    the number of each, when all earlier ones are complete. `tolerates_lost`: a power loss may have
+    taken records that they have read.
 
     ServiceError where the log has a gap, or answers of nondeterministic functions are gone;
     SourceAway where a range cannot be read now."""
     call_log = runner.outputs.call_log
     call_log.load()
+    ranges = RepeatedRanges(runner.inputs, tolerates_lost=tolerates_lost)
     try:
         runner.repeating = True
         with recovering(runner):
             repeated = 0
             for record in _logged(runner, before):
                 with runner.broken_on_failure(f"repeats epoch {record.epoch}"), _waiting(runner):
-                    _repeat(runner, record, prepare)
+                    _repeat(runner, record, prepare, ranges)
                 repeated += 1
             return repeated
     except BaseException:
@@ -109,7 +120,7 @@ def _waiting(runner: GraphRunner) -> Iterator[None]:
         yield
     except RangeAway as away:
         nodes = runner.executor.plan.nodes
-        jobs = (nodes[name].jobs for name in {away.source, *runner.inputs.away})
+        jobs = (nodes[name].jobs for name in {away.source, *sources_away(runner.inputs)})
         raise SourceAway(frozenset().union(*jobs), away.error) from away
 
 
@@ -124,7 +135,7 @@ def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool, known: int) -> No
         after = runner.epoch if logged else UNLOGGED
         skipped = max(_SKIPPED_EPOCHS, known - runner.epoch)
         runner.epochs.skip(runner.graph.version, skipped, after)
-        runner.inputs.rewind_to_ends()
+        rewind_to_ends(runner.inputs)
     runner.checkpoint(wait=True, forced=True)
 
 
@@ -147,18 +158,20 @@ def _logged(runner: GraphRunner, before: Callable[[int], None]) -> Iterator[Epoc
         yield record
 
 
-def _repeat(runner: GraphRunner, record: EpochRecord, prepare: PrepareChange) -> None:
+def _repeat(
+    runner: GraphRunner, record: EpochRecord, prepare: PrepareChange, ranges: RepeatedRanges
+) -> None:
     if record.change is not None:
         _repeat_change(runner, record.epoch, record.change, prepare)
     elif record.replay is not None:
         for row in record.replay.rows:
             if row.record is None:
-                runner.inputs.require(row.source)
+                ranges.require(row.source)
         with runner.outputs.call_log.recording(record.epoch):
             runner.pipeline.process_replay(record)
         runner.commit()
     else:
-        _repeat_rows(runner, record)
+        _repeat_rows(runner, record, ranges)
 
 
 def _repeat_change(
@@ -171,15 +184,15 @@ def _repeat_change(
     runner.switch(change)
 
 
-def _repeat_rows(runner: GraphRunner, record: EpochRecord) -> None:
+def _repeat_rows(runner: GraphRunner, record: EpochRecord, ranges: RepeatedRanges) -> None:
     """Repeats an epoch of rows, without sources of jobs that cannot be planned any more."""
     inputs = runner.inputs
     opened = tuple(o for o in record.opened if o[0] in inputs.running)
     ended = tuple(n for n in record.ended if n in inputs.running or n in inputs.unstarted)
     closed = tuple(c for c in record.closed if c[0] in inputs.running)
     for name, shard in opened:
-        inputs.open_again(name, shard)
-    chunks = [chunk for part in record.ranges for chunk in inputs.read_range(part)]
+        ranges.open_shard(name, shard)
+    chunks = [chunk for part in record.ranges for chunk in ranges.read(part)]
     with runner.outputs.call_log.recording(record.epoch):
         runner.pipeline.process(replace(record, opened=opened, ended=ended, closed=closed), chunks)
     runner.commit()

@@ -59,7 +59,7 @@ def migrate(migration: JobMigration, store: MigrationStore, patience_s: float | 
     finally:
         # In any case: a source graph that keeps its bounds would read nothing any more.
         source.runner.inputs.bounds = {}
-    target.attach(migration.addition, job_snapshot, migration.handover)
+    target.arrivals.attach(migration.addition, job_snapshot, migration.handover)
 
 
 def aligned_offsets(

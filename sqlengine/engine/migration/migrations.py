@@ -17,15 +17,16 @@ from parser.errors import JobError, ServiceError, SqlError
 from planner.settings import AGG_PHASES
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.connectors.registry import declared_capabilities
-from sqlengine.engine.cluster_migration import (
+from sqlengine.engine.deploying.job_placement import JobPlacement
+from sqlengine.engine.graph_manager import GraphManager
+from sqlengine.engine.migration.cluster_migration import (
     MigrationRequest,
     detach_from_parts,
     migrate_into_parts,
 )
-from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.graph_migration import JobMigration, migrate, tolerance_of
+from sqlengine.engine.migration.graph_migration import JobMigration, migrate, tolerance_of
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.recovery import recovering
+from sqlengine.executors.recovery.repeating import recovering
 from sqlengine.executors.sources import RunningSource
 from sqlengine.graphs.departures import is_departure
 from sqlengine.graphs.host import NotAligned
@@ -51,9 +52,16 @@ _PATIENCE_S = 1.0
 class Migrations:
     """Migrates jobs of one engine. All methods are called from the thread that makes changes."""
 
-    def __init__(self, registry: Registry, graphs: GraphManager, store: MigrationStore) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        graphs: GraphManager,
+        placement: JobPlacement,
+        store: MigrationStore,
+    ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._store = store
 
     def move_to_own_graph(self, job: Job, cause: Cause, reason: str | None) -> None:
@@ -71,7 +79,7 @@ class Migrations:
             # First out of the parts; from its own graph it is merged once that has read as far.
             self.move_to_own_graph(job, Cause.NONE, "it leaves its parts for others")
             return
-        shared = self._graphs.shared_graph(job)
+        shared = self._placement.shared_graph(job)
         self._move([job], shared, *_cause_in(shared), _PATIENCE_S)
 
     def move_to_distributed_graph(self, jobs: Sequence[Job], target: DistributedGraph) -> None:
@@ -112,7 +120,7 @@ class Migrations:
 
         Where that does not read a source of the job, the job must be near the end of the topic.
         """
-        current, shared = self._graphs.of(job.name), self._graphs.shared_graph(job)
+        current, shared = self._graphs.of(job.name), self._placement.shared_graph(job)
         if any(graph.distributed and graph.loop.problem for graph in (current, shared)):
             return False  # parts that no instance runs do not answer
         if current.distributed:
@@ -158,8 +166,9 @@ class Migrations:
             {pending.handover} if pending else set()
         )
         needed |= {job.kept for job in self._registry.log.jobs.values() if job.kept}
-        self._graphs.remove_apart(needed)
-        needed |= {name for apart in self._graphs.apart().values() for name in apart.handovers}
+        apart = self._graphs.apart
+        apart.remove(needed)
+        needed |= {name for waiting in apart.stored().values() for name in waiting.handovers}
         for name in self._store.names - needed:
             self._store.remove(name)
 
@@ -175,7 +184,7 @@ class Migrations:
             snapshot = self._store.get(key)
             versions = {} if snapshot is None else snapshot.jobs
             found |= {n: key for n, v in versions.items() if n in lost and lost[n].version == v}
-        for name, apart in self._graphs.apart().items() if lost else ():
+        for name, apart in self._graphs.apart.stored().items() if lost else ():
             versions = apart.jobs
             found |= {n: name for n, v in versions.items() if n in lost and lost[n].version == v}
         return found
@@ -244,7 +253,9 @@ class Migrations:
         with prepared(target, request.plans, request.jobs) as addition:
             if isinstance(source, DistributedGraph):
                 job_snapshot = detach_from_parts(request, source)
-                target.call(lambda: target.attach(addition, job_snapshot, request.handover))
+                target.call(
+                    lambda: target.arrivals.attach(addition, job_snapshot, request.handover)
+                )
                 return
             removal = source.change(source.runner.graph, {}, request.removals, {})
             (job,) = request.jobs
@@ -297,7 +308,7 @@ class Migrations:
         handover: str,
     ) -> None:
         with prepared(target, plans, job_snapshot.jobs) as addition:
-            target.call(lambda: target.attach(addition, job_snapshot, handover))
+            target.call(lambda: target.arrivals.attach(addition, job_snapshot, handover))
 
 
 @contextmanager
@@ -305,7 +316,7 @@ def prepared(
     target: RunningGraph, plans: Mapping[str, PlannedJob], jobs: Mapping[str, int]
 ) -> Iterator[GraphChange]:
     """Yields the prepared change that adds jobs to a graph; abandons it if they were not added."""
-    addition = target.prepare_attach(plans, jobs)
+    addition = target.arrivals.prepare(plans, jobs)
     try:
         yield addition
     except BaseException:

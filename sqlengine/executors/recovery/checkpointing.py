@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlengine.executors.epoch_writer import EpochWriter
-from sqlengine.executors.file_versions import FileVersions
 from sqlengine.executors.pipeline import Pipeline
+from sqlengine.executors.recovery.file_versions import FileVersions
 from sqlengine.executors.sources import positions_of
 from sqlengine.executors.storage import GraphStorage
 from sqlengine.executors.subtask import SubtaskContext

@@ -9,9 +9,10 @@ from typing import Final
 
 from parser.errors import SqlError
 from sqlengine.cluster.distributed_graph import DistributedGraph
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.job_lifecycle import JobLifecycle
-from sqlengine.engine.migration import Migrations
+from sqlengine.engine.migration.migrations import Migrations
+from sqlengine.engine.migration.moves import Moves
 from sqlengine.engine.watch.watch import Watch
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.load_monitor import IsolationTrigger, LoadMonitor
@@ -53,14 +54,16 @@ class Isolation(Watch):
         self,
         registry: Registry,
         graphs: GraphManager,
+        placement: JobPlacement,
         migrations: Migrations,
-        jobs: JobLifecycle,
+        moves: Moves,
         clock: Callable[[], float],
     ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._migrations = migrations
-        self._jobs = jobs
+        self._moves = moves
         self._clock = clock
         self._monitors: dict[str, LoadMonitor] = {}
         self._limits: dict[str, tuple[int, IsolationLimits]] = {}  # with the version of the job
@@ -119,7 +122,7 @@ class Isolation(Watch):
         return [job for job in jobs if self._graphs.runs(job.name)]
 
     def _may_distribute(self, job: Job) -> bool:
-        return job.graph != MAIN or self._is_told(job) or self._graphs.can_distribute(job)
+        return job.graph != MAIN or self._is_told(job) or self._placement.can_distribute(job)
 
     def _is_told(self, job: Job) -> bool:
         """True if the job may ask for a graph that is not the main one."""
@@ -154,7 +157,7 @@ class Isolation(Watch):
             if graph.distributed and not self._retry_is_due(trigger.job, now):
                 continue
             try:
-                self._jobs.isolate(trigger.job, trigger.cause, trigger.reason)
+                self._moves.isolate(trigger.job, trigger.cause, trigger.reason)
             except SqlError as error:
                 log.warning(
                     "job %s stays where it is for now (%s): %s", trigger.job, trigger.reason, error
@@ -188,8 +191,8 @@ class Isolation(Watch):
         if job.cause in _TRANSIENT and self._has_recovered(job, now):
             log.info("job %s is below its limits again", job.name)
             job = self._set_cause(job, Cause.NONE, _CATCHING_UP)
-        shared = self._graphs.shared_graph(job)
-        if shared.distributed and not self._graphs.can_distribute(job):
+        shared = self._placement.shared_graph(job)
+        if shared.distributed and not self._placement.can_distribute(job):
             if job.cause is Cause.NONE:
                 reason = f"isolation group '{group_of(shared.name)}', in the server's process"
                 self._set_cause(job, Cause.GROUP, reason)

@@ -16,7 +16,12 @@ from planner.graph.merge import Graph
 from planner.logical import Scan
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.pause_coordinator import QUIESCE_TIMEOUT_S
-from sqlengine.engine.graph_migration import APART, MAX_EPOCHS, MAX_RECORDS, aligned_offsets
+from sqlengine.engine.migration.graph_migration import (
+    APART,
+    MAX_EPOCHS,
+    MAX_RECORDS,
+    aligned_offsets,
+)
 from sqlengine.executors.graph_change import GraphChange
 from sqlengine.executors.sources import Positions
 from sqlengine.graphs.host import NotAligned

@@ -22,11 +22,12 @@ from planner.logical import Scan
 from sqlengine.cluster.distributed_graph import DistributedGraph
 from sqlengine.cluster.pause_coordinator import QUIESCE_TIMEOUT_S
 from sqlengine.connectors.base import Source
-from sqlengine.engine.cluster_migration import MigrationRequest, detach_from_parts
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
-from sqlengine.engine.migration import prepared
+from sqlengine.engine.migration.cluster_migration import MigrationRequest, detach_from_parts
+from sqlengine.engine.migration.migrations import prepared
 from sqlengine.engine.table_access import scans
-from sqlengine.executors.recovery import recovering
+from sqlengine.executors.recovery.repeating import recovering
 from sqlengine.graphs.apart import is_apart
 from sqlengine.graphs.host import NotAligned
 from sqlengine.graphs.managed import ManagedGraph
@@ -50,9 +51,16 @@ class Keeping:
     """Stores what jobs of one engine have when they leave, and restores it. All methods are called
     from the thread that makes changes."""
 
-    def __init__(self, registry: Registry, graphs: GraphManager, store: MigrationStore) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        graphs: GraphManager,
+        placement: JobPlacement,
+        store: MigrationStore,
+    ) -> None:
         self._registry = registry
         self._graphs = graphs
+        self._placement = placement
         self._store = store
 
     # ---- jobs that leave -------------------------------------------------------------------------
@@ -137,9 +145,9 @@ class Keeping:
         self._require_sources(jobs)
         name = jobs[0].kept
         waiting = {j.name: j for j in self._registry.jobs() if j.kept == name}
-        graph = self._graphs.open_apart(name, waiting)
+        graph = self._graphs.apart.open(name, waiting)
         try:
-            kept = dict(graph.kept)
+            kept = graph.recovered.take_kept()
             for names in groups_of(graph.runner.graph, graph.runner.jobs):
                 key = f"{names[0]} of {name}"
                 self._store.replace(key, capture(graph.runner, *names))
@@ -150,7 +158,7 @@ class Keeping:
             raise graph.lost_jobs[job]
         after = {n: replace(job, kept=kept[n]) for n, job in waiting.items()}
         self._registry.log.write(after, self._registry.clock())
-        self._graphs.remove_apart({j.kept for j in self._registry.jobs()})
+        self._graphs.apart.remove({j.kept for j in self._registry.jobs()})
         return [after[job.name] for job in jobs]
 
     def _require_sources(self, jobs: Sequence[Job]) -> None:
@@ -207,7 +215,7 @@ class Keeping:
                 recovering(target.runner) if paused else nullcontext(),
                 prepared(target, plans, versions) as addition,
             ):
-                target.call(lambda: target.attach(addition, snapshot, key))
+                target.call(lambda: target.arrivals.attach(addition, snapshot, key))
         except SqlError:
             if not any(map(self._graphs.runs, versions)):
                 self._registry.log.drop_pending(self._registry.clock())
@@ -220,7 +228,7 @@ class Keeping:
     ) -> RunningGraph | None:
         """Returns the graph of this process that the job shares with others, if it has read as far
         as the job and no table is to take older rows of it first; None if not."""
-        graph = self._graphs.shared_graph_for(plans[job.name], job.target)
+        graph = self._placement.shared_graph_for(plans[job.name], job.target)
         if not isinstance(graph, RunningGraph):
             return None
         reached = all(

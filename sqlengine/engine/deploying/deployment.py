@@ -7,12 +7,14 @@ it was; one that a crash interrupts is rolled forward by the next start.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from parser.errors import JobError, SqlError
+from parser.errors import SqlError
 from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
-from sqlengine.config import Target
 from sqlengine.connectors.environment import rehearsing
+from sqlengine.engine.deploying.checks import DeploymentChecks
+from sqlengine.engine.deploying.destinations import Destinations
+from sqlengine.engine.deploying.job_placement import JobPlacement
 from sqlengine.engine.graph_manager import GraphManager
 from sqlengine.engine.savepoints import Savepoints
 from sqlengine.engine.work import Work
@@ -22,7 +24,6 @@ from sqlengine.graphs.takeover import Takeover, report
 from sqlengine.jobs.job import JobVersion
 from sqlengine.jobs.log import PendingChange
 from sqlengine.jobs.planning import PlannedJob
-from sqlengine.jobs.shadow_plans import Beside, as_shadow
 from sqlengine.registry import Registry
 from sqlengine.snapshots.savepoints import Restoration
 
@@ -45,10 +46,18 @@ class Prepared:
 class Deployment:
     """Changes the graphs of one engine, in the thread that makes changes."""
 
-    def __init__(self, registry: Registry, graphs: GraphManager, savepoints: Savepoints) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        graphs: GraphManager,
+        placement: JobPlacement,
+        savepoints: Savepoints,
+    ) -> None:
         self._registry = registry
         self._graphs = graphs
         self._savepoints = savepoints
+        self._destinations = Destinations(registry, graphs, placement)
+        self._checks = DeploymentChecks(registry, graphs, self._destinations)
 
     def prepare(self, work: Work) -> Prepared:
         """Prepares the change of each graph that the request affects, beside the stream.
@@ -56,29 +65,36 @@ class Deployment:
         This may refuse jobs, which are no longer in `work.ready` then.
         """
         registry = self._registry
-        self._check(work)
+        self._checks.check(work)
         restored = self._restorations(work)
         texts = {**work.texts, **work.dependents}
-        versions = registry.next_versions(texts, work.ready, work.request.origin, work.kept)
-        versions |= registry.following(versions, work.dependents, work.causes)
+        versions = registry.versions.planned(texts, work.ready, work.request.origin, work.kept)
+        versions |= registry.versions.following(versions, work.dependents, work.causes)
         numbers = {n: v.version for n, v in versions.items()}
-        graphs = {n: self._place(work, n, numbers[n]) for n in work.ready if n not in restored}
+        placed = (n for n in work.ready if n not in restored)
+        graphs = {n: self._destinations.graph(work, n, numbers[n]) for n in placed}
         parts = self._prepare(work, graphs, numbers, work.gone)
         return Prepared(versions, graphs, restored, parts)
 
     def deploy(self, work: Work, prepared: Prepared) -> None:
         """Logs a prepared change, switches the graphs to it, and updates the catalog."""
         registry, versions = self._registry, prepared.versions
-        names = {n: self._graph_name(work, n, versions[n], prepared.graphs) for n in work.ready}
-        targets = {n: self._told(work, n) for n in work.ready}
+        names = {n: self._graph_name(work, n, prepared) for n in work.ready}
+        targets = {n: self._destinations.told(work, n) for n in work.ready}
         change = _pending_change(work, versions, names, prepared.restored, targets)
         for name in work.ready:
-            registry.register_policies(versions[name].version, work.ready[name])
-        earlier = registry.earlier_versions(change.renamed)
+            registry.policies.register(versions[name].version, work.ready[name])
+        earlier = registry.versions.earlier(change.renamed)
         new = [versions[n] for n in work.ready]
         self._execute(change, [*earlier, *new], prepared.parts, prepared.restored)
         registry.complete_change(change, work.ready)
         self._graphs.retire_idle()
+
+    def _graph_name(self, work: Work, name: str, prepared: Prepared) -> str:
+        """Returns the name of the graph that a job goes into; one from a savepoint has its own."""
+        if name in prepared.graphs:
+            return prepared.graphs[name].name
+        return self._destinations.own_graph(work, name, prepared.versions[name].version)
 
     def _execute(
         self,
@@ -115,52 +131,6 @@ class Deployment:
         finally:
             for _, part in waiting:
                 part.abandon()
-
-    def _check(self, work: Work) -> None:
-        """Refuses jobs that cannot run as they are asked to, before anything is opened."""
-        self._find_missing_topics(work)
-        for name in filter(is_shadow, list(work.ready)):
-            try:
-                work.ready[name] = self._as_shadow(work, name)
-            except SqlError as error:
-                work.refuse(name, error)
-        self._refuse_undistributable(work)
-        self._refuse_unfit_for_target(work)
-        self._refuse_writers_of_owed_rows(work)
-
-    def _as_shadow(self, work: Work, name: str) -> PlannedJob:
-        """Returns what runs of a shadow: beside the live version as it is after the change."""
-        registry, rule = self._registry, rule_of(name)
-        number = registry.number_of_shadow(name, work.ready)
-        version = registry.version_beside(name, work.ready)
-        if not version:
-            return as_shadow(work.ready[name], number)
-        live = work.ready.get(rule) or registry.required_plans({rule: version})[rule]
-        return as_shadow(work.ready[name], number, Beside(version, live))
-
-    def _refuse_undistributable(self, work: Work) -> None:
-        """Refuses new texts of jobs in a distributed graph that cannot run in parts."""
-        for name, plan in list(work.ready.items()):
-            why = self._graphs.of(work.kept.get(name, name)).why_unsupported(plan.sinks)
-            if why is not None:
-                reason = f"job '{name}' runs in parts, and this text cannot"
-                work.refuse(
-                    name, JobError(reason, detail=why, hint="remove the job, and submit it again")
-                )
-
-    def _refuse_writers_of_owed_rows(self, work: Work) -> None:
-        """Refuses new texts that write to a table which is to take older rows of their graph
-        first."""
-        for name, plan in list(work.ready.items()):
-            current = work.kept.get(name, name)
-            graph = self._graphs.of(current)
-            runs = current in graph.runner.jobs
-            table = self._graphs.owes_rows(graph, plan.sinks) if runs else None
-            if table is not None:
-                reason = f"job '{name}' cannot write to table '{table}' now"
-                what = f"the table has not taken all rows yet that graph '{graph.name}' wrote to it"
-                hint = "submit it again once the jobs run that have these rows, see 'sql jobs'"
-                work.refuse(name, JobError(reason, detail=what, hint=hint))
 
     def _restorations(self, work: Work) -> dict[str, Restoration]:
         """Reads the savepoints that jobs start from, and refuses jobs that cannot start from
@@ -219,55 +189,6 @@ class Deployment:
                 restoration = self._savepoints.restoration(name, plans[name], path)
                 self._graphs.restore(change.graphs[name], name, change.jobs[name], restoration)
 
-    def _place(self, work: Work, name: str, version: int) -> ManagedGraph:
-        """Returns the graph of a job: its present one if it runs, for a shadow that of the live
-        version and the other way round, else that for a new job."""
-        current = work.kept.get(name, name)
-        if self._graphs.runs(current):
-            return self._graphs.of(current)
-        beside = rule_of(name) if is_shadow(name) else shadow_of(name)
-        if self._graphs.runs(beside):
-            graph = self._graphs.of(beside)
-            if graph.why_unsupported(work.ready[name].sinks) is None:
-                return graph
-        target = self._target(work, name)
-        own = self._graphs.targets.graph_name(_own_graph_name(name, version), target)
-        return self._graphs.place(work.ready[name], own, target)
-
-    def _graph_name(
-        self, work: Work, name: str, version: JobVersion, graphs: Mapping[str, ManagedGraph]
-    ) -> str:
-        if name in graphs:
-            return graphs[name].name
-        target = self._target(work, name)
-        return self._graphs.targets.graph_name(_own_graph_name(name, version.version), target)
-
-    def _target(self, work: Work, name: str) -> Target:
-        """Returns where a job of the request runs from now on."""
-        return self._graphs.targets.of(work.ready[name].settings, self._told(work, name))
-
-    def _told(self, work: Work, name: str) -> str:
-        """Returns where a job is told to run, '' where only its text says it: a shadow where its
-        rule does, whose operations and state it shares. JobError if it is to be elsewhere."""
-        asked = work.request.targets.get(name)
-        if is_shadow(name) and self._graphs.runs(rule_of(name)):
-            there = self._graphs.targets.of_graph(self._graphs.of(rule_of(name)))
-            if asked in (None, there):
-                return there
-            raise JobError(
-                f"a shadow runs where its rule does, which is '{there}'",
-                hint=f"leave out '--on {asked}', or 'sql move {rule_of(name)} --to {asked}' first",
-            )
-        return asked or self._registry.told(work.kept.get(name, name), work.ready[name])
-
-    def _refuse_unfit_for_target(self, work: Work) -> None:
-        """Refuses jobs that cannot run where they should."""
-        for name, plan in list(work.ready.items()):
-            try:
-                self._graphs.targets.check(plan, self._told(work, name))
-            except SqlError as error:
-                work.refuse(name, error)
-
     def _prepare(
         self,
         work: Work,
@@ -300,7 +221,7 @@ class Deployment:
     def dry_run(self, work: Work) -> None:
         """Prepares the changes of `deploy` and abandons them. Afterwards each job is still in
         `work.ready`, or refused."""
-        self._check(work)
+        self._checks.check(work)
         with rehearsing():
             self._rehearse(work)
 
@@ -312,19 +233,6 @@ class Deployment:
         graphs = {n: self._graphs.of(current.get(n, n)) for n in work.ready if n not in restored}
         for _, change in self._prepare(work, graphs, versions, work.renamed_from):
             change.abandon()
-
-    def _find_missing_topics(self, work: Work) -> None:
-        """Sets the topics that each job would create; refuses jobs whose options are wrong."""
-        for name, plan in list(work.ready.items()):
-            try:
-                work.topics[name] = self._graphs.tables.missing_topics(plan)
-            except SqlError as error:
-                work.refuse(name, error)
-        written = {t.name for topics in work.topics.values() for t in topics if t.written}
-        for name, topics in work.topics.items():  # what another job writes is not misspelt
-            work.topics[name] = tuple(
-                replace(t, similar=None) if t.name in written else t for t in topics
-            )
 
     def _change_of(
         self,
@@ -404,8 +312,3 @@ def _beside(numbers: Mapping[str, int], running: Collection[str]) -> dict[str, s
         elif is_shadow(name) and name not in running and rule_of(name) in running:
             found[name] = rule_of(name)
     return found
-
-
-def _own_graph_name(name: str, version: int) -> str:
-    """Returns the name of a graph for this version of a job alone."""
-    return f"{name}@{version}"

@@ -1,0 +1,1 @@
+"""Commands over the jobs of a running server."""

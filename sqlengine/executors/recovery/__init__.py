@@ -1,0 +1,1 @@
+"""Takes checkpoints of a graph, and goes on from them after a crash."""
