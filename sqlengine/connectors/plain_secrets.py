@@ -27,7 +27,8 @@ _PARAMETER: Final = re.compile(
     r"([^&;#\s]++)",
     re.IGNORECASE,
 )
-
+# Of a longer text the beginning is shown.
+_LONG: Final = 16_384
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -82,6 +83,17 @@ def plain_values(text: str) -> list[str]:
 def masked(text: str) -> str:
     """Returns a text of SQL as it is shown: with a mask for each secret."""
     return hidden_in_sql(rewritten(text, lambda found: found.written(lambda _: MASK)).text)
+
+
+def shown(text: str) -> str:
+    """Returns a text of SQL as it is shown among others: masked, and of a long one the beginning.
+
+    To find the secrets of a megabyte takes a second."""
+    if len(text) <= _LONG:
+        return masked(text)
+    head = masked(text[: 4 * _LONG])
+    # What is left where masks took the place of nearly all may end within a secret.
+    return f"{head[:_LONG]} …" if len(head) > 2 * _LONG else "…"
 
 
 def rewritten(text: str, change: Callable[[OptionValue], str]) -> Rewritten:

@@ -1,9 +1,10 @@
-"""One principal never has all of what a server has so many of: sessions, queries, requests that
-wait, streams of rows, prepared statements."""
+"""One principal never has all of what a server has so many of: sessions and what they keep,
+queries, turns of planning, requests that wait, streams of rows, prepared statements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from parser.limits import using
 from sqlengine.api import events
 from sqlengine.api.flight import prepared
 from sqlengine.api.flight.wire import field
-from sqlengine.client import Client
+from sqlengine.client import Client, Refused
 from sqlengine.config import QueryLimits
 from sqlengine.queries import room
 from sqlengine.service import Service
@@ -70,6 +71,75 @@ def test_sessions(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
             assert "4 sessions are open already" in failed.value.texts[1]
 
 
+def test_what_sessions_keep(shared: Shared) -> None:
+    """The bound is one of all sessions of a principal; what is dropped makes room."""
+    view = f"CREATE TEMPORARY VIEW {{0}} AS SELECT '{'x' * 3_000}' AS a"
+    with using(session_size=9_000), shared.session("alice") as one, shared.session("bob") as bobs:
+        one.run(view.format("va"))
+        one.run(view.format("vb"))
+        with shared.session("alice") as two:
+            told = two.failure(view.format("vc")).texts[-1]
+            assert (
+                "1:1: invalid statement: view 'vc' has no room in the session: at most 9,000 "
+                in told
+            )
+            assert "('session-size')" in told
+            assert "and 6," in told, "what the other session has"
+            assert two.rows("SHOW VIEWS") == []
+            bobs.run(view.format("vc"))
+            one.run("DROP TEMPORARY VIEW va")
+            two.run(view.format("vc"))
+            with pytest.raises(Failed, match=r"setting 'sql-client\.x' has no room"):
+                one.run(f"SET 'sql-client.x' = '{'x' * 5_000}'")
+            with pytest.raises(Failed, match=r"setting 'sql-client\.y' has no room"):
+                Session(
+                    one.address,
+                    token=TOKENS["alice"],
+                    properties={"sql-client.y": "y" * 9_000},
+                ).__enter__()
+            two.run("BEGIN STATEMENT SET")
+            insert = f"INSERT INTO t SELECT '{'x' * 3_000}'"
+            assert "the statement set has no room" in two.failure(insert).texts[-1]
+
+
+def test_what_sessions_of_other_clients_keep(shared: Shared) -> None:
+    view = f"CREATE TEMPORARY VIEW v AS SELECT '{'x' * 3_000}' AS a"
+    with using(session_size=3_000), shared.flight("alice") as alice:
+        with pytest.raises(flight.FlightServerError, match="view 'v' has no room"):
+            alice.update(view)
+        user = shared.user("alice")
+        session = user.client.post("/api/v1/sessions")["session"]
+        where = f"/api/v1/queries?session={session}"
+        refusal = user.refused(lambda: user.client.post(where, f"{view}; SELECT 1".encode()))
+        assert refusal.status == 400
+        assert refusal.position is not None
+        assert "'session-size'" in refusal.message
+
+
+def test_turns_of_planning(shared: Shared) -> None:
+    """Long texts are ended at their time; meanwhile others are planned."""
+    alice, bob = shared.user("alice"), shared.user("bob").client
+    numbers = " OR ".join(f"a = {n}" for n in range(60_000))
+    text = f"EXPLAIN SELECT 1 FROM (VALUES (1)) AS t(a) WHERE {numbers}".encode()
+    turns = shared.service._queries._planning._turns
+
+    def ask() -> Refused:
+        return alice.refused(lambda: alice.client.post("/api/v1/queries", text))
+
+    with using(planning_time=1), ThreadPoolExecutor(5) as threads:
+        asked = [threads.submit(ask) for _ in range(5)]
+        eventually(lambda: turns.taken() == 3)
+        assert bob.post("/api/v1/queries", b"SELECT 1")["rows"]
+        assert turns.taken() == 3
+        told = {(a.result().status, a.result().message) for a in asked}
+    assert {status for status, _ in told} <= {400, 429}
+    assert (400, "planning took more than 1 s ('planning-time')") in told
+    with shared.session("alice") as session:
+        session.begin(text.decode())
+        eventually(turns.taken)
+    eventually(lambda: not turns.taken())  # long before 'planning-time'
+
+
 def test_queries_that_run(shared: Shared) -> None:
     with shared.session("alice") as session:
         session.run(ENDLESS)
@@ -106,7 +176,8 @@ def test_results_that_nobody_reads_make_way(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of who has the most go first."""
-    eventually(lambda: not shared.service._queries._slots.taken())
+    slots = shared.service._queries._slots
+    eventually(lambda: not slots.taken())
     reader, alice = shared.user("reader").client, shared.user("alice").client
     large = "SELECT REPEAT('x', {0}) AS v FROM (VALUES (1), (2)) AS t(n)"
     kept = reader.post("/api/v1/queries?wait=0", large.format(100).encode())["query"]
@@ -115,6 +186,7 @@ def test_results_that_nobody_reads_make_way(
         first = alice.post("/api/v1/queries", large.format(200_000).encode())["query"]
         for _ in range(3):
             alice.post("/api/v1/queries", large.format(200_000).encode())
+            eventually(lambda: not slots.taken())
     monkeypatch.setattr(shared.service._queries, "_most_held", 300_000)
     alice.post("/api/v1/queries", b"SELECT 1")
     assert reader.get(f"/api/v1/queries/{kept}", page=0)["rows"]

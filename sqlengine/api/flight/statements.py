@@ -18,7 +18,7 @@ from sqlengine.api.flight.callers import MIDDLEWARE, Sessions
 from sqlengine.api.flight.prepared import Update
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.connection.columns import batch_of
-from sqlengine.connectors.plain_secrets import masked
+from sqlengine.connectors.plain_secrets import shown
 from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
 from sqlengine.queries.execution import Execution
 from sqlengine.queries.ingest import IngestExecution, insert_text
@@ -53,7 +53,7 @@ class Statements:
             sql, session=session, client=context.peer(), by=by, execution=execution
         )
         if execution is not PlanningExecution:
-            event = Event(by.name, context.peer(), "Flight statement", detail=masked(sql))
+            event = Event(by.name, context.peer(), "Flight statement", detail=shown(sql))
             self._audit.count(event)
         query.buffer.wait_ready(START_S)
         if query.buffer.error is not None and query.buffer.schema is None:
