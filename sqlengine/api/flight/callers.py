@@ -13,8 +13,9 @@ from typing import Any, Final
 from pyarrow import flight
 
 from parser.errors import JobError, SqlError
+from sqlengine.access.audit.log import Audit, Event
 from sqlengine.access.identity import Access, Caller
-from sqlengine.access.policy import Action, Unauthorised, require
+from sqlengine.access.policy import Action, Forbidden, Unauthorised, require
 from sqlengine.access.principals import Principal
 from sqlengine.api.flight.failures import answering
 from sqlengine.queries.service import QueryService
@@ -49,27 +50,32 @@ class CallHeaders(flight.ServerMiddleware):
 
 class Callers(flight.ServerMiddlewareFactory):
     """Finds out who calls, before anything is done for him: by a bearer token, or by a name and a
-    password, which is the token."""
+    password, which is the token. The audit log is told of who is refused, from where is not known
+    here."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, audit: Audit) -> None:
         self._access = access
+        self._audit = audit
 
     def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
         """See `ServerMiddlewareFactory`. FlightUnauthenticatedError for nobody that is known,
         FlightUnauthorizedError for who may ask nothing."""
         with answering("a call"):
-            return self._caller(headers)
+            return self._caller(_name_of(info), headers)
 
-    def _caller(self, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
+    def _caller(self, call: str, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
         given = {name.lower(): values for name, values in headers.items()}
         (authorization,) = given.get("authorization", ("",))[:1] or ("",)
-        token = _token(authorization)
         try:
+            token = _token(authorization)
             principal = self._access.identify(Caller(token and f"Bearer {token}"))
             require(principal, Action.ASK)
         except Unauthorised as error:
+            self._audit.count(refusal("", "", call, error))
             raise flight.FlightUnauthenticatedError(error.with_hint) from None
         except SqlError as error:
+            by = error.by if isinstance(error, Forbidden) else ""
+            self._audit.count(refusal(by, "", call, error))
             raise flight.FlightUnauthorizedError(error.with_hint) from None
         basic = authorization.lower().startswith(_BASIC)
         answer = {"authorization": f"Bearer {token or 'none'}"} if basic else {}
@@ -112,6 +118,17 @@ class Sessions:
                 self._queries.close_session(str(session), caller.principal)
 
 
+def refusal(by: str, peer: str, what: str, error: SqlError) -> Event:
+    """Returns what the audit log has of a call that somebody may not make."""
+    named = error.named if isinstance(error, Forbidden) else ""
+    return Event(by, peer, what, named, outcome="refused", detail=str(error)[:300])
+
+
+def _name_of(info: Any) -> str:
+    """Returns the name of a call for the audit log, as in `Flight DoGet`."""
+    return f"Flight {info.method.name.title().replace('_', '')}"
+
+
 def _token(authorization: str) -> str:
     """Returns the token in a header; the password is one."""
     kind = authorization.lower()
@@ -122,9 +139,7 @@ def _token(authorization: str) -> str:
     try:
         text = base64.b64decode(authorization[len(_BASIC) :], validate=True).decode()
     except ValueError:
-        raise flight.FlightUnauthenticatedError(
-            "the name and the password cannot be read"
-        ) from None
+        raise Unauthorised("the name and the password cannot be read") from None
     return text.partition(":")[2]
 
 

@@ -69,7 +69,7 @@ class FlightServer(flight.FlightServerBase):
             super().__init__(
                 f"{scheme}://{place}",
                 auth_handler=NoHandshake(),
-                middleware={MIDDLEWARE: Callers(engine.access)},
+                middleware={MIDDLEWARE: Callers(engine.access, audit)},
                 **_tls(config),
             )
         except (pa.ArrowException, OSError) as error:
