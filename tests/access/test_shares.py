@@ -3,15 +3,21 @@ queries, turns of planning, requests that wait, streams of rows, prepared statem
 
 from __future__ import annotations
 
+import ctypes
+import socket
+import struct
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 from pyarrow import flight
 
 from parser.limits import using
+from sqlengine.access.tokens import hash_of
 from sqlengine.api import events
 from sqlengine.api.flight import prepared
 from sqlengine.api.flight.wire import field
@@ -29,11 +35,15 @@ from tests.support import eventually
 ENDLESS = "CREATE TABLE endless (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '10')"
 
 
-class Shared:
-    """A server with room for little."""
+COUNTING = f"{ENDLESS.replace('TABLE', 'TEMPORARY TABLE')}; SELECT n FROM endless"
 
-    def __init__(self, service: Service) -> None:
+
+class Shared:
+    """A server with room for little, and its access file."""
+
+    def __init__(self, service: Service, file: Path) -> None:
         assert service.flight is not None
+        self.file = file
         self.service = service
         self.port, self._flight_port = service.port, service.flight.port
 
@@ -55,7 +65,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     limits = using(waiting_requests=8)
     options: dict[str, Any] = {"queries": QueryLimits(at_once=4), "flight_port": 0, "access": file}
     with limits, running(folder / "data", **options) as (service, _):
-        yield Shared(service)
+        yield Shared(service, file)
 
 
 def test_sessions(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,10 +204,9 @@ def test_results_that_nobody_reads_make_way(
     assert refusal.status == 404
 
 
-def test_requests_that_wait(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who holds streams of events open leaves places to others, and has them again once one has
-    ended."""
-    monkeypatch.setattr(events, "_SILENT_S", 0.1)
+def test_requests_that_wait(shared: Shared) -> None:
+    """Who holds streams of events open leaves places to others, and has them again soon after one
+    has hung up."""
     held = [_events(shared.port, "monitor") for _ in range(8)]
     try:
         statuses = sorted(_status(raw) for raw in held)
@@ -212,6 +221,65 @@ def test_requests_that_wait(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> 
         return again[-1] == 200
 
     eventually(free)
+    Raw.close_all()
+
+
+def test_a_reader_that_vanishes(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing more comes of it, no end and no answer to what is sent: its place is free after
+    'body-time'."""
+    monkeypatch.setattr(events, "_SILENT_S", 0.1)
+    with using(body_time=1):
+        held: list[Raw] = []
+
+        def hold() -> bool:
+            raw = _events(shared.port, "monitor")
+            held.extend([raw] * (_status(raw) == 200))
+            return len(held) == 6
+
+        eventually(hold)
+        assert _status(_events(shared.port, "monitor")) == 503
+        for raw in held:
+            raw.socket.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, _NOTHING_COMES)
+        began = time.monotonic()
+        eventually(lambda: _status(_events(shared.port, "monitor")) == 200)
+        assert time.monotonic() - began < 10
+        Raw.close_all()
+
+
+# A filter of packets with one instruction: take none.
+_ATTACH_FILTER: Final = 26
+_INSTRUCTION: Final = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+_NOTHING_COMES: Final = struct.pack("HL", 1, ctypes.addressof(_INSTRUCTION))
+
+
+def test_a_token_that_is_withdrawn(shared: Shared) -> None:
+    """Streams that have begun end with it, as events and as rows of Flight."""
+    user = shared.user("reader")
+    told = Raw.to(shared.port).head(
+        "POST",
+        "/api/v1/queries?follow=true",
+        f"Authorization: Bearer {TOKENS['reader']}",
+        "Accept: text/event-stream",
+        f"Content-Length: {len(COUNTING)}",
+    )
+    told.send(COUNTING)
+    with shared.flight("reader") as client:
+        client.update("SET 'execution.runtime-mode' = 'streaming'")
+        rows = client.reader(client.begin(COUNTING))
+        assert rows.read_chunk().data.num_rows
+        assert told.socket.recv(1 << 16)
+        file = shared.file.read_text()
+        shared.file.write_text(file.replace(hash_of(TOKENS["reader"]), hash_of("another" * 9)))
+        try:
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                rows.read_all()
+            events_left = b""
+            while part := told.socket.recv(1 << 16):
+                events_left += part
+            assert b'"status": 401' in events_left
+        finally:
+            shared.file.write_text(file)
+            eventually(lambda: user.try_to(lambda: user.client.get("/api/v1/queries")) is None)
     Raw.close_all()
 
 

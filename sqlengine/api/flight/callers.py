@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 
@@ -25,6 +27,8 @@ _COOKIE: Final = "arrow_flight_session_id"
 _BASIC, _BEARER = "basic ", "bearer "
 # Connections whose sessions are known; the one that was not used for longest is forgotten.
 _MOST: Final = 1_000
+# A call that lasts is asked for its token again after so many seconds.
+_AGAIN_S: Final = 1.0
 
 
 class NoHandshake(flight.ServerAuthHandler):
@@ -37,12 +41,25 @@ class NoHandshake(flight.ServerAuthHandler):
 
 
 class CallHeaders(flight.ServerMiddleware):
-    """The caller of one call. `answer`: headers that are sent back."""
+    """The caller of one call. `answer`: headers that are sent back; `identify` finds out who it is,
+    again and again where the call lasts."""
 
-    def __init__(self, principal: Principal, session: str | None, answer: dict[str, str]) -> None:
-        self.principal = principal
+    def __init__(
+        self, identify: Callable[[], Principal], session: str | None, answer: dict[str, str]
+    ) -> None:
+        self.principal = identify()
+        self._identify = identify
+        self._identified = time.monotonic()
         self.session = session
         self.answer = answer
+
+    def present(self) -> Principal:
+        """Returns the principal, who may have lost his token since the call began: Unauthorised, or
+        Forbidden, then."""
+        now = time.monotonic()
+        if now - self._identified > _AGAIN_S:
+            self._identified, self.principal = now, self._identify()
+        return self.principal
 
     def sending_headers(self) -> dict[str, str]:
         return self.answer
@@ -68,8 +85,10 @@ class Callers(flight.ServerMiddlewareFactory):
         (authorization,) = given.get("authorization", ("",))[:1] or ("",)
         try:
             token = _token(authorization)
-            principal = self._access.identify(Caller(token and f"Bearer {token}"))
-            require(principal, Action.ASK)
+            basic = authorization.lower().startswith(_BASIC)
+            answer = {"authorization": f"Bearer {token or 'none'}"} if basic else {}
+            identify = partial(self._identify, Caller(token and f"Bearer {token}"))
+            return CallHeaders(identify, _session(given.get("cookie", ())), answer)
         except Unauthorised as error:
             self._audit.count(refusal("", "", call, error))
             raise flight.FlightUnauthenticatedError(error.with_hint) from None
@@ -77,9 +96,11 @@ class Callers(flight.ServerMiddlewareFactory):
             by = error.by if isinstance(error, Forbidden) else ""
             self._audit.count(refusal(by, "", call, error))
             raise flight.FlightUnauthorizedError(error.with_hint) from None
-        basic = authorization.lower().startswith(_BASIC)
-        answer = {"authorization": f"Bearer {token or 'none'}"} if basic else {}
-        return CallHeaders(principal, _session(given.get("cookie", ())), answer)
+
+    def _identify(self, caller: Caller) -> Principal:
+        principal = self._access.identify(caller)
+        require(principal, Action.ASK)
+        return principal
 
 
 class Sessions:

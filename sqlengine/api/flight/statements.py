@@ -16,7 +16,7 @@ from sqlengine.access.audit.log import Audit, Event
 from sqlengine.access.policy import Forbidden
 from sqlengine.access.principals import Principal
 from sqlengine.access.shares import Shares, share_of
-from sqlengine.api.flight.callers import MIDDLEWARE, Sessions, refusal
+from sqlengine.api.flight.callers import MIDDLEWARE, CallHeaders, Sessions, refusal
 from sqlengine.api.flight.prepared import Update
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.connection.columns import batch_of
@@ -139,6 +139,7 @@ class Statements:
         schema, buffer = shape_of(query), query.buffer
         token: int | None = 0
         while token is not None and not context.is_cancelled():
+            principal_of(context)
             page = buffer.page(token, _TURN_S, ARROW_ROWS)
             for batch in page.batches:
                 yield to_record_batch(batch, schema, changes=buffer.changes)
@@ -157,9 +158,9 @@ class Statements:
 
 
 def principal_of(context: Any) -> Principal:
-    """Returns who calls."""
-    principal: Principal = context.get_middleware(MIDDLEWARE).principal
-    return principal
+    """Returns who calls. Raises Unauthorised, or Forbidden, for who no longer may."""
+    caller: CallHeaders = context.get_middleware(MIDDLEWARE)
+    return caller.present()
 
 
 def shape_of(query: Query) -> pa.Schema:

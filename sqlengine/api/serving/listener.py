@@ -224,7 +224,7 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
             accepted.close()
             return
         if not self._local:
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_up(accepted)
         Connection(self, self._wrap(accepted), peer, key, reserved=reserved)
 
     def _pause(self, error: OSError) -> None:
@@ -242,6 +242,17 @@ def too_many_wait() -> Refusal:
         hint="try again, or ask without waiting; the server's limit is 'waiting-requests'",
     )
     return Refusal(503, error, (("Retry-After", "1"),))
+
+
+def _set_up(accepted: socket.socket) -> None:
+    """Sets the options of a connection over TCP. A client that vanishes without a word takes as
+    long as one that reads nothing: the kernel alone would send again for a quarter of an hour."""
+    seconds = present().body_time
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 3))
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)
 
 
 def _peer(accepted: socket.socket, address: str | None) -> tuple[Peer, str]:
