@@ -41,6 +41,11 @@ def refused(sql: str) -> str:
     return str(error.value)
 
 
+def cube(columns: int) -> str:
+    keys = ", ".join(f"n + {i}" for i in range(columns))
+    return f"INSERT INTO o SELECT s FROM s GROUP BY s, CUBE({keys})"
+
+
 TWICE = "SELECT s FROM {0} UNION ALL SELECT s FROM {0}"
 REFUSED: dict[str, tuple[Callable[[], str], str]] = {
     "24 views of UNION ALL": (lambda: views(24, TWICE) + "INSERT INTO o SELECT * FROM v23",
@@ -50,6 +55,13 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
         "'plan-nodes'"),
     "views of joins": (
         lambda: views(24, "SELECT a.s FROM {0} a JOIN {0} b ON a.s = b.s"), "'plan-nodes'"),
+    "common tables that are read twice": (
+        lambda: "INSERT INTO o WITH v0 AS (SELECT n FROM s)" + "".join(
+            f", v{i} AS (SELECT n FROM v{i - 1} WHERE n > (SELECT MAX(n) FROM v{i - 1}))"
+            for i in range(1, 30)
+        ) + " SELECT CAST(n AS STRING) FROM v29", "'plan-nodes'"),
+    "sets of grouping": (lambda: cube(30), "GROUP BY names 1073741824 sets, more than 4096"),
+    "more sets of grouping": (lambda: cube(9_000), "GROUP BY names sets without number"),
     "columns": (lambda: "CREATE VIEW v AS SELECT " + "1," * 50_000 + "1 FROM s",
         "SELECT has more than 10,000 columns ('select-columns')"),
     "a statement of 15 MB": (lambda: "CREATE VIEW v AS SELECT " + "1," * 7_500_000 + "1 FROM s",
