@@ -129,6 +129,11 @@ class Sessions:
         caller.answer["set-cookie"] = f"{_COOKIE}={name}"
         return name
 
+    def peers(self) -> set[str]:
+        """Returns the connections that have a session, as gRPC names them."""
+        with self._lock:
+            return {peer for peer, _ in self._by_peer}
+
     def close(self, context: Any) -> None:
         """Closes the caller's session, if it has one."""
         caller: CallHeaders = context.get_middleware(MIDDLEWARE)

@@ -257,12 +257,16 @@ def _set_up(accepted: socket.socket) -> None:
 
 def _peer(accepted: socket.socket, address: str | None) -> tuple[Peer, str]:
     """Returns the other end of a connection, and what its connections are counted by: a user of
-    this machine, an IPv4 address, or the network of an IPv6 address, which one host has all of."""
+    this machine, or where it came from."""
     if address is None:
         found = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         uid = _CREDENTIALS.unpack(found)[1]
         return Peer(uid=uid), f"uid:{uid}"
+    return Peer(address.split("%")[0]), network_of(address)
+
+
+def network_of(address: str) -> str:
+    """Returns what the connections from an address are counted by: an IPv4 address, or the network
+    of an IPv6 address, which one host has all of."""
     plain = address.split("%")[0]
-    if ":" not in plain:
-        return Peer(plain), plain
-    return Peer(plain), str(ipaddress.IPv6Network((plain, 64), strict=False))
+    return str(ipaddress.IPv6Network((plain, 64), strict=False)) if ":" in plain else plain
