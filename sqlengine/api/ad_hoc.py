@@ -24,6 +24,7 @@ from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
 from sqlengine.api.conventions.pages import page_behind
 from sqlengine.api.events import events_of_query, stream, wants_events
+from sqlengine.api.gateway.bodies import check_json
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.batch import Batch
@@ -156,6 +157,7 @@ def _text(data: bytes) -> str:
 
 
 def _sql_in_json(data: bytes) -> str:
+    check_json(data)
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:

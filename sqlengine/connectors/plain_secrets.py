@@ -92,8 +92,9 @@ def shown(text: str) -> str:
     if len(text) <= _LONG:
         return masked(text)
     head = masked(text[: 4 * _LONG])
-    # What is left where masks took the place of nearly all may end within a secret.
-    return f"{head[:_LONG]} …" if len(head) > 2 * _LONG else "…"
+    # Where masks took the place of nearly all, what is left may end within a secret.
+    known = len(text) <= 4 * _LONG or len(head) > 2 * _LONG
+    return f"{head[:_LONG]} …" if known else "…"
 
 
 def rewritten(text: str, change: Callable[[OptionValue], str]) -> Rewritten:

@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -124,6 +125,22 @@ def test_what_sessions_of_other_clients_keep(shared: Shared) -> None:
         assert refusal.status == 400
         assert refusal.position is not None
         assert "'session-size'" in refusal.message
+
+
+def test_texts_that_are_too_long(shared: Shared) -> None:
+    alice = shared.user("alice")
+    with using(text_size=1_000), shared.session("alice") as session:
+        bodies: tuple[bytes | dict[str, object], ...] = (
+            b"SELECT 1" + b" " * 1_000,
+            {"sql": "x" * 2_000},
+        )
+        for body in bodies:
+            refusal = alice.refused(partial(alice.client.post, "/api/v1/queries", body))
+            assert (refusal.status, "'text-size'" in str(refusal)) == (400, True)
+        assert "'text-size'" in session.failure(f"SELECT 1{' ' * 1_000}").texts[-1]
+        assert "'text-size'" in session.failure(f"SELECT 1{' ' * 2_000}").texts[-1]
+    shown = alice.client.post("/api/v1/queries", f"SELECT '{'x' * 20_000}' AS a".encode())["sql"]
+    assert (len(str(shown)), str(shown)[-2:]) == (16_386, " …")
 
 
 def test_turns_of_planning(shared: Shared) -> None:
