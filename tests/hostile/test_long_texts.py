@@ -12,6 +12,7 @@ import pytest
 from parser.errors import SqlError
 from parser.limits import lifted, using
 from planner.catalog import Catalog
+from sqlengine import connect
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.jobs.workers import INLINE_CHARACTERS, Planner
 from sqlengine.system import deadlines
@@ -91,6 +92,17 @@ def test_names_that_are_given_often_take_no_quadratic_time() -> None:
     with using(select_columns=50_000):
         assert plan("CREATE VIEW v AS SELECT " + "1," * 9_999 + "1 FROM s").objects
     assert time.process_time() - began < 5
+
+
+def test_views_are_not_read_again_for_each_object_beside_them() -> None:
+    numbers = ", ".join(map(str, range(500)))
+    view = "CREATE TEMPORARY VIEW v{} AS SELECT 1 AS a FROM (VALUES (1)) AS t(n) WHERE n IN ({})"
+    table = "CREATE TEMPORARY TABLE t{} (a INT) WITH ('connector' = 'blackhole')"
+    with connect() as connection:
+        connection.sql(";".join(view.format(n, numbers) for n in range(50)))
+        began = time.process_time()
+        connection.sql(";".join(table.format(n) for n in range(100)))
+        assert time.process_time() - began < 5
 
 
 def test_what_was_accepted_is_planned_under_any_limits() -> None:

@@ -401,7 +401,20 @@ def test_options_of_all_connectors() -> None:
     assert declared[("rocketmq", "accessKey")] is False
 
 
-PARTS = ["'", "`", "/*", "--", "WITH /*", "WITH ('", "'a''", "://a:", "E'\\", "'=", "TABLE a.", "a."]
+PARTS = [
+    "'",
+    "`",
+    "/*",
+    "--",
+    "WITH /*",
+    "WITH ('",
+    "'a''",
+    "://a:",
+    "E'\\",
+    "'=",
+    "TABLE a.",
+    "a.",
+]
 
 
 @pytest.mark.parametrize("part", PARTS)
