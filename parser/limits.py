@@ -29,7 +29,8 @@ class Limits:
     Texts: `statement_size` of one statement, `text_size` of all statements of a job;
     `select_columns` of one SELECT; `plan_nodes` of a statement's plan with its views written out;
     `expression_nodes` of one expression with those that it reads; `folded_size` of a constant that
-    the planner computes; `planning_time`: seconds for the planning of a job.
+    the planner computes; `planning_time`: seconds for the planning of a job, or of an ad-hoc
+    statement; `session_size` of what a client's sessions keep.
 
     Requests: `request_size` of a body, `head_size` of what stands before it; `head_time`: seconds
     in which the head comes, `body_time`: seconds in which nothing of a body or of an answer passes;
@@ -46,6 +47,7 @@ class Limits:
     expression_nodes: int = 200_000
     folded_size: int = 4 << 10
     planning_time: int = 30
+    session_size: int = 2 << 20
     request_size: int = 64 << 20
     head_size: int = 64 << 10
     head_time: int = 10

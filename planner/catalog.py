@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from sqlglot import exp
+
+from parser import parse
+from parser.definitions import CreateView
 from parser.errors import ObjectExists
 from planner.logical.node import LogicalPlan
 from planner.tables import PARTITION, Identifier, MetadataColumn, Table, Watermark
@@ -50,6 +55,15 @@ class View:
     home: tuple[str, str] = (DEFAULT_CATALOG, DEFAULT_DATABASE)
     broken: str = ""
     ordered: bool = False
+
+    @cached_property
+    def reads(self) -> frozenset[tuple[str, ...]]:
+        """The names of tables and views in its query, as they are written."""
+        (statement,) = parse(self.sql)
+        assert isinstance(statement, CreateView)
+        tables = statement.query.find_all(exp.Table)
+        names = (tuple(p.name for p in t.parts if isinstance(p, exp.Identifier)) for t in tables)
+        return frozenset(n for n in names if 1 <= len(n) <= 3)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from flask import Response
 from parser.errors import ServiceError
 from sqlengine.access.identity import Access, AccessFile, Caller, OneToken, own_users
 from sqlengine.access.policy import Forbidden, Unauthorised
+from sqlengine.access.principals import Principal
 from sqlengine.api.permissions import check_head, check_route
-from sqlengine.api.principal import note_principal, present_request
+from sqlengine.api.principal import note_principal, note_rights, present_request
 from sqlengine.api.problems import problem
 from sqlengine.api.serving.admission import ADMITTED, PEER, Admit, Head, Peer, Refusal, head_of
 from sqlengine.api.serving.origins import foreign
@@ -79,16 +80,25 @@ def refusal(admit: Admit) -> Response | None:
 
 
 def authorise(access: Access) -> None:
-    """Notes the principal of Flask's request. Raises Forbidden for a route, or the object that its
-    path names, that is not the principal's."""
-    asked, principal = present_request(), None
-    environ = asked.environ
-    if access.told_apart and asked.path not in _OPEN:
-        given = caller_of(environ.get("HTTP_AUTHORIZATION", ""), environ.get(PEER))
-        principal = access.identify(given)
-        note_principal(asked, principal)
-    if asked.url_rule is not None and asked.method != "OPTIONS":
-        check_route(principal, asked.method, asked.url_rule.rule, asked.view_args or {})
+    """Notes the principal of Flask's request, and how to find out again who that is. Raises
+    Forbidden for a route, or the object that its path names, that is not the principal's."""
+    asked = present_request()
+    environ, method, names = asked.environ, asked.method, asked.view_args or {}
+    rule = None if asked.url_rule is None or method == "OPTIONS" else asked.url_rule.rule
+    apart = access.told_apart and asked.path not in _OPEN
+
+    def rights() -> Principal | None:
+        principal = None
+        if apart:
+            given = caller_of(environ.get("HTTP_AUTHORIZATION", ""), environ.get(PEER))
+            principal = access.identify(given)
+            note_principal(asked, principal)
+        if rule is not None:
+            check_route(principal, method, rule, names)
+        return principal
+
+    rights()
+    note_rights(asked, rights)
 
 
 def as_response(refused: Refusal) -> Response:

@@ -24,13 +24,14 @@ from sqlengine.api.auditing import note
 from sqlengine.api.broker import client_name
 from sqlengine.api.conventions.pages import page_behind
 from sqlengine.api.events import events_of_query, stream, wants_events
+from sqlengine.api.gateway.bodies import check_json
 from sqlengine.api.principal import present_principal
 from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.batch import Batch
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.client import ARROW_STREAM
 from sqlengine.connection.columns import batch_of
-from sqlengine.connectors.plain_secrets import masked
+from sqlengine.connectors.plain_secrets import shown
 from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
 from sqlengine.queries.execution import Execution
 from sqlengine.queries.ingest import IngestExecution
@@ -68,7 +69,7 @@ def _add_queries(blueprint: Blueprint, service: QueryService) -> None:
         DROP count for all. With ?job= an INSERT becomes the job of that name. A
         stream of Arrow is rows for the statement that the metadata of its schema has as `sql`."""
         sql, execution = _asked()
-        note(detail=masked(sql))
+        note(detail=shown(sql))
         query = service.submit(
             sql,
             session=request.args.get("session"),
@@ -156,6 +157,7 @@ def _text(data: bytes) -> str:
 
 
 def _sql_in_json(data: bytes) -> str:
+    check_json(data)
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:

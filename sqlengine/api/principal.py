@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, cast
 
 from flask import Request, request
@@ -13,6 +14,7 @@ from sqlengine.jobs.job import Origin
 
 # In the WSGI environment, once it is known.
 _PRINCIPAL: Final = "sqlengine.principal"
+_RIGHTS: Final = "sqlengine.rights"
 _STAND_IN: Final = cast("LocalProxy[Request]", request)
 
 
@@ -25,6 +27,19 @@ def present_request() -> Request:
 def note_principal(asked: Request, principal: Principal) -> None:
     """Notes who asks."""
     asked.environ[_PRINCIPAL] = principal
+
+
+def note_rights(asked: Request, rights: Callable[[], Principal | None]) -> None:
+    """Notes what finds out again who asks, and whether he still may: for long answers."""
+    asked.environ[_RIGHTS] = rights
+
+
+def present_rights() -> Callable[[], Principal]:
+    """Returns what finds out who has made the request, at any later time. Raises Unauthorised, or
+    Forbidden, once that is nobody who might make it."""
+    environ = present_request().environ
+    rights: Callable[[], Principal | None] = environ.get(_RIGHTS, lambda: None)
+    return lambda: rights() or TRUSTED
 
 
 def present_principal() -> Principal:

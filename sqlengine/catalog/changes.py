@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypeAlias
 
-from sqlglot import exp
-
 from parser import parse
 from parser.alterations import (
     Action,
@@ -23,6 +21,7 @@ from parser.errors import (
     ObjectExists,
     PlanError,
     Position,
+    ServiceError,
     SqlError,
     UnknownObject,
     UnsupportedError,
@@ -284,9 +283,7 @@ def refreshed(catalog: Catalog, name: Identifier, bind: Bind) -> Catalog:
 def _read_by(view: View, catalog: Catalog) -> set[Identifier]:
     """The names in a view's query."""
     home = catalog.with_use(catalog=view.home[0], database=view.home[1])
-    tables = view_of(view).query.find_all(exp.Table)
-    names = (tuple(p.name for p in t.parts if isinstance(p, exp.Identifier)) for t in tables)
-    return {home.resolve(n) for n in names if 1 <= len(n) <= 3}
+    return {home.resolve(name) for name in view.reads}
 
 
 def _rebound(catalog: Catalog, view: View, bind: Bind) -> Catalog:
@@ -295,6 +292,8 @@ def _rebound(catalog: Catalog, view: View, bind: Bind) -> Catalog:
         made = bind(replace(view_of(view), name=view.name), home)
         assert isinstance(made, View)
         fresh = replace(made, sql=view.sql)
+    except ServiceError:  # it has not been tried
+        raise
     except SqlError as error:
         fresh = replace(view, broken=error.message)
     if view.temporary:

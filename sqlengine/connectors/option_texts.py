@@ -4,7 +4,7 @@ SET (…) and OPTIONS (…), and of SET 'key' = '…', also in comments."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -28,6 +28,8 @@ _EQUALS: Final = re.compile(r"'\s{0,20}=\s{0,20}(?=')")
 _MEANT: Final = re.compile(r"'[\s=:,(]{1,20}(?=')")
 _STRING: Final = re.compile(r"'(?:[^'\n]|'')*+'?")
 _LONGEST: Final = 200  # characters of an option's name
+# Of the name of an object: what goes beyond it begins another one.
+_LONGEST_NAME: Final = 1000
 # What an object's name stands behind, and what may stand between.
 _KINDS: Final = ("TABLE", "CATALOG", "DATABASE")
 _BETWEEN: Final = ("IF", "NOT", "EXISTS")
@@ -91,7 +93,7 @@ class _Scanner:
     def word(self, text: str) -> None:
         upper = text.upper()
         self.first = self.first or upper
-        if self.last == ".":
+        if self.last == "." and len(self.name) < _LONGEST_NAME:
             self.name += f".{text}"
         else:
             self.name = text
@@ -136,10 +138,17 @@ def values_in(text: str) -> list[Value]:
     return scanner.found
 
 
-def pairs_in(text: str) -> list[tuple[str, str]]:
-    """Returns texts in quotes, each with the one that follows it, in a text that may make no sense:
-    of some it can be told only by their names that they are an option and its value."""
-    return [(option, _content(value.group())) for option, value in _pairs(text, _MEANT)]
+def values_behind(text: str, wanted: Callable[[str], bool]) -> list[str]:
+    """Returns the texts in quotes that follow a wanted one, in a text that may make no sense: of
+    some it can be told only by their names that they are an option and its value."""
+    known: dict[str, bool] = {}
+    found = []
+    for option, value in _pairs(text, _MEANT):
+        if option not in known:
+            known[option] = wanted(option)
+        if known[option]:
+            found.append(_content(value.group()))
+    return found
 
 
 def _pairs(text: str, between: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:

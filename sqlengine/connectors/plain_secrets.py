@@ -11,14 +11,15 @@ from functools import cache
 from typing import Final, TypeAlias
 
 from parser.writer.names import quoted
-from sqlengine.connectors.option_texts import Value, pairs_in, values_in
+from sqlengine.connectors.option_texts import Value, values_behind, values_in
 from sqlengine.connectors.registry import connector_names, get_connector
 from sqlengine.connectors.secret_names import is_secret, remedy
 from sqlengine.formats.base import Option
 from sqlengine.system.hidden import MASK, hidden_in_sql
 from sqlengine.system.secrets import REFERENCE
 
-# Without one of these a text has no options.
+# Without one of these a value has no secret within it, and a text has no options.
+_BEFORE_SECRET: Final = re.compile(r"://|[?&;]")
 _OPTIONS: Final = re.compile(r"\b(?:WITH|SET|OPTIONS)\b\s*+[^\s\w`]", re.IGNORECASE)
 _URL: Final = re.compile(r"://[^/@\s:]*+:([^/@\s]+)@")
 _PARAMETER: Final = re.compile(
@@ -26,7 +27,8 @@ _PARAMETER: Final = re.compile(
     r"([^&;#\s]++)",
     re.IGNORECASE,
 )
-
+# Of a longer text the beginning is shown.
+_LONG: Final = 16_384
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -74,13 +76,25 @@ def plain_values(text: str) -> list[str]:
     """Returns all that is probably a secret in a text, also in one that makes no sense."""
     values = [secret for found in option_values(text) for secret in found.secrets]
     secrets = _declared_secrets()
-    values += [value for option, value in pairs_in(text) if is_secret(option, secrets)]
+    values += values_behind(text, lambda option: is_secret(option, secrets))
     return [v for v in dict.fromkeys(values) if v not in ("", MASK) and not REFERENCE.search(v)]
 
 
 def masked(text: str) -> str:
     """Returns a text of SQL as it is shown: with a mask for each secret."""
     return hidden_in_sql(rewritten(text, lambda found: found.written(lambda _: MASK)).text)
+
+
+def shown(text: str) -> str:
+    """Returns a text of SQL as it is shown among others: masked, and of a long one the beginning.
+
+    To find the secrets of a megabyte takes a second."""
+    if len(text) <= _LONG:
+        return masked(text)
+    head = masked(text[: 4 * _LONG])
+    # Where masks took the place of nearly all, what is left may end within a secret.
+    known = len(text) <= 4 * _LONG or len(head) > 2 * _LONG
+    return f"{head[:_LONG]} …" if known else "…"
 
 
 def rewritten(text: str, change: Callable[[OptionValue], str]) -> Rewritten:
@@ -125,6 +139,8 @@ def _spans(option: str, text: str, declared: Mapping[str, Option]) -> Spans:
     """Returns where the value of an option has secrets. References are none."""
     if is_secret(option, declared):
         return ((0, len(text)),) if text and not REFERENCE.search(text) else ()
+    if not _BEFORE_SECRET.search(text):
+        return ()
     found, end = [], 0
     for start, stop in sorted(m.span(1) for p in (_URL, _PARAMETER) for m in p.finditer(text)):
         if start >= end and not REFERENCE.search(text[start:stop]):

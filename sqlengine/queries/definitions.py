@@ -49,7 +49,7 @@ def define(
         if statement.if_not_exists:
             return
         if not replaces:
-            hint = None if is_function else f"write CREATE OR REPLACE {kind}, or DROP {kind} before"
+            hint = _instead(statement)
             shown = ".".join(statement.name)
             place = statement.subject or statement.position
             raise PlanError(f"{kind.lower()} '{shown}' exists already", hint=hint, position=place)
@@ -119,6 +119,18 @@ def job_of(name: Identifier, kind: Kind) -> str:
         return plain
     mark = md5("\0".join(name).encode(), usedforsecurity=False).hexdigest()[:8]
     return f"{plain[:_LONGEST]}-{mark}"
+
+
+def _instead(statement: Definition) -> str | None:
+    """Returns what can be written where the object exists. As in Flink, only a table that takes the
+    rows of a query can be replaced."""
+    match statement:
+        case CreateTable(query=None):
+            return "write CREATE TABLE IF NOT EXISTS, or DROP TABLE before"
+        case CreateTable() | CreateView():
+            kind = _kind(statement)
+            return f"write CREATE OR REPLACE {kind}, or DROP {kind} before"
+    return None
 
 
 def _kind(statement: Definition) -> Kind:

@@ -26,6 +26,7 @@ from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import TURN_S, Query, QueryEnded, TooManyQueries
 from sqlengine.queries.results import BUFFERED_BYTES
 from sqlengine.session.runner import SCRIPT, EmbeddedRunner
+from sqlengine.session.session import Planning, planned_here
 
 # Held while a query runs; the seconds for which it waits until one more may run.
 Slot: TypeAlias = Callable[[float], AbstractContextManager[None]]
@@ -38,7 +39,7 @@ class Execution:
     at once; `follow`: it goes on with rows that come later.
 
     `session_class` executes each of them, `in_slots` are the statements that take a slot, for which
-    they wait `patience_s`."""
+    they wait `patience_s`. `planning` parses and plans."""
 
     session_class: ClassVar[type[AdHocSession]] = AdHocSession
     in_slots: ClassVar[tuple[type[Statement], ...]] = (Select,)
@@ -58,6 +59,7 @@ class Execution:
         self._state = state
         self._slot = slot
         self._follow = follow
+        self.planning: Planning = planned_here
 
     def run(self) -> None:
         """Runs the statements. Raises the SqlError of the first that fails, with its position."""
@@ -68,7 +70,11 @@ class Execution:
 
     def statements(self) -> Sequence[Statement]:
         """Returns what is to be executed."""
-        return _checked(parse(self._query.sql))
+        return _checked(self.parsed(self._query.sql))
+
+    def parsed(self, text: str) -> list[Statement]:
+        """Returns the statements of a text."""
+        return self.planning(lambda: parse(text))
 
     def _execute(self, statement: Statement) -> None:
         query, shared = self._query, self._engine.catalog
@@ -143,6 +149,7 @@ class Execution:
             follow=self._follow,
             by=query.by,
             give=query.give,
+            planning=self.planning,
         )
         runner.proceed = lambda rows: query.proceed(rows, complete=session.complete)
         return session

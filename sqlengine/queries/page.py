@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlengine.batch import MAX_WATERMARK, MIN_WATERMARK
-from sqlengine.connectors.plain_secrets import masked
 from sqlengine.formats.results import schema_event
 from sqlengine.queries.query import Query
 from sqlengine.queries.results import Page
@@ -13,7 +12,7 @@ def about_query(query: Query) -> dict[str, object]:
     """Returns a query, for a list of them."""
     return {
         "query": query.identity,
-        "sql": masked(query.sql),
+        "sql": query.shown,
         "client": query.client,
         "state": query.state.value,
         "started_ms": query.started_ms,

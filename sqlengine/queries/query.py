@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cached_property
 
 from parser.errors import ServiceError
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.batch import Batch
 from sqlengine.config import QueryLimits
+from sqlengine.connectors.plain_secrets import shown
 from sqlengine.executors.failures import StepEnded
 from sqlengine.executors.sinks.rows_set_aside import RowsSetAside
 from sqlengine.executors.steps.guard import StepGuard, StepLimits, StepView
@@ -101,6 +103,16 @@ class Query:
         self._space = True
         limited = StepLimits(lambda job, version: None, lambda: None, self._step_ended)
         self.guard = StepGuard(f"query {identity}", limited)
+
+    @cached_property
+    def shown(self) -> str:
+        """The text for people, its beginning where it is long. Each page has it."""
+        return shown(self.sql)
+
+    @property
+    def size(self) -> int:
+        """The bytes that are held for it, about: its text, and rows that wait for its client."""
+        return len(self.sql) + self.buffer.size
 
     @property
     def state(self) -> QueryState:

@@ -46,10 +46,12 @@ def _with_too_many(sessions: Mapping[str, ClientSession], by: Principal) -> set[
 
 def make_room_for_query(queries: dict[str, Query], by: Principal, most_bytes: int) -> None:
     """Forgets results of statements that have ended until one more may begin. `most_bytes`: of all
-    results that wait. TooManyQueries where that is not enough."""
-    running = sum(q.by.name == by.name for q in queries.values() if _runs(q))
-    if running >= share_of(MAX_KEPT, by):
-        raise TooManyQueries(f"{running} ad-hoc statements of {by.shown} run already")
+    texts, and of the results that wait. TooManyQueries where that is not enough."""
+    running = [q for q in queries.values() if q.by.name == by.name and _runs(q)]
+    if len(running) >= share_of(MAX_KEPT, by):
+        raise TooManyQueries(f"{len(running)} ad-hoc statements of {by.shown} run already")
+    if sum(len(query.sql) for query in running) > share_of(most_bytes, by):
+        raise TooManyQueries(f"the ad-hoc statements of {by.shown} that run are too long already")
     for identity in _first_to_go(queries, most_bytes):
         if not _is_full(queries, most_bytes):
             return
@@ -66,7 +68,7 @@ def _runs(query: Query) -> bool:
 
 
 def _is_full(queries: Mapping[str, Query], most_bytes: int) -> bool:
-    held = sum(query.buffer.size for query in queries.values())
+    held = sum(query.size for query in queries.values())
     return len(queries) >= MAX_KEPT or held > most_bytes
 
 
@@ -76,7 +78,7 @@ def _first_to_go(queries: Mapping[str, Query], most_bytes: int) -> list[str]:
     held: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for query in queries.values():
-        held[query.by.name] += query.buffer.size
+        held[query.by.name] += query.size
         kept[query.by.name] += 1
 
     def weight(query: Query) -> tuple[float, float]:

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from parser.errors import JobError, ServiceError, SqlError
+from parser.errors import JobError, PlanError, ServiceError, SqlError
+from parser.limits import present
 from sqlengine.access.policy import Action, allows
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.access.shares import Shares, share_of
-from sqlengine.connectors.plain_secrets import masked, plain_values
+from sqlengine.connectors.plain_secrets import plain_values
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.queries.client_session import LOOKING, ClientSession, Names, names_in
@@ -32,6 +33,7 @@ from sqlengine.queries.query import (
     TooManyQueries,
 )
 from sqlengine.queries.room import make_room_for_query, make_room_for_session
+from sqlengine.queries.turns import PlanningTurns
 from sqlengine.system.hidden import hide
 from sqlengine.system.memory import usable_bytes
 
@@ -55,6 +57,7 @@ class QueryService:
         self._sessions: dict[str, ClientSession] = {}
         self._queries: dict[str, Query] = {}
         self._slots = Shares(self._limits.at_once)
+        self._planning = PlanningTurns()
         self._most_held = usable_bytes() // _HELD_PART
         self._closed = False
 
@@ -75,11 +78,22 @@ class QueryService:
             self._tidy()
             make_room_for_session(self._sessions, by, make_way=settings is None)
             name = str(uuid.uuid4())
-            opened = self._fresh()
+            others = partial(self._kept_elsewhere, name, by)
+            opened = replace(self._fresh(), by=by.name, others=others)
             if settings is not None:
-                opened.settings = {**self._engine.config.settings, **settings}
-            self._sessions[name] = replace(opened, by=by.name)
+                given = {**self._engine.config.settings, **settings}
+                opened.check_room(replace(opened, settings=given))
+                opened.settings = given
+            self._sessions[name] = opened
             return name
+
+    def _kept_elsewhere(self, name: str, by: Principal) -> int:
+        """Returns the size of a principal's sessions but one. Administrators, and whoever is not
+        told apart, have as much for each."""
+        if by.is_admin:
+            return 0
+        known = list(self._sessions.items())
+        return sum(s.size for n, s in known if n != name and s.by == by.name)
 
     def close_session(self, name: str, by: Principal = TRUSTED) -> None:
         """Closes a session, and ends the statements that end with it. JobError if the client has
@@ -163,12 +177,14 @@ class QueryService:
         return self._start(query, execution(self._engine, query, state, slot))
 
     def _start(self, query: Query, execution: Execution) -> Query:
+        check_text(len(query.sql))
         with self._lock:
             if self._closed:
                 raise ServiceError("the server stops")
             self._tidy()
             make_room_for_query(self._queries, query.by, self._most_held)
             self._queries[query.identity] = query
+        execution.planning = self._planning.of(query)
         name = f"query-{query.identity[:8]}"
         threading.Thread(target=_run, args=(query, execution), name=name, daemon=True).start()
         return query
@@ -255,6 +271,16 @@ class QueryService:
         )
 
 
+def check_text(size: int) -> None:
+    """Raises PlanError for more characters than the statements of a request may have."""
+    if size > present().text_size:
+        raise PlanError(
+            f"the text has {size:,} characters, at most {present().text_size:,} are allowed"
+            " ('text-size')",
+            hint="send its statements one after the other, in a session",
+        )
+
+
 def _run(query: Query, execution: Execution) -> None:
     error: SqlError | None = None
     try:
@@ -263,7 +289,7 @@ def _run(query: Query, execution: Execution) -> None:
     except SqlError as failure:
         error = hide(failure, plain_values(query.sql))
     except Exception:
-        log.exception("query of %s failed: %s", query.client, masked(query.sql)[:200])
+        log.exception("query of %s failed: %s", query.client, query.shown[:200])
         error = ServiceError("internal error in a query", detail="the server's log has the trace")
     query.buffer.complete(error)
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sqlglot import exp
 
@@ -65,6 +65,19 @@ from sqlengine.snapshots.savepoint_files import PATHS
 from udf.user import UserFunction
 
 log = logging.getLogger("sqlengine")
+T = TypeVar("T")
+
+
+class Planning(Protocol):
+    """Does work that takes the longer the more a statement says."""
+
+    def __call__(self, work: Callable[[], T]) -> T:
+        """Returns what comes of it."""
+
+
+def planned_here(work: Callable[[], T]) -> T:
+    """Does the work at once, however long it takes."""
+    return work()
 
 
 class Output(Protocol):
@@ -87,7 +100,7 @@ class Output(Protocol):
 class Session:
     """Executes the statements of a script: definitions change the catalog and settings, queries and
     INSERTs run to their end. Mini-batch is off unless the script sets it. `options`: the check of
-    settings and options that nobody reads; `good`: none failed."""
+    settings and options that nobody reads; `planning` binds and plans; `good`: none failed."""
 
     runner: Runner
     output: Output
@@ -96,6 +109,7 @@ class Session:
     library: Library | None = None
     modules: tuple[str, ...] = (modules.CORE,)
     options: UnknownOptions = field(default_factory=lambda: UnknownOptions(log.warning))
+    planning: Planning = planned_here
     good: bool = field(default=True, init=False)
     _numbers: Iterator[int] = field(default_factory=count, init=False)
 
@@ -190,7 +204,7 @@ class Session:
 
     def _bound_in(self, statement: CreateTable | CreateView, catalog: Catalog) -> Table | View:
         self._activate(expressions_of(statement))
-        item = bind(statement, catalog, self.settings, job=SCRIPT)
+        item = self.planning(lambda: bind(statement, catalog, self.settings, job=SCRIPT))
         if not isinstance(item, Table):
             return item
         item = self.options.defined(item, statement, self.settings)
@@ -206,7 +220,9 @@ class Session:
         assert statement.query is not None
         self._activate([statement.query])
         settings = {MINI_BATCH: "false", **self.settings}
-        table, insert = bind_create_as(statement, self.catalog, settings, job=SCRIPT)
+        table, insert = self.planning(
+            lambda: bind_create_as(statement, self.catalog, settings, job=SCRIPT)
+        )
         existing = self.catalog.permanent(statement.name)
         if statement.if_not_exists and isinstance(existing, Table):
             return replace(insert, columns=(), places=())
@@ -275,7 +291,7 @@ class Session:
                 traced=traced,
             )
 
-        return self.options.planned(statement, self.settings, planned_with)
+        return self.planning(lambda: self.options.planned(statement, self.settings, planned_with))
 
     def _plan_settings(self) -> dict[str, str]:
         """The settings of a statement: mini-batch is off by default. In batch mode every row is

@@ -24,13 +24,13 @@ class _Watch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._watched: dict[int, tuple[float, Interrupts]] = {}
+        self._watched: dict[int, tuple[float, Interrupts, Callable[[], bool]]] = {}
         self._some = threading.Event()
         self._started = False
 
-    def begin(self, interrupts: Interrupts, seconds: float) -> None:
+    def begin(self, interrupts: Interrupts, seconds: float, vain: Callable[[], bool]) -> None:
         with self._lock:
-            self._watched[id(interrupts)] = time.monotonic() + seconds, interrupts
+            self._watched[id(interrupts)] = time.monotonic() + seconds, interrupts, vain
             if not self._started:
                 self._started = True
                 threading.Thread(target=self._run, name="deadlines", daemon=True).start()
@@ -48,7 +48,7 @@ class _Watch:
             time.sleep(_INTERVAL_S)
             now = time.monotonic()
             with self._lock:
-                overdue = [i for at, i in self._watched.values() if at <= now]
+                overdue = [i for at, i, vain in self._watched.values() if at <= now or vain()]
                 for interrupts in overdue:
                     interrupts.ask()
 
@@ -56,12 +56,13 @@ class _Watch:
 _WATCH: Final = _Watch()
 
 
-def within(seconds: float, work: Callable[[], T]) -> T:
-    """The result of `work`, which this thread does. Overdue after so many seconds: it ends where it
-    is, but for a call into a library, which is not cut short."""
+def within(seconds: float, work: Callable[[], T], vain: Callable[[], bool] = lambda: False) -> T:
+    """The result of `work`, which this thread does. Overdue after so many seconds, or once it is
+    `vain`, which another thread asks: it ends where it is, but for a call into a library, which is
+    not cut short."""
     interrupts = Interrupts(Overdue)
     interrupts.begin()
-    _WATCH.begin(interrupts, seconds)
+    _WATCH.begin(interrupts, seconds, vain)
     try:
         interrupts.permit()
         return work()

@@ -19,7 +19,8 @@ from sqlengine.system.hidden import hand_out
 from sqlengine.system.sealed_values import SealedValues
 from sqlengine.system.secret_command import SecretCommand
 
-REFERENCE: Final = re.compile(r"\$\{(secret|sealed):([^}]*)\}", re.ASCII)
+# A name ends before the next reference: a text of many that are not closed is read once.
+REFERENCE: Final = re.compile(r"\$\{(secret|sealed):((?:[^}$]|\$(?!\{))*+)\}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
 _VARIABLE: Final = "SQLENGINE_SECRET_"
 _MOST: Final = 1 << 20  # bytes of a file

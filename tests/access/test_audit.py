@@ -6,10 +6,12 @@ import errno
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import flight
 
 from parser.errors import SqlError
 from sqlengine.access.audit.log import files_in
@@ -17,9 +19,10 @@ from sqlengine.cli import main
 from sqlengine.client import Client
 from sqlengine.config import Config
 from sqlengine.service import Service
-from tests.access.conftest import TOKENS, Guarded, access_text
+from tests.access.conftest import TOKENS, Guarded, access_text, temporary
 from tests.access.test_audit_chain import told
 from tests.access.test_routes import ask
+from tests.clients.flight_client import Client as FlightClient
 from tests.service.harness import User, running
 from tests.support import eventually
 
@@ -111,6 +114,32 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> s
     out = capsys.readouterr()
     assert end.value.code == code, out.err
     return out.out + out.err
+
+
+def test_refusals_of_flight(tmp_path: Path) -> None:
+    """Who is not known, who may ask nothing, and what a principal may not read."""
+    file, data = tmp_path / "access.toml", tmp_path / "data"
+    file.write_text(access_text())
+    with running(data, access=file, flight_port=0) as (service, _):
+        assert service.flight is not None
+        for token in ("nobody", TOKENS["sender"], TOKENS["alice"]):
+            with FlightClient(service.flight.port, token) as client:
+                for sql in ("SELECT 1", temporary("t", "secret")):
+                    with suppress(flight.FlightError):
+                        client.query(sql)
+    found = {
+        (t["by"], t["what"], t.get("object", ""), t["outcome"]): t["detail"]
+        for t in told(data / "audit")
+        if t["what"].startswith("Flight")
+    }
+    assert found.keys() == {
+        ("", "Flight GetFlightInfo", "", "refused"),
+        ("sender", "Flight GetFlightInfo", "", "refused"),
+        ("alice", "Flight statement", "", "done"),
+        ("alice", "Flight statement", "secret", "refused"),
+    }
+    assert "may not see topic 'secret'" in found["alice", "Flight statement", "secret", "refused"]
+    assert "CREATE TEMPORARY" in found["alice", "Flight statement", "secret", "refused"]
 
 
 def test_what_comes_often_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from hypothesis import strategies as st
 from pyarrow import flight
 
 from parser.errors import ServiceError
+from parser.limits import using
+from sqlengine.api.flight.connections import connections_of
 from sqlengine.api.flight.messages import read_any, write_any
 from sqlengine.api.flight.wire import BadMessage, Message, field
 from sqlengine.config import QueryLimits
@@ -559,3 +563,36 @@ def test_tls(tmp_path: Path) -> None:
     service_options = {**files, "tls_key": tmp_path / "nothing.key"}
     with pytest.raises(ServiceError), running(tmp_path / "other", flight_port=0, **service_options):
         pass
+
+
+def test_connections_that_ask_nothing(server: Service, client: Client) -> None:
+    """They take no descriptors that jobs need: beyond the limits they give way to who asks."""
+    assert client.query("SELECT 1 AS a") == [{"a": 1}]
+    assert server.flight is not None
+    assert server.flight._sessions.peers() & {c.peer for c in connections_of(port_of(server))}
+    with using(connections=20), ExitStack() as held:
+        idle = [_idle(server, held) for _ in range(60)]
+        eventually(lambda: sum(map(_is_shut, idle)) >= 40)
+        assert client.query("SELECT 1 AS a") == [{"a": 1}]
+    with using(connections_by_address=20), ExitStack() as held:
+        idle = [_idle(server, held) for _ in range(60)]
+        eventually(lambda: sum(map(_is_shut, idle)) >= 40)
+        assert client.query("SELECT 1 AS a") == [{"a": 1}]
+
+
+def _idle(server: Service, held: ExitStack) -> socket.socket:
+    connection = held.enter_context(socket.create_connection(("127.0.0.1", port_of(server))))
+    connection.setblocking(False)
+    return connection
+
+
+def _is_shut(connection: socket.socket) -> bool:
+    """It is at its end: what has come before is read."""
+    with suppress(BlockingIOError):
+        try:
+            while connection.recv(1 << 16):
+                pass
+        except ConnectionResetError:
+            pass
+        return True
+    return False

@@ -12,6 +12,7 @@ import pytest
 from parser.errors import SqlError
 from parser.limits import lifted, using
 from planner.catalog import Catalog
+from sqlengine import connect
 from sqlengine.jobs.planning import JobText, PlannedJob, plan_job
 from sqlengine.jobs.workers import INLINE_CHARACTERS, Planner
 from sqlengine.system import deadlines
@@ -41,6 +42,11 @@ def refused(sql: str) -> str:
     return str(error.value)
 
 
+def cube(columns: int) -> str:
+    keys = ", ".join(f"n + {i}" for i in range(columns))
+    return f"INSERT INTO o SELECT s FROM s GROUP BY s, CUBE({keys})"
+
+
 TWICE = "SELECT s FROM {0} UNION ALL SELECT s FROM {0}"
 REFUSED: dict[str, tuple[Callable[[], str], str]] = {
     "24 views of UNION ALL": (lambda: views(24, TWICE) + "INSERT INTO o SELECT * FROM v23",
@@ -50,6 +56,13 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
         "'plan-nodes'"),
     "views of joins": (
         lambda: views(24, "SELECT a.s FROM {0} a JOIN {0} b ON a.s = b.s"), "'plan-nodes'"),
+    "common tables that are read twice": (
+        lambda: "INSERT INTO o WITH v0 AS (SELECT n FROM s)" + "".join(
+            f", v{i} AS (SELECT n FROM v{i - 1} WHERE n > (SELECT MAX(n) FROM v{i - 1}))"
+            for i in range(1, 30)
+        ) + " SELECT CAST(n AS STRING) FROM v29", "'plan-nodes'"),
+    "sets of grouping": (lambda: cube(30), "GROUP BY names 1073741824 sets, more than 4096"),
+    "more sets of grouping": (lambda: cube(9_000), "GROUP BY names sets without number"),
     "columns": (lambda: "CREATE VIEW v AS SELECT " + "1," * 50_000 + "1 FROM s",
         "SELECT has more than 10,000 columns ('select-columns')"),
     "a statement of 15 MB": (lambda: "CREATE VIEW v AS SELECT " + "1," * 7_500_000 + "1 FROM s",
@@ -79,6 +92,17 @@ def test_names_that_are_given_often_take_no_quadratic_time() -> None:
     with using(select_columns=50_000):
         assert plan("CREATE VIEW v AS SELECT " + "1," * 9_999 + "1 FROM s").objects
     assert time.process_time() - began < 5
+
+
+def test_views_are_not_read_again_for_each_object_beside_them() -> None:
+    numbers = ", ".join(map(str, range(500)))
+    view = "CREATE TEMPORARY VIEW v{} AS SELECT 1 AS a FROM (VALUES (1)) AS t(n) WHERE n IN ({})"
+    table = "CREATE TEMPORARY TABLE t{} (a INT) WITH ('connector' = 'blackhole')"
+    with connect() as connection:
+        connection.sql(";".join(view.format(n, numbers) for n in range(50)))
+        began = time.process_time()
+        connection.sql(";".join(table.format(n) for n in range(100)))
+        assert time.process_time() - began < 5
 
 
 def test_what_was_accepted_is_planned_under_any_limits() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, combinations, product
+from math import prod
 
 from sqlglot import exp
 
@@ -14,22 +15,35 @@ Set = tuple[exp.Expression, ...]
 
 # CUBE of more is more sets than anybody means.
 _MOST = 4096
+_SHOWN = 10**12
 FUNCTIONS = frozenset({"GROUPING", "GROUPING_ID", "GROUP_ID"})
 
 
 def sets_of(group: exp.Expression | None) -> list[Set]:
     """The sets that GROUP BY names, in its order, each with its expressions: one for a plain list,
     and the empty one where there is no GROUP BY. Several elements are combined each with each."""
-    elements = [_element(e) for e in group.expressions] if group is not None else []
-    count = 1
-    for element in elements:
-        count *= len(element)
+    named = group.expressions if group is not None else []
+    count = prod(map(_count, named))
     if count > _MOST:
+        shown = f"{count} sets" if count < _SHOWN else "sets without number"
         raise PlanError(
-            f"GROUP BY names {count} sets, more than {_MOST}",
+            f"GROUP BY names {shown}, more than {_MOST}",
             position=position_of(group or exp.Tuple()),
         )
+    elements = [_element(e) for e in named]
     return [tuple(chain.from_iterable(chosen)) for chosen in product(*elements)]
+
+
+def _count(node: exp.Expression) -> int:
+    """The number of sets of an element, before they are made."""
+    match node:
+        case exp.GroupingSets():
+            return sum(map(_count, node.expressions))
+        case exp.Rollup():
+            return len(node.expressions) + 1
+        case exp.Cube():
+            return 1 << len(node.expressions)
+    return 1
 
 
 def _element(node: exp.Expression) -> list[Set]:

@@ -39,6 +39,7 @@ from planner.binder.scope import (
     Query,
     Scope,
     UnknownColumn,
+    check_nodes,
     did_you_mean,
     distinct_names,
 )
@@ -101,6 +102,7 @@ def _common_tables(node: exp.Expression, context: Context) -> Context:
         if with_.args.get("recursive"):
             refusals.check_recursion(cte)
         query = renamed(bind_query(cte.this, context.within()), alias_columns(cte), cte)
+        check_nodes(query.plan.size, position_of(cte))
         twice = next((n for i, n in enumerate(query.names) if n in query.names[:i]), None)
         if twice is not None:
             hint = (

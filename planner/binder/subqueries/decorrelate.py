@@ -16,7 +16,7 @@ from parser.types import BOOLEAN
 from planner.binder import pool
 from planner.binder.scope import OUTER, distinct_names
 from planner.logical import Filter, GroupAggregate, Join, JoinKind, LogicalPlan, Project
-from planner.rewrite import conjunction, conjuncts, references, replace_where
+from planner.rewrite import conjunction, conjuncts, nodes, references, replace_where
 from planner.scalar import Call, ColumnRef, Literal, Scalar, conjuncts_of, walk
 
 EQUALITIES = ("=", "IS NOT DISTINCT FROM")
@@ -84,7 +84,7 @@ def pulled(
 
 def is_correlated(plan: LogicalPlan) -> bool:
     """Returns True if the plan reads a column of the outer query."""
-    return any(is_outer(e) for e in plan.expressions) or any(map(is_correlated, plan.inputs))
+    return any(is_outer(e) for node in nodes(plan) for e in node.expressions)
 
 
 def _from_project(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 
 from pyarrow import flight
 
 from parser.errors import JobError, SqlError
+from sqlengine.access.audit.log import Audit, Event
 from sqlengine.access.identity import Access, Caller
-from sqlengine.access.policy import Action, Unauthorised, require
+from sqlengine.access.policy import Action, Forbidden, Unauthorised, require
 from sqlengine.access.principals import Principal
 from sqlengine.api.flight.failures import answering
 from sqlengine.queries.service import QueryService
@@ -24,6 +27,8 @@ _COOKIE: Final = "arrow_flight_session_id"
 _BASIC, _BEARER = "basic ", "bearer "
 # Connections whose sessions are known; the one that was not used for longest is forgotten.
 _MOST: Final = 1_000
+# A call that lasts is asked for its token again after so many seconds.
+_AGAIN_S: Final = 1.0
 
 
 class NoHandshake(flight.ServerAuthHandler):
@@ -36,12 +41,25 @@ class NoHandshake(flight.ServerAuthHandler):
 
 
 class CallHeaders(flight.ServerMiddleware):
-    """The caller of one call. `answer`: headers that are sent back."""
+    """The caller of one call. `answer`: headers that are sent back; `identify` finds out who it is,
+    again and again where the call lasts."""
 
-    def __init__(self, principal: Principal, session: str | None, answer: dict[str, str]) -> None:
-        self.principal = principal
+    def __init__(
+        self, identify: Callable[[], Principal], session: str | None, answer: dict[str, str]
+    ) -> None:
+        self.principal = identify()
+        self._identify = identify
+        self._identified = time.monotonic()
         self.session = session
         self.answer = answer
+
+    def present(self) -> Principal:
+        """Returns the principal, who may have lost his token since the call began: Unauthorised, or
+        Forbidden, then."""
+        now = time.monotonic()
+        if now - self._identified > _AGAIN_S:
+            self._identified, self.principal = now, self._identify()
+        return self.principal
 
     def sending_headers(self) -> dict[str, str]:
         return self.answer
@@ -49,31 +67,40 @@ class CallHeaders(flight.ServerMiddleware):
 
 class Callers(flight.ServerMiddlewareFactory):
     """Finds out who calls, before anything is done for him: by a bearer token, or by a name and a
-    password, which is the token."""
+    password, which is the token. The audit log is told of who is refused, from where is not known
+    here."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, audit: Audit) -> None:
         self._access = access
+        self._audit = audit
 
     def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
         """See `ServerMiddlewareFactory`. FlightUnauthenticatedError for nobody that is known,
         FlightUnauthorizedError for who may ask nothing."""
         with answering("a call"):
-            return self._caller(headers)
+            return self._caller(_name_of(info), headers)
 
-    def _caller(self, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
+    def _caller(self, call: str, headers: Mapping[str, Sequence[str]]) -> CallHeaders:
         given = {name.lower(): values for name, values in headers.items()}
         (authorization,) = given.get("authorization", ("",))[:1] or ("",)
-        token = _token(authorization)
         try:
-            principal = self._access.identify(Caller(token and f"Bearer {token}"))
-            require(principal, Action.ASK)
+            token = _token(authorization)
+            basic = authorization.lower().startswith(_BASIC)
+            answer = {"authorization": f"Bearer {token or 'none'}"} if basic else {}
+            identify = partial(self._identify, Caller(token and f"Bearer {token}"))
+            return CallHeaders(identify, _session(given.get("cookie", ())), answer)
         except Unauthorised as error:
+            self._audit.count(refusal("", "", call, error))
             raise flight.FlightUnauthenticatedError(error.with_hint) from None
         except SqlError as error:
+            by = error.by if isinstance(error, Forbidden) else ""
+            self._audit.count(refusal(by, "", call, error))
             raise flight.FlightUnauthorizedError(error.with_hint) from None
-        basic = authorization.lower().startswith(_BASIC)
-        answer = {"authorization": f"Bearer {token or 'none'}"} if basic else {}
-        return CallHeaders(principal, _session(given.get("cookie", ())), answer)
+
+    def _identify(self, caller: Caller) -> Principal:
+        principal = self._access.identify(caller)
+        require(principal, Action.ASK)
+        return principal
 
 
 class Sessions:
@@ -102,6 +129,11 @@ class Sessions:
         caller.answer["set-cookie"] = f"{_COOKIE}={name}"
         return name
 
+    def peers(self) -> set[str]:
+        """Returns the connections that have a session, as gRPC names them."""
+        with self._lock:
+            return {peer for peer, _ in self._by_peer}
+
     def close(self, context: Any) -> None:
         """Closes the caller's session, if it has one."""
         caller: CallHeaders = context.get_middleware(MIDDLEWARE)
@@ -110,6 +142,17 @@ class Sessions:
         for session in {caller.session, name} - {None}:
             with suppress(JobError):
                 self._queries.close_session(str(session), caller.principal)
+
+
+def refusal(by: str, peer: str, what: str, error: SqlError) -> Event:
+    """Returns what the audit log has of a call that somebody may not make."""
+    named = error.named if isinstance(error, Forbidden) else ""
+    return Event(by, peer, what, named, outcome="refused", detail=str(error)[:300])
+
+
+def _name_of(info: Any) -> str:
+    """Returns the name of a call for the audit log, as in `Flight DoGet`."""
+    return f"Flight {info.method.name.title().replace('_', '')}"
 
 
 def _token(authorization: str) -> str:
@@ -122,9 +165,7 @@ def _token(authorization: str) -> str:
     try:
         text = base64.b64decode(authorization[len(_BASIC) :], validate=True).decode()
     except ValueError:
-        raise flight.FlightUnauthenticatedError(
-            "the name and the password cannot be read"
-        ) from None
+        raise Unauthorised("the name and the password cannot be read") from None
     return text.partition(":")[2]
 
 

@@ -25,6 +25,7 @@ from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.api.flight import messages, options
 from sqlengine.api.flight.callers import MIDDLEWARE, Callers, NoHandshake, Sessions
 from sqlengine.api.flight.catalog import answer, schema_of
+from sqlengine.api.flight.connections import Connections
 from sqlengine.api.flight.failures import answering, without_trace
 from sqlengine.api.flight.ingest import ingest
 from sqlengine.api.flight.prepared import PreparedStatements, shape, template_of
@@ -69,7 +70,7 @@ class FlightServer(flight.FlightServerBase):
             super().__init__(
                 f"{scheme}://{place}",
                 auth_handler=NoHandshake(),
-                middleware={MIDDLEWARE: Callers(engine.access)},
+                middleware={MIDDLEWARE: Callers(engine.access, audit)},
                 **_tls(config),
             )
         except (pa.ArrowException, OSError) as error:
@@ -78,10 +79,13 @@ class FlightServer(flight.FlightServerBase):
             raise ServiceError(
                 f"cannot listen on {place} for Flight", detail=detail, hint=hint
             ) from None
+        self._connections = Connections(self.port, self._sessions.peers)
+        self._connections.start()
 
     def stop(self) -> None:
         """Takes no more calls. Statements were ended before; a client that reads no more rows is
         not waited for."""
+        self._connections.stop()
         ending = threading.Thread(target=self.shutdown, name="flight-stop", daemon=True)
         ending.start()
         ending.join(STOP_S)

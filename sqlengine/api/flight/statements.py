@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
-from parser.errors import JobError
+from parser.errors import JobError, SqlError
 from parser.types import STRING, Column, Schema
 from sqlengine.access.audit.log import Audit, Event
+from sqlengine.access.policy import Forbidden
 from sqlengine.access.principals import Principal
 from sqlengine.access.shares import Shares, share_of
-from sqlengine.api.flight.callers import MIDDLEWARE, Sessions
+from sqlengine.api.flight.callers import MIDDLEWARE, CallHeaders, Sessions, refusal
 from sqlengine.api.flight.prepared import Update
 from sqlengine.batch import Batch, from_pydict
 from sqlengine.connection.columns import batch_of
-from sqlengine.connectors.plain_secrets import masked
 from sqlengine.queries.arrow_pages import ARROW_ROWS, arrow_schema, to_record_batch
 from sqlengine.queries.execution import Execution
 from sqlengine.queries.ingest import IngestExecution, insert_text
@@ -31,6 +32,7 @@ START_S: Final = 60.0
 _TURN_S: Final = 0.2
 # Streams of rows, either way, at the same time: each has a thread, also while its client pauses.
 _STREAMS: Final = 64
+_STATEMENT: Final = "Flight statement"
 _RESULT: Final = Schema((Column("result", STRING),))
 
 
@@ -52,13 +54,22 @@ class Statements:
         query = self._queries.submit(
             sql, session=session, client=context.peer(), by=by, execution=execution
         )
-        if execution is not PlanningExecution:
-            event = Event(by.name, context.peer(), "Flight statement", detail=masked(sql))
-            self._audit.count(event)
         query.buffer.wait_ready(START_S)
-        if query.buffer.error is not None and query.buffer.schema is None:
-            raise query.buffer.error
+        error = query.buffer.error if query.buffer.schema is None else None
+        self._tell(context, query, error, told=execution is not PlanningExecution)
+        if error is not None:
+            raise error
         return query
+
+    def _tell(self, context: Any, query: Query, error: SqlError | None, *, told: bool) -> None:
+        """Tells the audit log of a statement; of one that is only planned where it is refused."""
+        if isinstance(error, Forbidden):
+            refused = refusal(query.by.name, context.peer(), _STATEMENT, error)
+            self._audit.count(replace(refused, detail=f"{error}: {query.shown}"))
+        elif told:
+            outcome = "done" if error is None else "failed"
+            event = Event(query.by.name, context.peer(), _STATEMENT, "", 0, outcome, query.shown)
+            self._audit.count(event)
 
     def columns(self, context: Any, sql: str) -> pa.Schema:
         """Returns the columns of a statement that is not run; none for one without rows."""
@@ -128,6 +139,7 @@ class Statements:
         schema, buffer = shape_of(query), query.buffer
         token: int | None = 0
         while token is not None and not context.is_cancelled():
+            principal_of(context)
             page = buffer.page(token, _TURN_S, ARROW_ROWS)
             for batch in page.batches:
                 yield to_record_batch(batch, schema, changes=buffer.changes)
@@ -146,9 +158,9 @@ class Statements:
 
 
 def principal_of(context: Any) -> Principal:
-    """Returns who calls."""
-    principal: Principal = context.get_middleware(MIDDLEWARE).principal
-    return principal
+    """Returns who calls. Raises Unauthorised, or Forbidden, for who no longer may."""
+    caller: CallHeaders = context.get_middleware(MIDDLEWARE)
+    return caller.present()
 
 
 def shape_of(query: Query) -> pa.Schema:

@@ -6,6 +6,7 @@ import json
 
 from flask import request
 
+from parser.limits import present
 from sqlengine.broker.topic_access import BadRequest
 
 
@@ -15,6 +16,7 @@ class Body:
 
     def __init__(self) -> None:
         data = request.get_data(cache=False)
+        check_json(data)
         try:
             self._members = json.loads(data) if data.strip() else {}
         except (ValueError, RecursionError) as error:
@@ -43,3 +45,14 @@ class Body:
         if not isinstance(found, dict):
             raise BadRequest(f"'{name}' is no JSON object", hint='send {"key": "value"}')
         return {key: str(value) for key, value in found.items() if value is not None}
+
+
+def check_json(data: bytes) -> None:
+    """Raises BadRequest for more JSON than a statement can be. It is read in one call, which no
+    other thread gets into."""
+    most = 2 * present().text_size
+    if len(data) > most:
+        raise BadRequest(
+            f"the body has {len(data):,} bytes, at most {most:,} are allowed (twice 'text-size')",
+            hint="send statements one after the other, rows as Arrow",
+        )

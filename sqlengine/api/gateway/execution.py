@@ -9,10 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
 
-from parser import parse
 from parser.errors import ParseError, PlanError, Position, UnsupportedError
 from parser.limits import present
-from parser.statements import Insert, Statement, StatementSet, StopJob
+from parser.statements import (
+    Describe,
+    Explain,
+    Insert,
+    Show,
+    ShowCreate,
+    Statement,
+    StatementSet,
+    StopJob,
+)
 from parser.statements import Query as Select
 from planner.catalog import Catalog
 from sqlengine.api.gateway.session import GatewaySession
@@ -26,6 +34,7 @@ from sqlengine.queries.query import Query
 
 _BEGIN: Final = re.compile(r"\s*+BEGIN\s++STATEMENT\s++SET\s*+;?\s*+", re.IGNORECASE)
 _END: Final = re.compile(r"\s*+END\s*+;?\s*+", re.IGNORECASE)
+_GIVES_ROWS: Final = (Select, Insert, StatementSet, Show, ShowCreate, Describe, Explain)
 
 
 class GatewayExecution(Execution):
@@ -56,21 +65,23 @@ class GatewayExecution(Execution):
             state.pending = ()
             return ()
         if state.pending is None:
-            return _one(parse(sql))
+            return _one(self.parsed(sql))
         if not _END.fullmatch(sql):
-            (statement,) = _one(parse(sql))
+            (statement,) = _one(self.parsed(sql))
             if not isinstance(statement, Insert):
                 raise UnsupportedError(
                     "only INSERT may stand in a statement set",
                     hint="END; runs what it has",
                     position=statement.position,
                 )
-            state.pending = _added(state.pending, sql)
+            added = _added(state.pending, sql)
+            state.check_room(replace(state, pending=added))
+            state.pending = added
             return ()
         texts, state.pending = state.pending, None
         if not texts:
             raise PlanError("the statement set has no INSERT", hint="begin another one")
-        inserts = tuple(s for text in texts for s in parse(text) if isinstance(s, Insert))
+        inserts = tuple(s for text in texts for s in self.parsed(text) if isinstance(s, Insert))
         return (StatementSet(inserts=inserts, position=inserts[0].position),)
 
     def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
@@ -86,11 +97,10 @@ class GatewayExecution(Execution):
     def _keep(self, session: AdHocSession, shared: Catalog) -> None:
         """Keeps of the settings what the statement itself has changed."""
         given, settings = self._given, self._state.settings
-        super()._keep(session, shared)
         changed = {k: v for k, v in session.settings.items() if given.get(k) != v}
         reset = given.keys() - session.settings.keys()
-        kept = {k: v for k, v in settings.items() if k not in reset}
-        self._state.settings = kept | changed
+        session.settings = {k: v for k, v in settings.items() if k not in reset} | changed
+        super()._keep(session, shared)
 
     def _about_jobs(self, statement: Statement, settings: Mapping[str, str]) -> Answer | None:
         if isinstance(statement, StopJob):
@@ -100,6 +110,22 @@ class GatewayExecution(Execution):
         if answer is None or answer.columns[0] != "job id":
             return answer
         return replace(answer, rows=tuple((job_id(str(row[1])), *row[1:]) for row in answer.rows))
+
+
+class ConfiguringExecution(GatewayExecution):
+    """Runs a statement that changes its session, and gives no rows."""
+
+    def statements(self) -> Sequence[Statement]:
+        """See `GatewayExecution`. UnsupportedError for a statement that changes no session."""
+        found = super().statements()
+        for statement in found:
+            if isinstance(statement, _GIVES_ROWS):
+                raise UnsupportedError(
+                    "this statement configures no session",
+                    hint="SET, RESET, USE, CREATE, ALTER, DROP and modules do",
+                    position=statement.position,
+                )
+        return found
 
 
 def _added(texts: tuple[str, ...], sql: str) -> tuple[str, ...]:

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from flask import Blueprint, Response, jsonify, request
 from werkzeug.routing import BaseConverter
 
-from parser import parse
 from parser.errors import JobError, SqlError, UnsupportedError
-from parser.statements import Describe, Explain, Insert, Show, ShowCreate, StatementSet
-from parser.statements import Query as Select
 from planner.setting_keys import check_setting
 from planner.settings import UNKNOWN_OPTIONS
 from sqlengine.api.auditing import note
@@ -28,12 +26,12 @@ from sqlengine.api.broker import client_name
 from sqlengine.api.gateway.bodies import Body
 from sqlengine.api.gateway.completion import candidates
 from sqlengine.api.gateway.errors import failure
-from sqlengine.api.gateway.execution import GatewayExecution
+from sqlengine.api.gateway.execution import ConfiguringExecution, GatewayExecution
 from sqlengine.api.gateway.results import MAX_WAIT_S, result_page, status_of, zone_of
 from sqlengine.api.gateway.rows import JSON, PLAIN_TEXT
 from sqlengine.api.principal import present_principal
 from sqlengine.broker.topic_access import BadRequest
-from sqlengine.connectors.plain_secrets import masked
+from sqlengine.connectors.plain_secrets import shown
 from sqlengine.jobs.targets import TARGET, TARGETS
 from sqlengine.queries.query import Query
 from sqlengine.queries.service import QueryService
@@ -42,7 +40,6 @@ from sqlengine.system.data_folder import VERSION
 # Clients take the highest one of these that they know. Drivers before Flink 1.20 do not get over a
 # version that they do not know, and the third has nothing for us.
 ANNOUNCED: Final = ("V1", "V2")
-_GIVES_ROWS: Final = (Select, Insert, StatementSet, Show, ShowCreate, Describe, Explain)
 # Scripts for Flink have settings that mean nothing here.
 _LENIENT: Final = {UNKNOWN_OPTIONS: "ignore"}
 
@@ -114,12 +111,18 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
 
 
 def _add_statements(blueprint: Blueprint, service: QueryService) -> None:
-    def begin(session: str, sql: str, timeout_ms: int, settings: Mapping[str, str]) -> Query:
-        note(detail=masked(sql))
+    def begin(
+        session: str,
+        sql: str,
+        timeout_ms: int = 0,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        execution: type[GatewayExecution] = GatewayExecution,
+    ) -> Query:
+        note(detail=shown(sql))
         return service.operate(
             sql,
             session,
-            partial(GatewayExecution, settings=settings),
+            partial(execution, settings=settings),
             client=client_name(),
             timeout_s=timeout_ms / 1000 or None,
             by=present_principal(),
@@ -139,8 +142,7 @@ def _add_statements(blueprint: Blueprint, service: QueryService) -> None:
         """Executes a statement that changes the session, and waits for its end."""
         sql = Body().statement()
         try:
-            _check_configures(sql)
-            query = begin(session, sql, 0, {})
+            query = begin(session, sql, execution=ConfiguringExecution)
             while not query.buffer.ended:
                 query.buffer.wait_ready(MAX_WAIT_S)
             query.buffer.page(0, 0)
@@ -216,14 +218,3 @@ def _is_taken(key: str, value: str) -> bool:
     except SqlError:
         return False
     return True
-
-
-def _check_configures(sql: str) -> None:
-    """Raises UnsupportedError for a statement that gives rows, and so changes no session."""
-    for statement in parse(sql):
-        if isinstance(statement, _GIVES_ROWS):
-            raise UnsupportedError(
-                "this statement configures no session",
-                hint="SET, RESET, USE, CREATE, ALTER, DROP and modules do",
-                position=statement.position,
-            )

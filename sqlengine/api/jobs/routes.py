@@ -51,7 +51,7 @@ def _add_collection(
         the files of the watched folder that were not taken, or whose jobs another way has changed
         since. Who accepts events gets those of jobs as they change."""
         if wants_events():
-            return stream(events_of_jobs(engine, present_principal(), stopping))
+            return stream(events_of_jobs(engine, stopping))
         seen = [j for j in engine.jobs() if may(Action.SEE_JOB, j.name)]
         jobs, following = page_of(seen, lambda job: job.name)
         overridden = [file.as_json() for file in folder.overridden()]

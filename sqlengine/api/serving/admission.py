@@ -15,11 +15,12 @@ from parser.errors import SqlError
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-# Keys of the WSGI environment: the `Peer`, whether the server has admitted the request, and the
-# lane that answers it.
+# Keys of the WSGI environment: the `Peer`, whether the server has admitted the request, the lane
+# that answers it, and what tells whether the client has hung up, or sends nothing more.
 PEER: Final = "sqlengine.peer"
 ADMITTED: Final = "sqlengine.admitted"
 LANE: Final = "sqlengine.lane"
+HUNG_UP: Final = "sqlengine.hung-up"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from waitress.task import WSGITask
 from parser.limits import present
 from sqlengine.api.serving.admission import (
     ADMITTED,
+    HUNG_UP,
     LANE,
     PEER,
     Admit,
@@ -82,6 +83,7 @@ class Answer(WSGITask):  # type: ignore[misc]
         environ[PEER] = self.channel.peer
         environ[ADMITTED] = self.request.admitted
         environ[LANE] = self.request.lane
+        environ[HUNG_UP] = self.channel.hung_up
         return environ
 
     def write(self, data: bytes) -> None:
@@ -112,6 +114,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     total_outbufs_len: int
     close_when_flushed: bool
     will_close: bool
+    connected: bool
     _fileno: int | None
 
     def __init__(
@@ -140,6 +143,10 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     @property
     def scheme(self) -> str:
         return self.stream.scheme
+
+    def hung_up(self) -> bool:
+        """Returns whether the client has closed the connection, or its side of it. Any thread."""
+        return self._at_end or self.socket is None or not self.connected
 
     def add_channel(self, channels: Any = None) -> None:
         super().add_channel(channels)

@@ -30,6 +30,7 @@ BROKER: Final = "/api/v1/broker"
 _QUERIES: Final = "/api/v1/queries"
 _READS: Final = ("GET", "HEAD", "OPTIONS")
 _RESULT_OF_GATEWAY: Final = re.compile(r"/v[123]/sessions/[^/]+/operations/[^/]+/result/\d+")
+_CONFIGURES: Final = re.compile(r"/v[123]/sessions/[^/]+/configure-session")
 
 
 def lane_of(head: Head) -> LaneName:
@@ -61,7 +62,7 @@ def _waits(head: Head) -> bool:
     if EVENTS in head.headers.get("accept", ""):
         return True
     if head.method == "POST":
-        return head.path == _QUERIES
+        return head.path == _QUERIES or _CONFIGURES.fullmatch(head.path) is not None
     if head.method == "GET" and _RESULT_OF_GATEWAY.fullmatch(head.path):
         return True
     wait = _wait_of(head.query)

@@ -224,7 +224,7 @@ class Listener(BaseWSGIServer):  # type: ignore[misc]
             accepted.close()
             return
         if not self._local:
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_up(accepted)
         Connection(self, self._wrap(accepted), peer, key, reserved=reserved)
 
     def _pause(self, error: OSError) -> None:
@@ -244,14 +244,29 @@ def too_many_wait() -> Refusal:
     return Refusal(503, error, (("Retry-After", "1"),))
 
 
+def _set_up(accepted: socket.socket) -> None:
+    """Sets the options of a connection over TCP. A client that vanishes without a word takes as
+    long as one that reads nothing: the kernel alone would send again for a quarter of an hour."""
+    seconds = present().body_time
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 3))
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)
+
+
 def _peer(accepted: socket.socket, address: str | None) -> tuple[Peer, str]:
     """Returns the other end of a connection, and what its connections are counted by: a user of
-    this machine, an IPv4 address, or the network of an IPv6 address, which one host has all of."""
+    this machine, or where it came from."""
     if address is None:
         found = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         uid = _CREDENTIALS.unpack(found)[1]
         return Peer(uid=uid), f"uid:{uid}"
+    return Peer(address.split("%")[0]), network_of(address)
+
+
+def network_of(address: str) -> str:
+    """Returns what the connections from an address are counted by: an IPv4 address, or the network
+    of an IPv6 address, which one host has all of."""
     plain = address.split("%")[0]
-    if ":" not in plain:
-        return Peer(plain), plain
-    return Peer(plain), str(ipaddress.IPv6Network((plain, 64), strict=False))
+    return str(ipaddress.IPv6Network((plain, 64), strict=False)) if ":" in plain else plain
