@@ -95,7 +95,9 @@ def test_what_the_server_kept_may_come_before_the_job_begins(
     topic = f"{world.root}/a"
     with world.open() as engine, MqttClient(world.server.address) as client:
         client.publish(topic, b'{"v": 1}', retain=True)
-        for name, text in zip(("this", "other"), copies(world, "filters that overlap besides"), strict=True):
+        for name, text in zip(
+            ("this", "other"), copies(world, "filters that overlap besides"), strict=True
+        ):
             engine.submit(name, text)
             assert [r["v"] for r in world.rows(name, 1)] == [1]
         client.publish(topic, b"", retain=True)
