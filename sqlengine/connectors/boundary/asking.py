@@ -12,7 +12,7 @@ from sqlengine.connectors.base import Sink
 from sqlengine.connectors.boundary.sink import WalledSink
 
 # Seconds that all of them have together.
-_ASK_S: Final = 5.0
+_ASK_S: Final = 10.0
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class WalledSink(Sink):
         self.ask()
         if self._asking is None:
             raise self._busy("another call")
-        self._asking.wait(wait_s)
+        self._asking.wait(min(wait_s, self._calls.opened.timeout_s))
         self._require_done(self._asking)
         asked, self._asking = self._asking, None
         return asked.result()
