@@ -126,6 +126,11 @@ class Outputs:
                 raise EpochUnknown(_shown(plan.sinks[name]), error)
         return _last_of(told, epoch, lambda name: _shown(plan.sinks[name]))
 
+    def ask_later(self, new: Iterable[str]) -> None:
+        """Has new sinks asked by the next `ask_again`."""
+        for name in (n for n in new if n in self._sinks):
+            self.unasked[name] = TryAgain(f"{self._display(name)} is not asked yet")
+
     def _ask(self, epoch: int, names: Iterable[str]) -> int:
         told = last_epochs({name: self.running[name] for name in names})
         for name in told.known:

@@ -44,7 +44,7 @@ class GraphRunner:
 
     `name`: the graph's id, in records, checkpoints and messages. `broken`: an epoch or a change
     ended half-way, so memory is worth nothing. `paused`: sources stop at bounds, see `pause`.
-    `repeating`: a recovery repeats logged epochs. `backpressured_by`: subtasks with so many unread
+    `repeating`: a recovery repeats logged epochs. `writes`: False where others write the rows. `backpressured_by`: subtasks with so many unread
     bytes of this one that it reads no sources for now."""
 
     def __init__(
@@ -86,6 +86,7 @@ class GraphRunner:
             self.pipeline, self.epochs, storage, environment.clock, subtask
         )
         self.broken = self.paused = self.repeating = False
+        self.writes = True
         self.backpressured_by: Mapping[int, int] = {}
         self._reads_beside = False
         # True if the last epoch has read all rows that there were.
@@ -390,14 +391,20 @@ class GraphRunner:
             source.began, source.began_epoch = starts[name], self.epoch
         with self.broken_on_failure("changes its jobs"):
             self.switch(change)
+            if self._subtask is not None:
+                self.outputs.ask_later(change.sinks)
 
     def _ask_new_tables(self, change: GraphChange) -> None:
         """Goes on behind all epochs that new tables know of this graph: it may have been another
-        one, in a data folder of which this is an older copy. A script has no life before."""
-        if self.storage.checkpoints is not None:
-            with self.guard.step("asks tables for their last epochs"):
-                plan = change.prepared.plan
-                self._go_on_behind(self.outputs.ask_new(self.epoch, plan, change.sinks))
+        one, in a data folder of which this is an older copy. EpochUnknown where one cannot tell.
+
+        A script has no life before. A subtask cannot refuse the change any more: it asks before it
+        goes on."""
+        if self.storage.checkpoints is None or not self.writes or self._subtask is not None:
+            return
+        with self.guard.step("asks tables for their last epochs"):
+            plan = change.prepared.plan
+            self._go_on_behind(self.outputs.ask_new(self.epoch, plan, change.sinks))
 
     def _begin(self, change: GraphChange, name: str) -> dict[str, int]:
         """Sets a new source to where it begins, and returns its positions."""

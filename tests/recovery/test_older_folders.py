@@ -19,6 +19,12 @@ from tests.hostile.injector import HANG, Fault, Injector
 SEEN = """CREATE TABLE seen (id BIGINT)
 WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' = 'seen');
 """
+# A job that failed is started again by the test alone.
+BY_HAND = {
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.delay": "1 h",
+    "restart-strategy.fixed-delay.attempts": "9",
+}
 
 
 def feed(engine: Engine, *ids: int) -> None:
@@ -97,7 +103,7 @@ def test_a_table_that_was_away_at_the_start_gets_all_rows(tmp_path: Path) -> Non
     """Nobody could ask it for its last epoch: its job reads nothing before somebody has."""
     file = _older(tmp_path)
     file.rename(tmp_path / "away.db")
-    restored = open_engine(tmp_path)
+    restored = open_engine(tmp_path, settings=BY_HAND)
     append(restored, 7)
     _turn_until_left(restored, "copies")
     assert restored.job("copies").state is JobState.RESTARTING
@@ -156,7 +162,7 @@ def test_tables_that_do_not_answer_are_waited_for_together(tmp_path: Path) -> No
         for name in names:
             injector.switch_on(name, Fault("open", HANG))
         began = time.monotonic()
-        again = open_engine(tmp_path)
+        again = open_engine(tmp_path, settings=BY_HAND)
         took = time.monotonic() - began
         for name in names:
             injector.switch_off(name)
