@@ -16,7 +16,7 @@ from planner.graph.distribution import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, RowsRefused, Sink, Unanswered
-from sqlengine.connectors.boundary.asking import LastEpochs, last_epochs
+from sqlengine.connectors.boundary.asking import AT_ONCE, LastEpochs, last_epochs
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.epochs import Replay
@@ -150,8 +150,10 @@ class Outputs:
         sinks: dict[str, Sink] = {}
         new = (n for n in plan.sinks.difference(self._sinks) if n in plan.sinks)
         names = sorted(n for n in new if n not in self.running)
-        self.opener.begin(plan.sinks[name].sink for name in names)
-        for name in names:
+        for number, name in enumerate(names):
+            if number % AT_ONCE == 0:
+                some = names[number : number + AT_ONCE]
+                self.opener.begin(plan.sinks[name].sink for name in some)
             sink = plan.sinks[name].sink
             if sink.table is not None:
                 sinks[name] = self.opener.open(sink.table, sink.overwrite)

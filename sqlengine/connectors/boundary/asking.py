@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,8 @@ from sqlengine.connectors.boundary.sink import WalledSink
 
 # Seconds that all of them have together.
 _ASK_S: Final = 10.0
+# So many tables are asked, or opened, at the same time.
+AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True)
@@ -28,18 +31,18 @@ def last_epochs(sinks: Mapping[str, Sink]) -> LastEpochs:
     """Asks sinks, and waits a bounded time for all of them. Never raises SqlError."""
     known: dict[str, int] = {}
     errors: dict[str, SqlError] = {}
-    until = time.monotonic() + _ASK_S
-    walled = {name: sink for name, sink in sinks.items() if isinstance(sink, WalledSink)}
-    for name, sink in walled.items():
-        try:
-            sink.ask()
-        except SqlError as error:
-            errors[name] = error
-    for name in [n for n in sinks if n not in errors]:
-        try:
-            known[name] = _answer(sinks[name], max(until - time.monotonic(), 0.0)) or 0
-        except SqlError as error:
-            errors[name] = error
+    until, names = time.monotonic() + _ASK_S, list(sinks)
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        for sink in map(sinks.__getitem__, some):
+            if isinstance(sink, WalledSink):
+                with suppress(SqlError):  # the answer says so
+                    sink.ask()
+        for name in some:
+            try:
+                known[name] = _answer(sinks[name], max(until - time.monotonic(), 0.0)) or 0
+            except SqlError as error:
+                errors[name] = error
     return LastEpochs(known, errors)
 
 
