@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -146,7 +147,14 @@ class Outputs:
     # ---- changes of the plan ---------------------------------------------------------------------
 
     def open(self, plan: PhysicalPlan) -> dict[str, Sink]:
-        """Opens the sinks of the plan that are not open yet. SqlError where one cannot be."""
+        """Opens the sinks of the plan that are not open yet. SqlError where one cannot be; then all
+        are closed."""
+        with ExitStack() as opened:
+            sinks = self._open(plan, opened)
+            opened.pop_all()
+        return sinks
+
+    def _open(self, plan: PhysicalPlan, opened: ExitStack) -> dict[str, Sink]:
         sinks: dict[str, Sink] = {}
         new = (n for n in plan.sinks.difference(self._sinks) if n in plan.sinks)
         names = sorted(n for n in new if n not in self.running)
@@ -157,6 +165,7 @@ class Outputs:
             sink = plan.sinks[name].sink
             if sink.table is not None:
                 sinks[name] = self.opener.open(sink.table, sink.overwrite)
+                opened.callback(sinks[name].close)
             elif self._result is not None:
                 sinks[name] = self._result
         return sinks

@@ -44,8 +44,9 @@ class GraphRunner:
 
     `name`: the graph's id, in records, checkpoints and messages. `broken`: an epoch or a change
     ended half-way, so memory is worth nothing. `paused`: sources stop at bounds, see `pause`.
-    `repeating`: a recovery repeats logged epochs. `writes`: False where others write the rows. `backpressured_by`: subtasks with so many unread
-    bytes of this one that it reads no sources for now."""
+    `repeating`: a recovery repeats logged epochs. `writes`: False where others write the rows.
+    `backpressured_by`: subtasks with so many unread bytes of this one that it reads no sources for
+    now."""
 
     def __init__(
         self,

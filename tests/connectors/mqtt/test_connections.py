@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from parser.errors import SqlError
 from sqlengine.connectors.mqtt.account import Account, Address, address_of
 from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
 from sqlengine.metrics import render
@@ -107,6 +108,18 @@ def test_an_answer_that_has_come_is_heard_however_late(mosquitto: Mosquitto) -> 
     assert connection.receive(0.0) == []
     connection.confirm()
     connection.close()
+
+
+def test_a_job_that_is_refused_reads_nothing(world: World) -> None:
+    """Nobody would ever read what was taken for it, and the others would wait for that."""
+    target = (
+        "CREATE TABLE o (v INT) WITH ('connector' = 'jdbc', 'table-name' = 'o',"
+        f" 'url' = 'jdbc:sqlite:{world.folder}/missing.db');"
+    )
+    with world.open() as engine:
+        with pytest.raises(SqlError, match="unable to open database file"):
+            engine.submit("j", world.table("i", "v INT", "in") + target + COPY)
+        eventually(lambda: not engine.receivers.views())
 
 
 def test_a_host_without_a_name_is_no_fault() -> None:
