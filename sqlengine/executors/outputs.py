@@ -67,9 +67,9 @@ class Outputs:
     `running`: open sinks by their ids in the plan. `refused`: errors of sinks, whose jobs fail once
     the epoch is complete; their rows are kept until the jobs leave with them. `unasked`: sinks that
     have not told the last epoch that they know, and why. `blocked`: sinks without space, which take
-    the epoch later, and perhaps those after it. `shuffle` takes rows to
-    other subtasks, `result` those of statements that write to no table. `tell` hears what is being
-    committed; commits are timed by `now` (s)."""
+    the epoch later, and perhaps those after it. `shuffle` takes rows to other subtasks, `result`
+    those of statements that write to no table. `tell` hears what is being committed; commits are
+    timed by `now` (s)."""
 
     def __init__(
         self,
