@@ -119,18 +119,18 @@ class Outputs:
         return self._ask(epoch, [n for n in self.unasked if n not in self.refused])
 
     def ask_new(self, epoch: int, plan: PhysicalPlan, new: Mapping[str, Sink]) -> int:
-        """As `last_known_epoch`, of new sinks of a plan. EpochUnknown where one cannot tell, unless
-        it has no space to begin."""
-        told = last_epochs(new)
+        """As `last_known_epoch`, of new sinks of a plan, without those that are not open yet.
+        EpochUnknown where one cannot tell."""
+        told = last_epochs({name: sink for name, sink in new.items() if _is_open(sink)})
         for name, error in told.errors.items():
-            if not _lacks_space(error):
-                raise EpochUnknown(_shown(plan.sinks[name]), error)
+            raise EpochUnknown(_shown(plan.sinks[name]), error)
         return _last_of(told, epoch, lambda name: _shown(plan.sinks[name]))
 
-    def ask_later(self, new: Iterable[str]) -> None:
-        """Has new sinks asked by the next `ask_again`."""
-        for name in (n for n in new if n in self._sinks):
-            self.unasked[name] = TryAgain(f"{self._display(name)} is not asked yet")
+    def ask_later(self, plan: PhysicalPlan, new: Iterable[str]) -> None:
+        """Has new sinks of a plan asked by the next `ask_again`."""
+        for name in (n for n in new if n in plan.sinks):
+            what = f"table {_shown(plan.sinks[name])} was not asked yet which rows it has"
+            self.unasked[name] = TryAgain(what)
 
     def _ask(self, epoch: int, names: Iterable[str]) -> int:
         told = last_epochs({name: self.running[name] for name in names})
@@ -174,9 +174,7 @@ class Outputs:
         """Switches to another plan: adds `new` sinks, closes those that the plan does not have.
         With `moved` jobs have left with the output that these have not taken."""
         self.running.update(new)
-        for name, sink in new.items():
-            if isinstance(sink, WaitingSink) and sink.waits:
-                self.unasked[name] = TryAgain(f"{_shown(plan.sinks[name])} is not open yet")
+        self.ask_later(plan, (name for name, sink in new.items() if not _is_open(sink)))
         self._rolling |= {name: sink for name, sink in new.items() if _is_rolling(plan, name, sink)}
         changed = (n for n in self._sinks.difference(plan.sinks) if n not in plan.sinks)
         gone = [name for name in changed if name in self.running]
@@ -531,6 +529,11 @@ class Outputs:
 def _shown(sink: PhysicalSink) -> str:
     table = sink.sink.table
     return _NO_TABLE if table is None else f"'{table.display}'"
+
+
+def _is_open(sink: Sink) -> bool:
+    """True if the table of a sink is open; it may be opened later, or not be there at all."""
+    return not (isinstance(sink, UnavailableSink) or (isinstance(sink, WaitingSink) and sink.waits))
 
 
 def _lacks_space(error: SqlError) -> bool:

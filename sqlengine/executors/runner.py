@@ -153,9 +153,9 @@ class GraphRunner:
         """Asks tables that could not tell before which epochs they have, so that new ones come
         behind these. Raises while one cannot: JobsFailed where its jobs are to leave.
 
-        A subtask that is paused goes on without: others wait for its rows, so that jobs can
-        leave."""
-        if not self.outputs.unasked or (self.paused and self._subtask is not None):
+        A pause is not held up: what is paused reads to its bounds alone, so that jobs can leave or
+        get another text."""
+        if not self.outputs.unasked or self.paused:
             return
         self._go_on_behind(self.outputs.ask_again(self.epoch))
         if self.outputs.unasked:
@@ -393,7 +393,7 @@ class GraphRunner:
         with self.broken_on_failure("changes its jobs"):
             self.switch(change)
             if self._subtask is not None:
-                self.outputs.ask_later(change.sinks)
+                self.outputs.ask_later(change.prepared.plan, change.sinks)
 
     def _ask_new_tables(self, change: GraphChange) -> None:
         """Goes on behind all epochs that new tables know of this graph: it may have been another
