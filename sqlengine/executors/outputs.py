@@ -115,11 +115,11 @@ class Outputs:
         return self._ask(epoch, [n for n in self.running if n not in self.unasked])
 
     def ask_again(self, epoch: int) -> int:
-        """As `last_known_epoch`, of tables that have not told yet."""
+        """Returns the same of tables that have not told yet."""
         return self._ask(epoch, [n for n in self.unasked if n not in self.refused])
 
     def ask_new(self, epoch: int, plan: PhysicalPlan, new: Mapping[str, Sink]) -> int:
-        """As `last_known_epoch`, of new sinks of a plan, without those that are not open yet.
+        """Returns the same of new sinks of a plan, without those that are not open yet.
         EpochUnknown where one cannot tell."""
         told = last_epochs({name: sink for name, sink in new.items() if _is_open(sink)})
         for name, error in told.errors.items():

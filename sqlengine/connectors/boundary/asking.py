@@ -20,7 +20,7 @@ AT_ONCE: Final = 32
 
 @dataclass(frozen=True)
 class LastEpochs:
-    """What sinks have told, by their ids: `known`, 0 where there is no epoch, and the `errors` of
+    """The last epochs of sinks by their ids: `known`, 0 where there is none, and the `errors` of
     those that cannot tell now."""
 
     known: Mapping[str, int]
