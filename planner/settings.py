@@ -23,6 +23,9 @@ CACHE_OPTION: Final = "lookup.cache"  # of a table
 NO_CACHE: Final = "NONE"
 PARTIAL: Final = "PARTIAL"
 FULL: Final = "FULL"
+# How often a key that a table misses is asked for again, and after which time.
+MISS_ATTEMPTS: Final = "lookup.miss.max-attempts"
+MISS_DELAY: Final = "lookup.miss.delay"
 STATE_TTL: Final = "table.exec.state.ttl"
 CLEANUP: Final = "table.exec.interval-join.min-cleanup-interval"
 EARLY_FIRE: Final = "table.exec.emit.early-fire"

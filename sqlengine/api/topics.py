@@ -20,6 +20,7 @@ from sqlengine.api.queries import flag, seconds, whole_number
 from sqlengine.api.topic_permissions import may_see, sees_group
 from sqlengine.broker import topic_access, topic_details
 from sqlengine.broker.base import Broker, TopicInfo
+from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.rehearsal import rehearsal
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.control.sealed_commands import command_texts, seal_commands
@@ -151,7 +152,7 @@ def groups_blueprint(engine: Engine) -> Blueprint:
     return blueprint
 
 
-def _changed(broker: Broker) -> Broker:
+def _changed(broker: EmbeddedBroker) -> Broker:
     """Returns what makes the changes of the present request: a dry run changes nothing."""
     return rehearsal(broker) if flag("dry-run") else broker
 

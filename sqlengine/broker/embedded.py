@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import ClassVar, Unpack
 
@@ -161,6 +161,67 @@ class EmbeddedBroker(OpenTopics):
     def _trash(self) -> Path:
         return self._folder / "trash"
 
+    # ---- what refuses changes, also in dry runs --------------------------------------------------
+
+    def new_definition(
+        self,
+        name: str,
+        shards: int,
+        *,
+        compacted: bool,
+        if_not_exists: bool,
+        **options: Unpack[TopicOptions],
+    ) -> Definition | None:
+        """Returns the definition of a topic that is to be created; None where it is there, and may
+        be. Raises as `create_topic`."""
+        check_topic_name(name)
+        definition = Definition(name, shards, compacted, **options)
+        check_definition(definition)
+        if name in self._damaged:
+            raise self._damaged[name].error
+        if name not in self._topics:
+            return definition
+        if not if_not_exists:
+            raise topic_exists(name)
+        return None
+
+    def changed_definition(self, name: str, **changes: Unpack[TopicOptions]) -> Definition:
+        """Returns the definition of a topic with other options. Raises as `alter_topic`."""
+        definition = msgspec.structs.replace(self._topic(name).definition, **changes)
+        check_definition(definition)
+        return definition
+
+    def require_deletable(self, name: str) -> None:
+        """Raises as `delete_topic`."""
+        if name not in self._damaged:
+            self._topic(name)
+
+    @contextmanager
+    def committing(
+        self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
+    ) -> Iterator[None]:
+        """Keeps all as it is that lets these offsets be committed. Raises as `commit`."""
+        check_name("group", group)
+        with self._definitions:  # a deletion of the topic meanwhile would leave the offsets behind
+            for shard, offset in offsets.items():
+                self._require_shard(topic, shard)
+                if not 0 <= offset < 2**63:
+                    raise BrokerError(f"{offset} is not an offset", detail="offsets count from 0")
+            places = [(topic, shard) for shard in offsets]
+            if fence is not None and fence.group != group:
+                raise Fenced(
+                    f"a member of group {fence.group!r} does not commit for group {group!r}"
+                )
+            owned = self._coordinator.guarded_unowned(group, places)
+            with owned if fence is None else self._coordinator.guarded(fence, places):
+                yield
+
+    def deleting_group(self, group: str) -> AbstractContextManager[None]:
+        """Keeps the group without members. Raises as `delete_group`."""
+        return self._coordinator.without_members(group)
+
+    # ---- topics ----------------------------------------------------------------------------------
+
     def create_topic(
         self,
         name: str,
@@ -170,28 +231,22 @@ class EmbeddedBroker(OpenTopics):
         if_not_exists: bool = False,
         **options: Unpack[TopicOptions],
     ) -> TopicInfo:
-        check_topic_name(name)
-        definition = Definition(name, shards, compacted, **options)
-        check_definition(definition)
         with self._definitions:
-            if name in self._damaged:
-                raise self._damaged[name].error
-            if name not in self._topics:
+            definition = self.new_definition(
+                name, shards, compacted=compacted, if_not_exists=if_not_exists, **options
+            )
+            if definition is not None:
                 try:
                     self._topics[name] = create_topic(
                         self._parent, self._trash, definition, self._options
                     )
                 except OSError as error:
                     raise cannot_write(f"topic {name!r}", error) from error
-            elif not if_not_exists:
-                raise topic_exists(name)
             return self._topics[name].info()
 
     def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
         with self._definitions:
-            topic = self._topic(name)
-            definition = msgspec.structs.replace(topic.definition, **changes)
-            check_definition(definition)
+            definition, topic = self.changed_definition(name, **changes), self._topic(name)
             try:
                 topic.alter(definition)
             except OSError as error:
@@ -219,6 +274,7 @@ class EmbeddedBroker(OpenTopics):
 
     def delete_topic(self, name: str) -> None:
         with self._definitions:
+            self.require_deletable(name)
             topic = self._damaged.pop(name, None) or self._topic(name)
             self._topics.pop(name, None)
             remove_topic(topic, self._trash, self._options.disk)
@@ -317,20 +373,8 @@ class EmbeddedBroker(OpenTopics):
     def commit(
         self, group: str, topic: str, offsets: Mapping[int, int], *, fence: Fence | None = None
     ) -> None:
-        check_name("group", group)
-        with self._definitions:  # a deletion of the topic meanwhile would leave the offsets behind
-            for shard, offset in offsets.items():
-                self._require_shard(topic, shard)
-                if not 0 <= offset < 2**63:
-                    raise BrokerError(f"{offset} is not an offset", detail="offsets count from 0")
-            places = [(topic, shard) for shard in offsets]
-            if fence is not None and fence.group != group:
-                raise Fenced(
-                    f"a member of group {fence.group!r} does not commit for group {group!r}"
-                )
-            owned = self._coordinator.guarded_unowned(group, places)
-            with owned if fence is None else self._coordinator.guarded(fence, places):
-                self._offsets.commit(group, topic, offsets)
+        with self.committing(group, topic, offsets, fence=fence):
+            self._offsets.commit(group, topic, offsets)
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         self._shards_of(topic)
@@ -356,7 +400,7 @@ class EmbeddedBroker(OpenTopics):
         ]
 
     def delete_group(self, group: str) -> None:
-        with self._coordinator.without_members(group):
+        with self.deleting_group(group):
             self._offsets.remove_group(group)
 
     def apply_retention(self) -> None:

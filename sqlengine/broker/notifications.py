@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 
 from sqlengine.broker.errors import BrokerError
@@ -16,7 +17,9 @@ class AppendNotifier:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
+        # Of topics for which a thread waits now, with how many do.
         self._of_topics: dict[str, threading.Condition] = {}
+        self._waiting_for: Counter[str] = Counter()
         self._count = 0
         self._waiting = 0
         self._seen = threading.local()
@@ -53,7 +56,13 @@ class AppendNotifier:
         for anything itself."""
         with self._lock:
             condition = self._of_topics.setdefault(topic, threading.Condition(self._lock))
-            return condition.wait_for(has_new, timeout_s)
+            self._waiting_for[topic] += 1
+            try:
+                return condition.wait_for(has_new, timeout_s)
+            finally:
+                self._waiting_for[topic] -= 1
+                if not self._waiting_for[topic]:
+                    del self._waiting_for[topic], self._of_topics[topic]
 
     def wait_beyond(self, seen: int, timeout_s: float) -> int:
         """Returns the number of appends, once it is not `seen` any more or the time is over."""

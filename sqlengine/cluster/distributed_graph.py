@@ -110,6 +110,7 @@ class DistributedGraph:
         for member in self.members():  # they died with the previous server process
             host.broker.leave(self.group, member)
         self._replica = RunningGraph(name, host, self._distributed_plans, without)
+        self._replica.runner.writes = False
         self.pauses.resume_after_restart()
         self.loop: GraphLoop = _LeaderLoop(self, self._replica.loop, host)
         self._replica.loop = self.loop

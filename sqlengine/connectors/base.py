@@ -169,8 +169,8 @@ class Sink(ABC):
 
     @abstractmethod
     def last_epoch(self) -> int | None:
-        """Returns the last epoch that this writer committed, over restarts; None when there is
-        none."""
+        """Returns the last epoch that this writer committed, or may have in part, over restarts;
+        None when there is none. SqlError where that cannot be told now."""
 
     @abstractmethod
     def write(self, batch: Batch) -> None:

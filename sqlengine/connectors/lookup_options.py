@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from planner.settings import CACHE_OPTION, FULL, NO_CACHE, PARTIAL, RELOAD_OPTION
+from planner.settings import (
+    CACHE_OPTION,
+    FULL,
+    MISS_ATTEMPTS,
+    MISS_DELAY,
+    NO_CACHE,
+    PARTIAL,
+    RELOAD_OPTION,
+)
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration
 
@@ -51,6 +59,18 @@ ASKED_OPTIONS: Final[Mapping[str, Option]] = {
         duration,
         doc="an answer may take so long, at most what 'sql serve --connector-timeout' says; the "
         "jobs that wait for it are started again then, and all others go on",
+    ),
+    MISS_ATTEMPTS: Option(
+        at_least(0),
+        default="0",
+        doc="how often a key without rows is asked for again, as the hint LOOKUP says by "
+        "'max-attempts'",
+    ),
+    MISS_DELAY: Option(
+        duration,
+        default="1 s",
+        doc="after which time, each time: 'fixed-delay' of the hint. All rows of the job wait so "
+        "long, so that attempts take 30 s together at most",
     ),
     "lookup.async": Option(
         boolean, doc="without effect: the keys of a batch are always asked for at once"

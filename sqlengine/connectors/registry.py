@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
@@ -23,7 +24,12 @@ from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.boundary.answers import text_or_none
 from sqlengine.connectors.boundary.lookup import WalledLookup
-from sqlengine.connectors.boundary.opening import behind_boundary, opened_sink, opened_source
+from sqlengine.connectors.boundary.opening import (
+    begin_sink,
+    behind_boundary,
+    opened_sink,
+    opened_source,
+)
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.lookup_options import ANSWER_TIMEOUT
 from sqlengine.connectors.row_lookup import RowLookup
@@ -297,6 +303,15 @@ def open_sink(
     connector = connector_of(table)
     work = partial(_open_sink, table, connector, environment, overwrite=overwrite)
     return opened_sink(table, connector, environment, work, overwrite=overwrite, patient=patient)
+
+
+def begin_opening_sink(table: Table, environment: Environment, *, overwrite: bool) -> None:
+    """Begins to open the table for writing beside others, which takes long if its host is away:
+    `open_sink` goes on waiting for it, and raises what is wrong."""
+    with suppress(SqlError):
+        connector = connector_of(table)
+        work = partial(_open_sink, table, connector, environment, overwrite=overwrite)
+        begin_sink(table, connector, environment, work, overwrite=overwrite)
 
 
 def _open_sink(

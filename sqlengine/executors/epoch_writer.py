@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from sqlengine.executors.epochs import (
     EpochLog,
@@ -14,6 +15,9 @@ from sqlengine.executors.epochs import (
     Resumption,
 )
 from sqlengine.executors.seeds import spread_seed
+
+# More epochs than there can be between two syncs, or two checkpoints.
+_SKIPPED_EPOCHS: Final = 1 << 24
 
 
 class EpochWriter:
@@ -59,10 +63,11 @@ class EpochWriter:
         self.log_offset = self._log.append(record)
         self.last = record.epoch
 
-    def skip(self, version: int, epochs: int, after: int) -> None:
-        """Logs that so many numbers are left out. `after`: the last logged epoch, or UNLOGGED."""
-        record = self.next(version)
-        self.append(replace(record, epoch=record.epoch + epochs, after=after))
+    def skip(self, version: int, known: int, after: int) -> None:
+        """Logs that numbers are left out: those after the last one, and after `known`, that a sink
+        may know, too. `after`: the last logged epoch, or UNLOGGED."""
+        last = max(self.last, known) + _SKIPPED_EPOCHS
+        self.append(replace(self.next(version), epoch=last, after=after))
 
     def seek(self, epoch: int, log_offset: int) -> None:
         """Continues after a recovered epoch, whose record ends at `log_offset`."""

@@ -73,6 +73,18 @@ class SinkFailed(JobsFailed):
         self.jobs = sink.jobs
 
 
+class EpochUnknown(ExecutionError):
+    """A table could not tell the last epoch that it has of a graph: under the numbers of epochs
+    that it has, it would take new rows for repeated ones."""
+
+    def __init__(self, table: str, cause: SqlError) -> None:
+        super().__init__(
+            f"table {table} cannot tell which rows it has",
+            detail=str(cause),
+            hint=cause.hint or "see whether it is there; no row is lost until then",
+        )
+
+
 class RowsFailed(JobsFailed):
     """Rows in error of one job with 'job.on-error' = 'fail'. `jobs` is {''} for a record that its
     table cannot read."""
@@ -205,12 +217,13 @@ class UnavailableSource(Source):
 
 @dataclass
 class UnavailableSink(Sink):
-    """Stands in for a sink that a recovery cannot open: raises its error for the first rows."""
+    """Stands in for a sink that a recovery cannot open: raises its error when it is asked for its
+    last epoch, or gets rows."""
 
     error: SqlError
 
     def last_epoch(self) -> int | None:
-        return None
+        raise self.error
 
     def write(self, batch: Batch) -> None:
         raise self.error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from parser.errors import SqlError
 from planner.graph.distribution import INCOMING
@@ -95,12 +95,17 @@ class Inputs:
         self._recovering = False
 
     def open(self, plan: PhysicalPlan, new_nodes: Iterable[str]) -> dict[str, RunningSource]:
-        """Opens the sources of new nodes of the plan. SqlError where one cannot be opened."""
-        return {
-            node.id: RunningSource(node.plan, self._open(node.plan))
-            for node in map(plan.nodes.__getitem__, new_nodes)
-            if isinstance(node.plan, Scan) and node.id not in self.running
-        }
+        """Opens the sources of new nodes of the plan. SqlError where one cannot be opened; then
+        all are closed."""
+        sources: dict[str, RunningSource] = {}
+        with ExitStack() as opened:
+            for node in map(plan.nodes.__getitem__, new_nodes):
+                if isinstance(node.plan, Scan) and node.id not in self.running:
+                    source = self._open(node.plan)
+                    opened.callback(source.close)
+                    sources[node.id] = RunningSource(node.plan, source)
+            opened.pop_all()
+        return sources
 
     def _open(self, scan: Scan) -> Source:
         if isinstance(scan, ShuffleScan):

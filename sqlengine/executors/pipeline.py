@@ -112,7 +112,12 @@ class Pipeline:
             plan if self._subtask is None else self._subtask.distribute(plan)
         )
         sources = self.inputs.open(prepared.plan, prepared.new_nodes)
-        sinks = self.outputs.open(prepared.plan)
+        try:
+            sinks = self.outputs.open(prepared.plan)
+        except BaseException:
+            for source in sources.values():
+                source.source.close()
+            raise
         return GraphChange(graph, prepared, jobs, sources, sinks, renamed)
 
     def switch(

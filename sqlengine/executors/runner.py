@@ -45,7 +45,7 @@ class GraphRunner:
 
     `name`: the graph's id, in records, checkpoints and messages. `broken`: an epoch or a change
     ended half-way, so memory is worth nothing. `paused`: sources stop at bounds, see `pause`.
-    `repeating`: a recovery repeats logged epochs."""
+    `repeating`: a recovery repeats logged epochs. `writes`: False where others write the rows."""
 
     def __init__(
         self,
@@ -88,6 +88,7 @@ class GraphRunner:
             self.pipeline, self.epochs, storage, environment.clock, subtask
         )
         self.broken = self.paused = self.repeating = False
+        self.writes = True
 
     @property
     def graph(self) -> Graph:
@@ -118,6 +119,7 @@ class GraphRunner:
         self._require_sound()
         self.commit()  # what a sink had no space for
         self.outputs.roll()
+        self._ask_tables()
         if self.outputs.overflows and not self.paused:
             self._raise_failures()
         # Before more is read: a job over its limit gets no more rows.
@@ -143,6 +145,24 @@ class GraphRunner:
         self._raise_failures()
         self.checkpoint_when_due()
         return record is not None
+
+    def _ask_tables(self) -> None:
+        """Asks tables that could not tell before which epochs they have, so that new ones come
+        behind these. Raises while one cannot: JobsFailed where its jobs are to leave.
+
+        A pause is not held up: what is paused reads to its bounds alone, so that jobs can leave or
+        get another text."""
+        if not self.outputs.unasked or self.paused:
+            return
+        self._go_on_behind(self.outputs.ask_again(self.epoch))
+        if self.outputs.unasked:
+            self._raise_failures()
+            raise next(iter(self.outputs.unasked.values()))
+
+    def _go_on_behind(self, known: int) -> None:
+        """Numbers the next epoch behind one that a table knows: it would drop its rows else."""
+        if known > self.epoch:
+            self.epochs.skip(self.graph.version, known, self.epoch)
 
     def _check_memory(self) -> None:
         if self._options.memory is not None:
@@ -194,6 +214,7 @@ class GraphRunner:
     def replay(self, replay: Replay) -> None:
         """Runs one epoch of records of dead letters, for their job and no other."""
         self.complete()
+        self._ask_tables()
         record = self.epochs.next(self.graph.version, replay=replay)
         with self._logged_epoch(record):
             self.pipeline.process_replay(record)
@@ -213,6 +234,7 @@ class GraphRunner:
         Does nothing more where that was done before, also in a former process. Leaves JobsFailed to
         the next `step` and raises ServiceError instead."""
         self.complete()
+        self._ask_tables()
         ending = self.inputs.unfinished()
         # Nothing left to end: the epoch that ended the sources is in the log already.
         if ending:
@@ -291,6 +313,7 @@ class GraphRunner:
         if change.restored is not None and not self.storage.log.keeps_every_epoch:
             # The job brings its present state: no row from before may be read again.
             self.checkpoint(wait=True)
+        self._ask_new_tables(change)
         # The sources begin before the record is written, which has to name the offsets for a
         # recovery.
         with self.guard.step("begins to read tables"):
@@ -309,6 +332,20 @@ class GraphRunner:
             source.began, source.began_epoch = starts[name], self.epoch
         with self.broken_on_failure("changes its jobs"):
             self.switch(change)
+            if self._subtask is not None:
+                self.outputs.ask_later(change.prepared.plan, change.sinks)
+
+    def _ask_new_tables(self, change: GraphChange) -> None:
+        """Goes on behind all epochs that new tables know of this graph: it may have been another
+        one, in a data folder of which this is an older copy. EpochUnknown where one cannot tell.
+
+        A script has no life before. A subtask cannot refuse the change any more: it asks before it
+        goes on."""
+        if self.storage.checkpoints is None or not self.writes or self._subtask is not None:
+            return
+        with self.guard.step("asks tables for their last epochs"):
+            plan = change.prepared.plan
+            self._go_on_behind(self.outputs.ask_new(self.epoch, plan, change.sinks))
 
     def _begin(self, change: GraphChange, name: str) -> dict[str, int]:
         """Sets a new source to where it begins, and returns its positions."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from sqlengine.broker.base import Broker, Records, is_system
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerError, OffsetOutOfRange, TopicExists, TopicNotFound
+from sqlengine.broker.rehearsal import rehearsal
 from sqlengine.broker.storage.segment import Segment, Tail
 from sqlengine.broker.storage.window import Window
 from sqlengine.system.disk import MachineDisk
@@ -371,6 +373,70 @@ def test_who_waits_for_records_of_a_shard_is_not_woken_by_others(any_broker: Bro
     assert any_broker.wait_for_records("quiet", 1, 0, 0)
     with pytest.raises(TopicNotFound):
         any_broker.wait_for_records("missing", 0, 0, 0)
+
+
+def test_nothing_is_kept_of_topics_that_nobody_waits_for(broker: EmbeddedBroker) -> None:
+    for number in range(3):
+        broker.create_topic(f"t{number}")
+        broker.wait_for_records(f"t{number}", 0, 0, 0)
+    assert not broker._appends._of_topics
+    waiting = [
+        threading.Thread(target=broker.wait_for_records, args=("t0", 0, 0, PATIENCE_S))
+        for _ in range(2)
+    ]
+    for thread in waiting:
+        thread.start()
+    broker.wait_for_records("t0", 0, 0, 0.01)  # who goes takes nothing from others
+    broker.append("t0", 0, [b"1"], timestamp_ms=1)
+    for thread in waiting:
+        thread.join(PATIENCE_S / 2)
+        assert not thread.is_alive()
+    assert not broker._appends._of_topics
+
+
+REFUSED: Mapping[str, Callable[[Broker], object]] = {
+    "a name that is none": lambda broker: broker.create_topic("../t"),
+    "a topic that is there": lambda broker: broker.create_topic("t"),
+    "no shards": lambda broker: broker.create_topic("other", 0),
+    "a limit that is none": lambda broker: broker.create_topic("other", max_bytes=-1),
+    "options of a topic that is not there": lambda broker: broker.alter_topic("missing"),
+    "an option that does not fit": lambda broker: broker.alter_topic("t", delete_retention_ms=1),
+    "a deletion of what is not there": lambda broker: broker.delete_topic("missing"),
+    "a group that cannot be": lambda broker: broker.commit("", "t", {0: 0}),
+    "an offset that is none": lambda broker: broker.commit("g", "t", {0: -1}),
+    "a shard that is not there": lambda broker: broker.commit("g", "t", {7: 0}),
+    "a topic of offsets that is not there": lambda broker: broker.commit("g", "missing", {0: 0}),
+    "a shard that a member has": lambda broker: broker.commit("read", "t", {0: 0}),
+    "a group with members": lambda broker: broker.delete_group("read"),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_a_dry_run_refuses_what_is_refused(
+    broker: EmbeddedBroker, change: Callable[[Broker], object]
+) -> None:
+    broker.create_topic("t")
+    broker.join("read", "m", ["t"])
+    told = []
+    for one in (rehearsal(broker), broker):
+        with pytest.raises(BrokerError) as error:
+            change(one)
+        told.append((type(error.value), str(error.value), error.value.hint))
+    assert told[0] == told[1]
+
+
+def test_a_dry_run_changes_nothing(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t", 2)
+    broker.commit("g", "t", {0: 0})
+    before = broker.topics(), broker.groups()
+    dry = rehearsal(broker)
+    assert dry.create_topic("new", 3, max_bytes=9).max_bytes == 9
+    assert dry.create_topic("t", if_not_exists=True) == broker.topic("t")
+    assert dry.alter_topic("t", max_bytes=7).max_bytes == 7
+    dry.commit("g", "t", {1: 0})
+    dry.delete_group("g")
+    dry.delete_topic("t")
+    assert (broker.topics(), broker.groups()) == before
 
 
 def test_waiting_misses_no_append(any_broker: Broker) -> None:

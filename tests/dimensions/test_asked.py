@@ -7,6 +7,7 @@ import json
 import signal
 import sqlite3
 import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -90,6 +91,46 @@ def test_it_finds_what_a_table_that_is_read_finds(
         assert run(folder, query, "NONE") == wanted
         # A batch has more keys than are kept: what it found is not lost to what it asks for.
         assert run(folder, query, "PARTIAL", "', 'lookup.partial-cache.max-rows' = '2") == wanted
+
+
+RETRY = "'retry-predicate'='lookup_miss', 'retry-strategy'='fixed_delay', 'fixed-delay'='{}', 'max-attempts'='{}'"
+
+
+@pytest.mark.parametrize("cache", ["PARTIAL", "NONE"])
+def test_a_key_that_is_missing_is_asked_for_again(tmp_path: Path, cache: str) -> None:
+    made(tmp_path / "dim.db", THREE)
+    asks = ('{"k": "A", "v": 1}', '{"k": "late", "v": 2}', '{"k": "never", "v": 3}')
+    (tmp_path / "asks.json").write_text("\n".join(asks))
+    hint = f"/*+ LOOKUP('table'='d', {RETRY.format('200 ms', 8)}) */"
+    query = f"SELECT {hint} v, w {_FOUND.format('LEFT')} a.k = d.k AND d.w > 0"
+
+    def insert() -> None:
+        with closing(sqlite3.connect(tmp_path / "dim.db")) as connection:
+            connection.execute("INSERT INTO dim VALUES ('late', 0, 7)")
+            connection.commit()
+
+    came = threading.Timer(0.5, insert)
+    came.start()
+    assert run(tmp_path, query, cache) == ["[1, 1]", "[2, 7]", "[3, None]"]
+    came.join()
+
+
+@pytest.mark.parametrize(
+    ("delay", "attempts", "told"),
+    [
+        ("soon", "3", "invalid value 'soon' of 'fixed-delay'"),
+        ("1 s", "many", "'max-attempts' of hint LOOKUP is a whole number, and not 'many'"),
+        ("1 min", "2", "table 'dim' would be asked again for 120 s"),
+    ],
+)
+def test_how_a_table_cannot_be_asked_again(
+    tmp_path: Path, delay: str, attempts: str, told: str
+) -> None:
+    made(tmp_path / "dim.db", THREE)
+    (tmp_path / "asks.json").write_text('{"k": "A", "n": 0, "v": 1}\n')
+    hint = f"/*+ LOOKUP('table'='d', {RETRY.format(delay, attempts)}) */"
+    with pytest.raises(AssertionError, match=told):
+        run(tmp_path, QUERIES[0].replace("SELECT", f"SELECT {hint}"), "NONE")
 
 
 def test_no_row_waits_for_one_that_is_missing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -12,10 +13,14 @@ from parser.dialect import position_of
 from parser.errors import PlanError
 from planner.binder.scope import did_you_mean
 from planner.logical import Filter, GroupAggregate, LogicalPlan, Project
-from planner.settings import duration_ms
+from planner.settings import MISS_ATTEMPTS, MISS_DELAY, duration_ms
 
 # How rows are brought together is no choice here; LOOKUP says how a table is asked.
 _JOINS = frozenset({"BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "MULTI_JOIN"})
+# Without one of them LOOKUP says nothing of keys that are missing.
+_RETRY = frozenset({"table", "fixed-delay", "max-attempts"})
+# In the meta data of a relation: options of its table.
+RETRIES: Final = "retries"
 _KNOWN = (*sorted(_JOINS), "LOOKUP", "STATE_TTL")
 
 
@@ -56,6 +61,38 @@ def forgetting(plan: LogicalPlan, ttl_ms: int) -> LogicalPlan:
         case Filter() | Project():
             return plan.with_inputs([forgetting(plan.input, ttl_ms)])
     return plan
+
+
+def note_retries(node: exp.Select) -> None:
+    """Tells the relations of FROM how often a key that they miss is asked for again, and when, as
+    the hint LOOKUP says of them. Incomplete, as in Flink's examples of other uses, it says nothing
+    of that. PlanError for a value that is none."""
+    found = {}
+    for call in (c for c in _calls(node) if c.name.upper() == "LOOKUP"):
+        said = {e.this.name: e.args["expression"].name for e in call.expressions if _is_pair(e)}
+        if said.get("retry-predicate") == "lookup_miss" and said.keys() >= _RETRY:
+            found[said["table"]] = _retry(said, call)
+    source = node.args.get("from_")
+    for relation in (source, *(node.args.get("joins") or ())) if found and source else ():
+        options = found.get(relation.this.alias_or_name)
+        if options is not None:
+            relation.this.meta[RETRIES] = options
+
+
+def _is_pair(part: exp.Expression) -> bool:
+    return isinstance(part, exp.EQ)
+
+
+def _retry(said: Mapping[str, str], call: exp.Expression) -> Mapping[str, str]:
+    """The options of a table that say the same as its hint."""
+    delay = duration_ms(said, "fixed-delay")
+    attempts = said["max-attempts"]
+    if not attempts.isdecimal():
+        raise PlanError(
+            f"'max-attempts' of hint LOOKUP is a whole number, and not '{attempts}'",
+            position=position_of(call),
+        )
+    return {MISS_ATTEMPTS: attempts, MISS_DELAY: f"{delay} ms"}
 
 
 def _calls(node: exp.Select) -> Iterator[exp.Expression]:

@@ -215,6 +215,7 @@ def _from(node: exp.Select, context: Context, grouped: bool) -> tuple[LogicalPla
     if source is None:
         return _NOTHING, Scope(), 0
     relations = [n.alias_or_name for n in (source.this, *(j.this for j in joined))]
+    join_hints.note_retries(node)
     ttls = join_hints.state_ttls(node, relations, grouped or bool(node.args.get("distinct")))
     kept_ms = ttls.get(relations[0], 0) if len(relations) == 1 else 0
     return *_joined(source.this, joined, context, ttls), kept_ms
@@ -410,7 +411,11 @@ def _table(node: exp.Table, context: Context) -> tuple[Query, tuple[str, ...]]:
     if isinstance(target, Query):
         return target, name
     if isinstance(target, Table):
-        return query_of_table(with_hints(target, hints, read=True), context), target.name
+        target = with_hints(target, hints, read=True)
+        if target.by_key:
+            again = node.meta.get(join_hints.RETRIES, {})
+            target = replace(target, options={**target.options, **again})
+        return query_of_table(target, context), target.name
     if isinstance(target, View):
         if target.broken:
             message = f"the query of view '{target.name[2]}' is not valid any more"

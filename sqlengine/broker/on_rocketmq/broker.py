@@ -20,7 +20,7 @@ from sqlengine.broker.base import (
     is_system,
 )
 from sqlengine.broker.embedded import EmbeddedBroker, system_clock
-from sqlengine.broker.errors import BrokerError, TopicExists
+from sqlengine.broker.errors import BrokerError, topic_exists
 from sqlengine.broker.on_rocketmq.address import ClusterAddress
 from sqlengine.broker.on_rocketmq.kept import Kept
 from sqlengine.broker.on_rocketmq.names import KEPT, is_in_cluster
@@ -31,6 +31,7 @@ from sqlengine.broker.storage.compression import Compression
 from sqlengine.broker.storage.encoded import batches_of
 from sqlengine.broker.storage.excerpts import Excerpt
 from sqlengine.broker.storage.reading import Batches, ReadBounds
+from sqlengine.broker.topics import Definition
 from sqlengine.system.disk import MACHINE, Disk
 from sqlengine.system.durability import Fsync
 from sqlengine.system.threads import THREADS, Threads
@@ -124,12 +125,30 @@ class RocketBroker(EmbeddedBroker):
             return super().create_topic(
                 name, shards, compacted=compacted, if_not_exists=if_not_exists, **options
             )
+        new = self.new_definition(
+            name, shards, compacted=compacted, if_not_exists=if_not_exists, **options
+        )
+        if new is not None:
+            self.cluster.create(name, shards)
+        return self.cluster.info(name)
+
+    def new_definition(
+        self,
+        name: str,
+        shards: int,
+        *,
+        compacted: bool,
+        if_not_exists: bool,
+        **options: Unpack[TopicOptions],
+    ) -> Definition | None:
+        if not is_in_cluster(name):
+            return super().new_definition(
+                name, shards, compacted=compacted, if_not_exists=if_not_exists, **options
+            )
         if self.cluster.is_there(name):
             if not if_not_exists:
-                raise TopicExists(
-                    f"topic {name!r} exists already", hint="choose another name, or use it"
-                )
-            return self.cluster.info(name)
+                raise topic_exists(name)
+            return None
         if compacted:
             raise BrokerError(
                 f"topic {name!r} would be in RocketMQ, and cannot be compacted",
@@ -138,19 +157,26 @@ class RocketBroker(EmbeddedBroker):
         limits = any(value is not None for key, value in options.items() if key != "compression")
         if limits and not is_system(name):  # nobody has asked for those of commands
             _refuse_options(name)
-        self.cluster.create(name, shards)
-        return self.cluster.info(name)
+        self.cluster.check_new(name, shards)
+        return Definition(name, shards)
 
-    def alter_topic(self, name: str, **changes: Unpack[TopicOptions]) -> TopicInfo:
+    def changed_definition(self, name: str, **changes: Unpack[TopicOptions]) -> Definition:
         if is_in_cluster(name):
             self.cluster.logs(name)
             _refuse_options(name)
-        return super().alter_topic(name, **changes)
+        return super().changed_definition(name, **changes)
+
+    def require_deletable(self, name: str) -> None:
+        if is_in_cluster(name):
+            self.cluster.require_known(name)
+        else:
+            super().require_deletable(name)
 
     def delete_topic(self, name: str) -> None:
         if not is_in_cluster(name):
             super().delete_topic(name)
             return
+        self.require_deletable(name)
         self.cluster.delete(name)
         with self._definitions:
             self._offsets.remove_topic(name)

@@ -63,13 +63,17 @@ class ClusterTopics:
         """Returns the topics that this data folder has used."""
         return self._kept.topics()
 
-    def create(self, topic: str, shards: int) -> None:
-        """Makes a topic with so many queues, shared out among all brokers, and waits until the name
-        servers know it."""
+    def check_new(self, topic: str, shards: int) -> None:
+        """BrokerError for a topic that cannot be made."""
+        name_in_cluster(topic, self._commands)
         if not 1 <= shards <= MAX_SHARDS:
             raise BrokerError(
                 f"topic {topic!r} would have {shards} shards", detail=f"it has 1 to {MAX_SHARDS}"
             )
+
+    def create(self, topic: str, shards: int) -> None:
+        """Makes a topic with so many queues, shared out among all brokers, and waits until the name
+        servers know it."""
         name, brokers = name_in_cluster(topic, self._commands), self._client.brokers()
         for number, broker in enumerate(brokers):
             queues = shards // len(brokers) + (number < shards % len(brokers))
@@ -81,10 +85,13 @@ class ClusterTopics:
                 raise BrokerAway(f"name servers have not heard of topic {topic!r}")
             time.sleep(_LOOK_S)
 
-    def delete(self, topic: str) -> None:
-        """Deletes a topic that is there, or was."""
+    def require_known(self, topic: str) -> None:
+        """TopicNotFound for one that is not there, and was not."""
         if self._kept.queues(topic) is None:
             self.logs(topic)
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic that is there, or was."""
         admin.delete_topic(self._client, name_in_cluster(topic, self._commands))
         with self._lock:
             self._logs.pop(topic, None)

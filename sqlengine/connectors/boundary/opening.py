@@ -75,14 +75,23 @@ def opened_sink(
 ) -> Sink:
     """Opens a sink. Raises as `Openings.open` does."""
     calls = behind_boundary(table, connector, environment, "written")
-    return _opened(
-        table,
-        calls,
-        environment,
-        lambda: WalledSink(work(), calls),
-        (str(table.schema), overwrite),
-        patient=patient,
-    )
+    which, opens = (str(table.schema), overwrite), lambda: WalledSink(work(), calls)
+    return _opened(table, calls, environment, opens, which, patient=patient)
+
+
+def begin_sink(
+    table: Table,
+    connector: Connector,
+    environment: Environment,
+    work: Callable[[], Sink],
+    *,
+    overwrite: bool,
+) -> None:
+    """Begins to open a sink, where its connector may block: `opened_sink` goes on waiting."""
+    calls = behind_boundary(table, connector, environment, "written")
+    which, opens = (str(table.schema), overwrite), lambda: WalledSink(work(), calls)
+    if calls.beside:
+        environment.openings.begin(_opening(table, calls, environment, opens, which))
 
 
 def _opened(
@@ -96,10 +105,21 @@ def _opened(
 ) -> T:
     if not calls.beside:
         return calls.guarded("open", work)
+    opening = _opening(table, calls, environment, work, which)
+    return cast("T", environment.openings.open(opening, patient=patient))
+
+
+def _opening(
+    table: Table,
+    calls: Calls,
+    environment: Environment,
+    work: Callable[[], T],
+    which: tuple[object, ...],
+) -> Opening:
     opened = calls.opened
     options = tuple(sorted(table.options.items()))
     part: tuple[object, ...] = environment.writer, str(environment.assignment), is_rehearsal()
-    opening = Opening(
+    return Opening(
         (opened.verb, table.name, options, *part, *which),
         opened.place,
         partial(calls.in_lane, "open", work),
@@ -108,7 +128,6 @@ def _opened(
         partial(opened.silent, "open"),
         opened.verb == "written",
     )
-    return cast("T", environment.openings.open(opening, patient=patient))
 
 
 def _slow(opened: Opened) -> StillOpening:

@@ -111,6 +111,11 @@ class Openings:
             if mine:
                 return self._result(opening, call)
 
+    def begin(self, opening: Opening) -> None:
+        """Begins to open a table beside others: `open` goes on waiting, and tells what is wrong."""
+        with suppress(SqlError):
+            self._begun(opening)
+
     def _result(self, opening: Opening, call: Call[object]) -> object:
         try:
             return call.result()

@@ -36,11 +36,31 @@ class WalledSink(Sink):
         # A call whose result nobody has taken, and the commit among them with its epoch.
         self._untaken: Call[None] | None = None
         self._committing: tuple[int, Call[int]] | None = None
+        self._asking: Call[int | None] | None = None
 
     def last_epoch(self) -> int | None:
-        return self._calls.need(
-            "last_epoch", lambda: answers.whole_or_none(self._sink.last_epoch())
-        )
+        return self._calls.need("last_epoch", self._last_epoch)
+
+    def _last_epoch(self) -> int | None:
+        return answers.whole_or_none(self._sink.last_epoch())
+
+    def ask(self) -> None:
+        """Begins to find out the last epoch, where that may take long and no other call runs."""
+        if self._calls.beside and self._calls.sound and self._asking is None:
+            self._asking = self._calls.begin("last_epoch", self._last_epoch)
+
+    def answer(self, wait_s: float) -> int | None:
+        """Returns what `ask` finds out. `Unanswered` after so many seconds: ask again."""
+        if not self._calls.beside:
+            return self.last_epoch()
+        self._calls.require_sound()
+        self.ask()
+        if self._asking is None:
+            raise self._busy("another call")
+        self._asking.wait(min(wait_s, self._calls.opened.timeout_s))
+        self._require_done(self._asking)
+        asked, self._asking = self._asking, None
+        return asked.result()
 
     def write(self, batch: Batch) -> None:
         if not self._calls.beside:

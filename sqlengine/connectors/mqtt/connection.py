@@ -149,17 +149,19 @@ class Connection:
         if self._early:
             found, self._early = self._early, []
             return found
-        self.keep_alive()
         self._socket.settimeout(max(wait_s, 0.0))
         try:
             data = self._socket.recv(_READ)
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
+            # Only now: an answer may have come while nobody looked.
+            self.keep_alive()
             return []
         except OSError as error:
             raise self._lost(error.strerror or str(error)) from None
         if not data:
             raise self._lost("it has closed the connection")
         self._heard, self._pinged = time.monotonic(), None
+        self.keep_alive()
         return self._taken(data)
 
     def _taken(self, data: bytes) -> list[Publish | Packet]:

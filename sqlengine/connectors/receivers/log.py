@@ -22,11 +22,11 @@ _LATE_MS: Final = 600_000
 
 
 class Position:
-    """The position of one reader. `floor`: nothing before it is read again, also after a crash;
-    None until the reader has said where it begins."""
+    """The position of one reader. `opened`: the end when it came; `floor`: nothing before it is
+    read again, also after a crash; None until the reader has said where it begins."""
 
     def __init__(self, offset: int) -> None:
-        self.read = offset
+        self.read = self.opened = offset
         self.floor: int | None = None
         self._checkpoint = offset
 

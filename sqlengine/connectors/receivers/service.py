@@ -37,6 +37,11 @@ class Reading:
         self._log = log
         self._position = position
 
+    @property
+    def opened(self) -> int:
+        """The end of the log when reading was opened: what has come since was asked for by it."""
+        return self._position.opened
+
     def begins(self, offset: int) -> None:
         """Tells where reading begins, or goes on: nothing from here on may go."""
         self._position.begin(offset)

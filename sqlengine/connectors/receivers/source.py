@@ -85,11 +85,14 @@ class ReceivedSource(TopicSource):
             self.close()
             raise
         self._rows = rows
+        self._at_end = options["scan.startup.mode"] == "latest-offset"
 
     def start(self, shard: str) -> int:
-        """See `Source`."""
+        """See `Source`. The end is that of when it was opened: what a server kept for those who
+        subscribe may have come before the job begins."""
         offset = super().start(shard)
         if self._reading is not None:
+            offset = self._reading.opened if self._at_end else offset
             self._reading.begins(offset)
         return offset
 

@@ -85,14 +85,14 @@ class RocketSink(Sink):
         self._queues = sorted({*self._queues, *self._topic.route().writable})
 
     def last_epoch(self) -> int | None:
-        """See `Sink`. After a start it is the last one before what is at the ends of the queues,
-        which may be incomplete."""
+        """See `Sink`. After a start the last one may be incomplete: it is repeated then, if it is
+        known here, and a new one must not have its number."""
         if self._last is None and self._writer is not None:
             for broker in {queue.broker for queue in self._queues}:
                 self._topic.client.settle(broker)
             found = (last_of(self._topic, queue, self._writer) for queue in self._queues)
             epochs = [last[0] for last in found if last is not None]
-            return max(epochs) - 1 if epochs else None
+            return max(epochs, default=None)
         return self._last
 
     def write(self, batch: Batch) -> None:

@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from parser.errors import SqlError
+from parser.errors import OptionError, SqlError
 from parser.types import Column, Schema
 from planner.logical import AskedScan, LogicalPlan, Scan
 from planner.rewrite import transform
-from planner.settings import CACHE_OPTION, PARTIAL
+from planner.settings import CACHE_OPTION, MISS_ATTEMPTS, MISS_DELAY, PARTIAL
 from sqlengine.batch import Batch, IntArray
 from sqlengine.connectors.boundary.calls import ConnectorSilent
 from sqlengine.connectors.boundary.lookup import WalledLookup
@@ -41,6 +41,8 @@ _KEYS: Final = 4_000
 # Seconds before a table is asked again after an error; twice as long each time.
 _FIRST_PAUSE_S: Final = 0.1
 _LOOK_S: Final = 0.02
+# Seconds that a step may wait for rows which a table does not have.
+_MOST_MISSING_S: Final = 30
 
 
 class TableAsker:
@@ -54,6 +56,7 @@ class TableAsker:
         retries = options[RETRIES]
         assert isinstance(retries, int)
         self._scan, self._retries = scan, retries
+        self._miss_attempts, self._miss_delay_s = _miss(scan, options)
         self._rows = _FoundRows(scan, environment)
         self._environment = environment
         self._lookup = self._opened()
@@ -98,7 +101,18 @@ class TableAsker:
 
     def _asked(self, questions: Questions, proceed: Callable[[], None]) -> Answered:
         found = self._found(questions, proceed)
-        return replace(found, asked=len(questions.keys))
+        asked = len(questions.keys)
+        for _ in range(self._miss_attempts):
+            missed = np.setdiff1d(np.arange(len(questions.keys)), found.of)
+            if not len(missed):
+                break
+            _pause(self._miss_delay_s, proceed)
+            again = self._found(questions.take(missed), proceed)
+            # A row that is none comes with each answer.
+            letters = () if found.letters else again.letters
+            found = found.joined(replace(again, of=missed[again.of], letters=letters))
+            asked += len(missed)
+        return replace(found, asked=asked)
 
     def _found(self, questions: Questions, proceed: Callable[[], None]) -> Answered:
         whole = Answered.empty(self._rows.schema)
@@ -230,6 +244,22 @@ def _keeping(options: dict[str, object]) -> Keeping:
     assert written is None or isinstance(written, int)
     assert used is None or isinstance(used, int)
     return Keeping(rows, written, used, bool(options[KEEPS_MISSING]))
+
+
+def _miss(scan: AskedScan, options: dict[str, object]) -> tuple[int, float]:
+    """Returns how often keys without rows are asked for again, and after how many s. OptionError
+    where that takes too long."""
+    attempts, delay_ms = options[MISS_ATTEMPTS], options[MISS_DELAY]
+    assert isinstance(attempts, int)
+    assert isinstance(delay_ms, int)
+    if attempts * delay_ms > _MOST_MISSING_S * 1000:
+        raise OptionError(
+            f"table '{scan.table.display}' would be asked again for {attempts * delay_ms / 1000:g}"
+            f" s where it has no row: {attempts} times, each after {delay_ms / 1000:g} s",
+            detail=f"the job's other rows wait as long, so that {_MOST_MISSING_S} s are the most",
+            hint="let it be asked less often, or sooner",
+        )
+    return attempts, delay_ms / 1000
 
 
 def _pause(seconds: float, proceed: Callable[[], None]) -> None:

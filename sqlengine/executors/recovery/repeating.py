@@ -25,9 +25,6 @@ from sqlengine.executors.runner import GraphRunner
 from sqlengine.executors.spark.hand_back import tables_of_tasks
 from sqlengine.snapshots.checkpoints import CheckpointMetadata
 
-# More epochs than there can be between two syncs, or two checkpoints.
-_SKIPPED_EPOCHS = 1 << 24
-
 # Plans and prepares a logged change again, for the graph that runs before it.
 PrepareChange: TypeAlias = Callable[[Graph, LoggedChange], GraphChange]
 
@@ -133,8 +130,7 @@ def skip_unlogged_epochs(runner: GraphRunner, *, logged: bool, known: int) -> No
     before from being repeated with records that come now."""
     with runner.broken_on_failure("continues at the ends of its sources"):
         after = runner.epoch if logged else UNLOGGED
-        skipped = max(_SKIPPED_EPOCHS, known - runner.epoch)
-        runner.epochs.skip(runner.graph.version, skipped, after)
+        runner.epochs.skip(runner.graph.version, known, after)
         rewind_to_ends(runner.inputs)
     runner.checkpoint(wait=True, forced=True)
 

@@ -14,7 +14,7 @@ from planner.graph.physical import PhysicalPlan
 from planner.logical import Sink as LogicalSink
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.environment import Environment
-from sqlengine.connectors.registry import open_sink
+from sqlengine.connectors.registry import begin_opening_sink, open_sink
 from sqlengine.executors.failures import UnavailableSink
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
 from sqlengine.executors.sinks.waiting import WaitingSink
@@ -47,6 +47,12 @@ class SinkOpener:
         self._defers_opens = True
         yield
         self._defers_opens = False
+
+    def begin(self, sinks: Iterable[LogicalSink]) -> None:
+        """Begins to open tables beside each other, in a recovery, which waits for all of them."""
+        for sink in sinks if self._recovering else ():
+            if sink.table is not None:
+                begin_opening_sink(sink.table, self._environment, overwrite=sink.overwrite)
 
     def open(self, table: Table, overwrite: bool) -> Sink:
         """Raises SqlError where the table cannot be opened, unless a recovery goes on without it,

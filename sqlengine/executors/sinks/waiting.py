@@ -18,8 +18,14 @@ class WaitingSink(Sink):
         self._sink: Sink | None = None
         self._pending: list[Batch] = []
 
+    @property
+    def waits(self) -> bool:
+        """True until the table is open."""
+        return self._sink is None
+
     def last_epoch(self) -> int | None:
-        return None if self._sink is None else self._sink.last_epoch()
+        """See `Sink`. Tries to open the table, as `commit` does."""
+        return self._opened().last_epoch()
 
     def write(self, batch: Batch) -> None:
         if self._sink is None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 from sqlengine.cli import cli
 from sqlengine.config import Config
 from sqlengine.engine import Engine
+from sqlengine.jobs.job import JobState
 from sqlengine.metrics import render
 from sqlengine.session import spark
 from tests.connectors.kafka.clients import Kafka, Record
@@ -277,3 +280,47 @@ def test_a_job_is_not_fenced_by_clients_of_its_own(
         ids = [json.loads(v or b"")["id"] for v in kafka.values(topic)]
     assert sorted(ids) == list(range(sent))
     assert "another process writes" not in caplog.text
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_older_than_a_topic_finds_the_server_away(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    """The topic has epochs that the folder does not know, and cannot say so at the start."""
+    topic, data, backup = kafka.topic(2), tmp_path / "data", tmp_path / "backup"
+    events = "CREATE TABLE source (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'events', 'format' = 'json');\n"
+    insert = "INSERT INTO target SELECT id FROM source;"
+    job = events + target(kafka, topic, "id BIGINT", **EXACTLY_ONCE) + insert
+
+    def send(server: Engine, *ids: int) -> None:
+        for each in ids:
+            server.broker.append("events", 0, [b'{"id": %d}' % each], timestamp_ms=0)
+
+    def has(count: int) -> bool:
+        return len(kafka.values(topic)) >= count
+
+    with engine(data) as server:
+        server.broker.create_topic("events")
+        server.submit(JOB, job)
+        send(server, 0, 1, 2)
+        eventually(lambda: has(3), "the first rows")
+    shutil.copytree(data, backup)
+    with engine(data) as server:
+        for number in range(3, 9):  # an epoch for each
+            send(server, number)
+            eventually(partial(has, number + 1), "the rows of the other life")
+    shutil.rmtree(data)
+    shutil.copytree(backup, data)
+    kafka.server.kill()
+    try:
+        with engine(data) as server:
+            eventually(lambda: server.job(JOB).state is JobState.RESTARTING, "the failure")
+            send(server, 9)
+            kafka.server.start()
+            send(server, 10)
+            eventually(lambda: has(11), lambda: str(server.job(JOB).reason))
+            ids = [json.loads(v or b"")["id"] for v in kafka.values(topic)]
+    finally:
+        if not kafka.server.running:
+            kafka.server.start()
+    assert sorted(ids) == list(range(11))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sqlengine.connectors.mqtt.account import Account, Address
+from parser.errors import SqlError
+from sqlengine.connectors.mqtt.account import Account, Address, address_of
 from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
 from sqlengine.metrics import render
 from tests.connectors.mqtt.world import World, out
@@ -94,6 +96,30 @@ def test_what_came_before_a_confirmation_is_received_once(mosquitto: Mosquitto) 
         for _ in range(2):
             client.connection.confirm()
         assert [m.payload for m in client.next(1)] == [b"1"]
+
+
+def test_an_answer_that_has_come_is_heard_however_late(mosquitto: Mosquitto) -> None:
+    """Whoever held this thread up, the server did not."""
+    address = address_of(mosquitto.address)
+    connection = Connection(Account(address, "late", keep_alive_s=1, timeout_s=0.3))
+    time.sleep(0.6)
+    connection.receive(0.0)  # asks whether the server is there
+    time.sleep(0.5)
+    assert connection.receive(0.0) == []
+    connection.confirm()
+    connection.close()
+
+
+def test_a_job_that_is_refused_reads_nothing(world: World) -> None:
+    """Nobody would ever read what was taken for it, and the others would wait for that."""
+    target = (
+        "CREATE TABLE o (v INT) WITH ('connector' = 'jdbc', 'table-name' = 'o',"
+        f" 'url' = 'jdbc:sqlite:{world.folder}/missing.db');"
+    )
+    with world.open() as engine:
+        with pytest.raises(SqlError, match="unable to open database file"):
+            engine.submit("j", world.table("i", "v INT", "in") + target + COPY)
+        eventually(lambda: not engine.receivers.views())
 
 
 def test_a_host_without_a_name_is_no_fault() -> None:

@@ -10,6 +10,7 @@ import pytest
 from sqlengine.connectors.mqtt.account import Account, address_of
 from sqlengine.connectors.mqtt.receiver import MqttReceiver
 from sqlengine.connectors.receivers.base import Stream, Taken
+from sqlengine.connectors.receivers.source import ReceivedSource
 from tests.connectors.mqtt.world import World, out
 from tests.servers.mosquitto import Mosquitto
 from tests.servers.mqtt_client import MqttClient
@@ -77,6 +78,28 @@ def test_what_the_server_kept_goes_to_each_table_once(world: World) -> None:
         client.publish(topic, b'{"v": 2}', retain=True)
         for name in ("this", "other"):
             assert [r["v"] for r in world.rows(name, 2)] == [1, 2]
+        client.publish(topic, b"", retain=True)
+
+
+def test_what_the_server_kept_may_come_before_the_job_begins(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table is open by then, and it has asked for these messages."""
+    start = ReceivedSource.start
+
+    def late(source: ReceivedSource, shard: str) -> int:
+        eventually(lambda: source.end(shard))
+        return start(source, shard)
+
+    monkeypatch.setattr(ReceivedSource, "start", late)
+    topic = f"{world.root}/a"
+    with world.open() as engine, MqttClient(world.server.address) as client:
+        client.publish(topic, b'{"v": 1}', retain=True)
+        for name, text in zip(
+            ("this", "other"), copies(world, "filters that overlap besides"), strict=True
+        ):
+            engine.submit(name, text)
+            assert [r["v"] for r in world.rows(name, 1)] == [1]
         client.publish(topic, b"", retain=True)
 
 
