@@ -22,7 +22,7 @@ from sqlengine.jobs.job import Origin
 from sqlengine.jobs.planning import JobText
 from sqlengine.jobs.script import dropped_object
 from sqlengine.queries.insert_jobs import HOME, setting_lines, use_lines
-from sqlengine.queries.owned_topics import check_delete, delete, make, owned_topic, refuse_owned
+from sqlengine.queries.owned_topics import check_delete, delete, make, owned_topic
 
 Definition: TypeAlias = CreateTable | CreateView | CreateFunction
 _DROPPED: Final = (Kind.TABLE, Kind.VIEW, Kind.FUNCTION)
@@ -54,10 +54,8 @@ def define(
             place = statement.subject or statement.position
             raise PlanError(f"{kind.lower()} '{shown}' exists already", hint=hint, position=place)
         _check_own(engine, name, kind)
-    if isinstance(statement, CreateTable) and statement.query is not None:
-        refuse_owned(statement)  # its job would have made the topic before
-    else:  # of which no rows are read
-        settings = {k: v for k, v in settings.items() if k != RUNTIME_MODE}
+    # No rows are read of it.
+    settings = {k: v for k, v in settings.items() if k != RUNTIME_MODE}
     plain = replace(statement, if_not_exists=False)
     if replaces and not isinstance(plain, CreateFunction):
         plain = replace(plain, replace=False)
@@ -66,9 +64,11 @@ def define(
     require(by, Action.CHANGE_JOB, job)
     text = ";\n".join([*lines, write(plain)]) + ";\n"
     request = Request(Origin.REST, {job: JobText(job, text, None)}, by=by)
-    if (error := engine.change(request)[job].error) is not None:
-        error.position = None  # it is one in a text that nobody has written
-        raise error
+    if owned_topic(catalog.objects.get(name)) is not None:  # which goes with the table replaced
+        _change(engine, replace(request, dry_run=True), job)
+        gone = Drop(kind, statement.name, position=statement.position)
+        drop(engine, gone, catalog, by)
+    _change(engine, request, job)
     table = engine.catalog.objects.get(name)
     if isinstance(table, Table) and owned_topic(table) is not None:
         try:
@@ -76,6 +76,13 @@ def define(
         except SqlError:
             engine.change(Request(Origin.REST, removes=frozenset({job}), by=by))
             raise
+
+
+def _change(engine: Engine, request: Request, job: str) -> None:
+    """Makes a change of one job. Raises the SqlError for which it is refused."""
+    if (error := engine.change(request)[job].error) is not None:
+        error.position = None  # it is one in a text that nobody has written
+        raise error
 
 
 def drop(engine: Engine, statement: Drop, catalog: Catalog, by: Principal) -> None:

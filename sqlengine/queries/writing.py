@@ -17,6 +17,7 @@ from parser.statements import (
     Drop,
     Explain,
     Insert,
+    Kind,
     Show,
     ShowCreate,
     Statement,
@@ -24,6 +25,7 @@ from parser.statements import (
 )
 from parser.statements import Query as Select
 from parser.writer.statements import write
+from planner import bind_create_as
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan, Scan, Sink
@@ -60,6 +62,8 @@ class WritingSession(InsertingSession):
         """See `AdHocSession`."""
         assert self.engine is not None
         match statement:
+            case CreateTable(temporary=False) if statement.query is not None:
+                self._create_filled(number, statement)
             case CreateTable() | CreateView() | CreateFunction() if not statement.temporary:
                 refuse(statement)
                 if isinstance(statement, CreateFunction):
@@ -73,6 +77,32 @@ class WritingSession(InsertingSession):
                 super().execute(number, with_typed_nulls(statement, self.catalog))
             case _:
                 super().execute(number, statement)
+
+    def _create_filled(self, number: int, statement: CreateTable) -> None:
+        """Makes the table of CREATE TABLE … AS, and runs the INSERT into it, or submits that as a
+        job. Where it is refused, or fails, a table that was not there before is gone again."""
+        refuse(statement)
+        assert self.engine is not None
+        assert statement.query is not None
+        name, before = self.catalog.resolve(statement.name), self.catalog
+        existed = name in before.objects
+        if existed and statement.if_not_exists:
+            return
+        self._activate([statement.query])
+        table, insert = bind_create_as(statement, before, self._plan_settings())
+        table = replace(table, replace=statement.replace)
+        define(self.engine, table, before, self.told, self.by)
+        made = self.engine.catalog.objects[name]
+        self.catalog = replace(before, objects={**before.objects, name: made})
+        try:
+            super().execute(number, with_typed_nulls(insert, self.catalog))
+        except BaseException:
+            if not existed:
+                gone = Drop(Kind.TABLE, statement.name, position=statement.position)
+                drop(self.engine, gone, self.catalog, self.by)
+            raise
+        finally:
+            self.catalog = before
 
     def _check(self, statement: Statement) -> None:
         if not isinstance(statement, Insert | StatementSet):
@@ -166,6 +196,11 @@ class WritingExecution(Execution):
                 position=found[0].position,
             )
         return found
+
+    def _takes_slot(self, statement: Statement) -> bool:
+        """See `Execution`. CREATE TABLE … AS reads what its table gets."""
+        fills = isinstance(statement, CreateTable) and statement.query is not None
+        return fills or super()._takes_slot(statement)
 
     def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
         session = super()._ad_hoc(query, state, shared)

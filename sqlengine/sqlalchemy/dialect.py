@@ -15,11 +15,13 @@ from sqlalchemy import exc, pool, schema
 from sqlalchemy.engine import default, reflection
 
 import sqlengine
+from parser import parse
+from parser.definitions import CreateTable, CreateView
 from parser.writer.names import backticked
 from sqlengine import dbapi
 from sqlengine.broker.errors import Unreachable
 from sqlengine.sqlalchemy.compiling import Definitions, Preparer, Statements
-from sqlengine.sqlalchemy.types import TypeCompiler, type_of
+from sqlengine.sqlalchemy.types import WRITTEN, TypeCompiler, type_of
 
 _KEY: Final = re.compile(r"PRI\((.*)\)")
 _GONE: Final = re.compile(r"session '.*' does not exist")
@@ -53,6 +55,7 @@ class SqlengineDialect(default.DefaultDialect):
     statement_compiler = Statements
     ddl_compiler = Definitions
     type_compiler = TypeCompiler
+    colspecs = WRITTEN
     preparer = Preparer
     execution_ctx_cls = Context
     default_paramstyle = "qmark"
@@ -65,8 +68,11 @@ class SqlengineDialect(default.DefaultDialect):
     supports_sane_rowcount = False
     supports_sane_multi_rowcount = False
     supports_alter = False
+    supports_comments = True
+    inline_comments = True
     supports_default_values = False
     supports_empty_insert = False
+    cte_follows_insert = True
     supports_unicode_statements = True
     supports_unicode_binds = True
     returns_unicode_strings = True
@@ -189,7 +195,9 @@ class SqlengineDialect(default.DefaultDialect):
     def get_view_definition(
         self, connection: Any, view_name: str, schema: str | None = None, **options: Any
     ) -> str:
-        """Returns the view's query."""
+        """Returns the view's query. NoSuchTableError for a table, too."""
+        if view_name not in self.get_view_names(connection, schema, **options):
+            raise exc.NoSuchTableError(view_name)
         shown = self._asked(connection, "SHOW CREATE VIEW", view_name, schema)[0][0]
         return str(shown).partition("\nAS ")[2].strip()
 
@@ -220,8 +228,29 @@ class SqlengineDialect(default.DefaultDialect):
     def get_check_constraints(self, *arguments: Any, **options: Any) -> list[Any]:
         return []
 
-    def get_table_comment(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-        return {"text": None}
+    @_cached
+    def get_table_comment(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        return {"text": self._created(connection, table_name, schema, **options).comment}
+
+    @_cached
+    def get_table_options(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Returns WITH: where the rows of a table are."""
+        created = self._created(connection, table_name, schema, **options)
+        return {"sqlengine_with": dict(created.options)} if isinstance(created, CreateTable) else {}
+
+    def _created(
+        self, connection: Any, name: str, schema: str | None, **options: Any
+    ) -> CreateTable | CreateView:
+        """Returns the statement that makes a table or view."""
+        kind = "VIEW" if name in self.get_view_names(connection, schema, **options) else "TABLE"
+        shown = self._asked(connection, f"SHOW CREATE {kind}", name, schema)[0][0]
+        (created,) = parse(str(shown))
+        assert isinstance(created, CreateTable | CreateView)
+        return created
 
     def _asked(self, connection: Any, verb: str, name: str, schema: str | None) -> list[Any]:
         """Returns what is said of a table. NoSuchTableError where there is none."""
@@ -241,7 +270,6 @@ def _column(about: Any) -> dict[str, Any]:
         "type": type_of(about["type"].partition(" *")[0]),
         "nullable": about["null"],
         "default": None,
-        "autoincrement": False,
         "comment": dict(about).get("comment"),
     }
     if extras.startswith("AS "):
