@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import wraps
 from types import ModuleType
 from typing import Any, Final, TypeVar, cast
 
@@ -32,8 +33,17 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _cached(ask: F) -> F:
-    """Lets an inspector keep what it has asked."""
-    return cast("F", reflection.cache(ask))
+    """Lets an inspector keep what it has asked. SQLAlchemy 1.4 writes the signature anew, which it
+    cannot with annotations, and has options of tables among its keys, which must be hashable."""
+    ask.__annotations__ = {}
+    kept = reflection.cache(ask)
+
+    @wraps(ask)
+    def asked(dialect: object, connection: object, *names: object, **options: object) -> object:
+        options.pop("sqlengine_with", None)
+        return kept(dialect, connection, *names, **options)
+
+    return cast("F", asked)
 
 
 class Context(default.DefaultExecutionContext):

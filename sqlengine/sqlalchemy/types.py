@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from sqlalchemy import types
@@ -71,16 +72,24 @@ class _Time(_Written, types.Time): ...
 class _Bytes(_Written, types.LargeBinary): ...
 
 
+class _Text(types.Text):
+    """Text that also takes Decimals: pandas knows no other type for them."""
+
+    def bind_processor(self, dialect: object) -> Callable[[Any], Any]:
+        return lambda value: str(value) if isinstance(value, Decimal) else value
+
+
 class _Array(_Written, types.ARRAY): ...
 
 
-# SQLAlchemy's types, and those that write their literals.
+# SQLAlchemy's types, and those that write their values.
 WRITTEN: Final[dict[type, type]] = {
     types.Date: _Date,
     types.Time: _Time,
     types.DateTime: _DateTime,
     types.LargeBinary: _Bytes,
     types.ARRAY: _Array,
+    types.Text: _Text,
 }
 _PLAIN: Final[dict[str, Callable[[], Any]]] = {
     "BOOLEAN": types.BOOLEAN,

@@ -160,6 +160,12 @@ PLAIN = (
 )
 
 
+def test_polars_knows_the_types(cursor: dbapi.Cursor) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    found = polars.read_database("SELECT -1 AS n, 'x' AS s", cursor)
+    assert found.to_dicts() == [{"n": -1, "s": "x"}]
+
+
 @pytest.mark.parametrize("style", ["qmark", "pyformat"])
 def test_many_rows_are_as_each_of_them(connection: dbapi.Connection, style: Any) -> None:
     """executemany sends columns, execute literals: the rows are equal, with and without NULLs."""
