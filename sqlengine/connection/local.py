@@ -66,6 +66,9 @@ class LocalConnection(Connection):
             self._resources.close()
             raise
 
+    def __repr__(self) -> str:
+        return f"connect(data={str(self._engine.config.data)!r})"
+
     @property
     def broker(self) -> Broker:
         self._require_open()

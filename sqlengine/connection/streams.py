@@ -147,7 +147,11 @@ class Stream:
 
     def window(self, window: Window) -> KeyedStream:
         """All rows in windows."""
-        return KeyedStream(self, (), window)
+        return self.key_by().window(window)
+
+    def aggregate(self, **named: str) -> Stream:
+        """One row of aggregates over all rows: n='COUNT(*)'."""
+        return self.key_by().aggregate(**named)
 
     def join(self, other: Stream, on: str | Sequence[str], how: str = "inner") -> Stream:
         """Pairs with the rows of another stream. `on`: columns that both have, or a condition over
@@ -156,6 +160,11 @@ class Stream:
         if kind is None:
             raise ServiceError(
                 f"there is no join '{how}'", hint="there are inner, left, right and full"
+            )
+        if not isinstance(other, Stream) or other._connection is not self._connection:
+            raise ServiceError(
+                f"a stream is joined with one of its own connection, not with {other!r:.60}",
+                hint="connection.source('table')",
             )
         names = [on] if isinstance(on, str) else list(on)
         columns = all(n.isidentifier() for n in names)
@@ -218,6 +227,8 @@ class Stream:
 
     def _call(self, function: Callable[..., object], result: str) -> str:
         """A call of a Python function with the columns that its parameters name."""
+        if not callable(function):
+            raise ServiceError(f"a value is a text of SQL or a function, not {function!r:.60}")
         columns = list(inspect.signature(function).parameters)
         if isinstance(function, LambdaType) and function.__name__ == "<lambda>":
             name = self._lambda(function, columns, result)
@@ -274,6 +285,11 @@ class KeyedStream:
 
     def window(self, window: Window) -> KeyedStream:
         """The rows in windows."""
+        if not isinstance(window, Window):
+            raise ServiceError(
+                f"a window is tumble(…), hop(…), cumulate(…) or sessions(…), not {window!r:.60}",
+                hint="from sqlengine import tumble",
+            )
         return KeyedStream(self.stream, self.keys, window)
 
     def aggregate(self, **named: str) -> Stream:

@@ -194,7 +194,9 @@ class Engine:
         self.savepoints = Savepoints(self._registry, self.graphs, config, machine.disk)
         self.state = StateViews(self._registry, self.graphs)
         self.costs = CostViews(self.graphs, self.costs_by_job, self.counts)
-        self.progress = ProgressViews(self._registry, self.graphs, config.settings)
+        self.progress = ProgressViews(
+            self._registry, self.graphs, config.settings, self._failures.is_failing
+        )
         self._migrations = Migrations(self._registry, self.graphs, store)
         keeping = Keeping(self._registry, self.graphs, store)
         self._changes = JobChanges(
