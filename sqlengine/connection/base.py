@@ -140,6 +140,11 @@ class Connection(ABC):
         """See `Jobs.remove`."""
         return self.jobs.remove(name)
 
+    @property
+    def closed(self) -> bool:
+        """True once it is closed."""
+        return self._closed
+
     def close(self) -> None:
         """Closes the connection, ends the statements whose results are not read to their ends, and
         the feeds of tables. May be called twice."""
