@@ -27,8 +27,9 @@ def test_the_suite_of_sqlalchemy(server: Service, tmp_path: Path) -> None:
     (tmp_path / "setup.cfg").write_text(CONFIGURATION)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     with connect(server.url) as connection:
-        connection.submit("schema", "CREATE DATABASE test_schema")
-    url = f"{server.url.replace('http', 'sqlengine')}?execution.runtime-mode=batch"
+        for name in ("suite", "test_schema"):
+            connection.submit(name, f"CREATE DATABASE {name}")
+    url = f"{server.url.replace('http', 'sqlengine')}/suite?execution.runtime-mode=batch"
     program = [sys.executable, "-m", "pytest", "-c", "pytest.ini", f"--rootdir={tmp_path}"]
     plugins = ["-p", f"{HERE}.plugin", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
     chosen = [

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sqlengine import Connection, ServiceError, connect
+from tests.support import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,28 @@ def test_rows_can_be_sent_to_other_processes(local: Connection) -> None:
 def test_all_rows_are_aggregated_without_a_key(local: Connection) -> None:
     (row,) = local.source("items").aggregate(n="COUNT(*)", most="MAX(a)").run()
     assert (row.n, row.most) == (2, 2)
+
+
+@pytest.mark.slow
+def test_a_process_that_was_forked_takes_nothing_along() -> None:
+    """Its end does not delete the data of the one that goes on."""
+    program = """
+import os, sys, sqlengine
+with sqlengine.connect() as connection:
+    if os.fork() == 0:
+        try:
+            connection.sql("SELECT 1")
+        except sqlengine.ServiceError as error:
+            print(error.message, flush=True)
+        sys.exit()
+    os.wait()
+    connection.create_topic("t")
+    print(connection.topics["t"].write(["x"]))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    said = run.stdout.splitlines()
+    assert said[1:] == ["0"], run.stderr
+    assert re.fullmatch(r"the engine runs in process \d+, of which this is a fork", said[0])
 
 
 def test_a_job_whose_rows_are_not_written_is_waited_for(local: Connection) -> None:
