@@ -108,10 +108,13 @@ class SqlengineDialect(default.DefaultDialect):
         return pool.QueuePool if url.host else pool.StaticPool
 
     def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Returns what `connect` takes of a URL."""
+        """Returns what `connect` takes of a URL. ArgumentError for a 'tls' that says neither."""
         query = dict(url.query)
         options: dict[str, Any] = {k: query.pop(k) for k in (*_TLS, "data", "token") if k in query}
-        scheme = "https" if query.pop("tls", "") == "true" else "http"
+        tls = query.pop("tls", "false")
+        if tls not in ("true", "false"):
+            raise exc.ArgumentError(f"'tls' is true or false, not {tls!r}")
+        scheme = "https" if tls == "true" else "http"
         if url.host:
             host = f"[{url.host}]" if ":" in url.host else url.host
             options["url"] = f"{scheme}://{host}:{url.port or 8083}"

@@ -227,6 +227,8 @@ def test_errors_and_no_transactions(engine: Any, server: Service) -> None:
         with pytest.raises(sa.exc.ProgrammingError, match="unknown column 'nope'"):
             connection.execute(sa.text("SELECT nope FROM items"))
         assert connection.get_isolation_level() == "AUTOCOMMIT"
+    with pytest.raises(sa.exc.ArgumentError, match="'tls' is true or false, not '1'"):
+        sa.create_engine("sqlengine://127.0.0.1:9?tls=1").connect()
     nobody = sa.create_engine("sqlengine://127.0.0.1:9")
     with pytest.raises(sa.exc.OperationalError):
         nobody.connect()

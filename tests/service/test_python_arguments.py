@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -54,6 +55,16 @@ def test_a_wrong_argument_is_named(
     with pytest.raises(ServiceError, match=said):
         call(local)
     assert local.read("t") == []
+
+
+def test_python_shows_the_remedy(local: Connection) -> None:
+    with pytest.raises(ServiceError) as error:
+        local.register_table("n", {"a": [1, 2]})
+    error.value.add_note("in this test")
+    assert traceback.format_exception_only(error.value)[1:] == [
+        "hint: columns become a table with pyarrow.table(…), one row is [row]\n",
+        "in this test\n",
+    ]
 
 
 def test_what_is_shown_of_objects(local: Connection) -> None:
