@@ -160,6 +160,16 @@ PLAIN = (
 )
 
 
+def test_arguments_of_wrong_types(cursor: dbapi.Cursor) -> None:
+    wrong: Any = 5
+    with pytest.raises(dbapi.InterfaceError, match="a statement is a text, not 5"):
+        cursor.execute(wrong)
+    with pytest.raises(dbapi.InterfaceError, match="a statement is a text, not 5"):
+        cursor.executemany(wrong, [])
+    with pytest.raises(dbapi.InterfaceError, match="a number of rows is 0 or more, not -1"):
+        cursor.execute("SELECT 1").fetchmany(-1)
+
+
 def test_polars_knows_the_types(cursor: dbapi.Cursor) -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed")
     found = polars.read_database("SELECT -1 AS n, 'x' AS s", cursor)
