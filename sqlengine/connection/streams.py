@@ -16,6 +16,7 @@ from parser.errors import ServiceError
 from parser.writer.names import backticked
 from parser.writer.names import options as written_options
 from parser.writer.values import literal
+from sqlengine.connection.arguments import text
 from sqlengine.connection.functions import lambda_source, register_function
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Stream:
 
     def key_by(self, *columns: str) -> KeyedStream:
         """The rows by key, to be aggregated or processed."""
-        return KeyedStream(self, columns)
+        return KeyedStream(self, tuple(text(column, "a key") for column in columns))
 
     def window(self, window: Window) -> KeyedStream:
         """All rows in windows."""
@@ -295,6 +296,8 @@ class KeyedStream:
     def aggregate(self, **named: str) -> Stream:
         """A row for each key and window: the keys, the bounds of the window, and aggregates by
         name: n='COUNT(*)', total='SUM(price)'."""
+        for value in named.values():
+            text(value, "an aggregate")
         bounds = ("window_start", "window_end") if self.in_window is not None else ()
         by = [*map(backticked, self.keys), *bounds]
         items = ", ".join([*by, *(f"{v} AS {backticked(n)}" for n, v in named.items())])
@@ -314,6 +317,11 @@ class KeyedStream:
     ) -> Stream:
         """The rows that a process function (`@process_function`) gives for those of each key.
         `scalars`: its other arguments, texts as SQL's literals."""
+        if not (isinstance(function, type) and "eval" in vars(function)):
+            raise ServiceError(
+                f"process takes the class of a @process_function, not {function!r:.60}",
+                hint="a function of one row goes into map, filter or flat_map",
+            )
         register_function(self.stream._connection.submit_with_modules, function, None)
         by = f" PARTITION BY {', '.join(map(backticked, self.keys))}" if self.keys else ""
         table = next(

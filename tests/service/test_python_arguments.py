@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sqlengine import Connection, ServiceError, connect
+from sqlengine import Connection, PlanError, ServiceError, connect
 from tests.support import ROOT
 
 
@@ -41,6 +41,9 @@ CALLS: list[tuple[str, Callable[[Any], object]]] = [
     ("records come as a list, not as one dict", lambda c: c.write("t", {"a": 1})),
     ("a record is bytes, text or a mapping, not 5", lambda c: c.write("t", [5])),
     ("a text of SQL or a function, not 5", lambda c: c.source("items").filter(5)),
+    ("an aggregate is a text, not 5", lambda c: c.source("items").aggregate(n=5)),
+    ("a key is a text, not 5", lambda c: c.source("items").key_by(5)),
+    ("process takes the class", lambda c: c.source("items").key_by("a").process(print)),
     ("a window is tumble", lambda c: c.source("items").window(5)),
     ("a stream is joined with one of its own", lambda c: c.source("items").join(5, on="a")),
     ("the address of a server is a text, not 5", lambda c: connect(5)),  # type: ignore[arg-type]
@@ -55,6 +58,15 @@ def test_a_wrong_argument_is_named(
     with pytest.raises(ServiceError, match=said):
         call(local)
     assert local.read("t") == []
+
+
+def half(a: int) -> int:
+    return a // 2
+
+
+def test_a_function_of_one_value_gives_no_rows(local: Connection) -> None:
+    with pytest.raises(PlanError, match="'half' is no table function: it gives no rows"):
+        local.source("items").flat_map(half).run()
 
 
 def test_python_shows_the_remedy(local: Connection) -> None:
