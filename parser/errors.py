@@ -61,7 +61,7 @@ class SqlError(Exception):
         self._notes: list[str] = []
 
     @property
-    def __notes__(self) -> list[str]:
+    def __notes__(self) -> list[str]:  # type: ignore[override]
         """The hint, and what was added: Python prints it behind an error that nobody catches."""
         return [*(() if self.hint is None else (f"hint: {self.hint}",)), *self._notes]
 

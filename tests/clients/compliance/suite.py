@@ -43,7 +43,7 @@ _NOT_THERE = {
 }
 
 
-@event.listens_for(Engine, "before_cursor_execute", retval=True)
+@event.listens_for(Engine, "before_cursor_execute", retval=True)  # type: ignore[untyped-decorator]
 def _made_anew(connection: Any, cursor: Any, statement: str, *given: Any) -> tuple[str, Any]:
     """DELETE of all rows: the table is dropped and made again."""
     name = statement.removeprefix("DELETE FROM ")
