@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from parser.alterations import Alter
 from parser.definitions import CreateFunction, CreateTable, CreateView
-from parser.errors import PlanError, SqlError, UnsupportedError
+from parser.errors import PlanError, SqlError, UnknownObject, UnsupportedError
 from parser.statements import (
     Describe,
     Drop,
@@ -35,6 +35,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.job import Origin
+from sqlengine.jobs.script import names_of
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
 from sqlengine.queries.definitions import define, drop
@@ -88,9 +89,10 @@ class WritingSession(InsertingSession):
         existed = name in before.objects
         if existed and statement.if_not_exists:
             return
+        _check_replaced(statement, before, existed=existed)
         self._activate([statement.query])
         table, insert = bind_create_as(statement, before, self._plan_settings())
-        table = replace(table, replace=statement.replace)
+        table = replace(table, replace=statement.replace, create=True)
         define(self.engine, table, before, self.told, self.by)
         made = self.engine.catalog.objects[name]
         self.catalog = replace(before, objects={**before.objects, name: made})
@@ -217,6 +219,24 @@ class WritingExecution(Execution):
     def _submit(self, name: str, text: str) -> None:
         text = _comments(self._query.sql) + text
         submit(self._engine, name, text, self._query.by, replaces=self._job is not None)
+
+
+def _check_replaced(statement: CreateTable, catalog: Catalog, *, existed: bool) -> None:
+    """Raises the SqlError for which a table cannot take the place of the one before."""
+    shown = ".".join(statement.name)
+    if not existed and not statement.create:
+        raise UnknownObject(
+            f"table '{shown}' does not exist",
+            hint="write CREATE OR REPLACE TABLE",
+            position=statement.subject,
+        )
+    assert statement.query is not None
+    if existed and catalog.resolve(statement.name) in names_of(statement.query, catalog):
+        raise PlanError(
+            f"table '{shown}' cannot be replaced by a query of itself: its rows are gone then",
+            hint="make another table of the query, then replace this one by that",
+            position=statement.subject or statement.position,
+        )
 
 
 def _comments(sql: str) -> str:
