@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import ClassVar, Final
 
 from parser.alterations import Alter
-from parser.definitions import CreateFunction, CreateTable, CreateView
+from parser.definitions import CreateDatabase, CreateFunction, CreateTable, CreateView
 from parser.errors import PlanError, SqlError, UnknownObject, UnsupportedError
 from parser.statements import (
     Describe,
@@ -38,7 +38,7 @@ from sqlengine.jobs.job import Origin
 from sqlengine.jobs.script import names_of
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
-from sqlengine.queries.definitions import define, drop
+from sqlengine.queries.definitions import create_database, define, drop, drop_database
 from sqlengine.queries.execution import PATIENCE_S, Execution, Slot
 from sqlengine.queries.insert_jobs import submit, wait_for_end
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
@@ -70,10 +70,15 @@ class WritingSession(InsertingSession):
                 if isinstance(statement, CreateFunction):
                     require(self.by, Action.USE_FUNCTION, statement.class_name)
                 define(self.engine, statement, self.catalog, self.told, self.by)
+            case CreateDatabase():
+                create_database(self.engine, statement, self.catalog, self.by)
+            case Drop(kind=Kind.DATABASE):
+                drop_database(self.engine, statement, self.catalog, self.by)
             case Drop(temporary=False):
                 drop(self.engine, statement, self.catalog, self.by)
             case Alter() if self.catalog.resolve(statement.name) not in self.catalog.temporary:
-                alter(self.engine, statement, write(statement), Origin.REST, self.by)
+                named = replace(statement, name=self.catalog.resolve(statement.name))
+                alter(self.engine, named, write(named), Origin.REST, self.by)
             case Insert():
                 super().execute(number, with_typed_nulls(statement, self.catalog))
             case _:

@@ -142,6 +142,14 @@ class Definitions(DDLCompiler):
     def _place(self, table: Any) -> Mapping[str, str]:
         return _place(table, self.dialect.default_schema_name)
 
+    def visit_create_schema(self, create: Any, **options: Any) -> str:
+        text: str = super().visit_create_schema(create, **options)
+        return text.replace("SCHEMA", "DATABASE", 1)
+
+    def visit_drop_schema(self, drop: Any, **options: Any) -> str:
+        text: str = super().visit_drop_schema(drop, **options)
+        return text.replace("SCHEMA", "DATABASE", 1)
+
     def visit_create_index(self, create: Any, **options: Any) -> str:
         """A statement that does nothing: tables have no indexes, and pandas asks for them."""
         return "SELECT 1"

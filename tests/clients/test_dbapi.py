@@ -248,6 +248,38 @@ def test_parts_before_one_that_fails_stay(cursor: dbapi.Cursor) -> None:
     assert cursor.execute(f"SELECT COUNT(*) FROM {name}").fetchall() == [(AT_ONCE,)]
 
 
+def test_databases(connection: dbapi.Connection) -> None:
+    cursor, name = connection.cursor(), next(NAMES)
+    with pytest.raises(dbapi.ProgrammingError, match=r"'default_catalog\.\w+' does not exist"):
+        cursor.execute(f"DROP DATABASE {name}")
+    cursor.execute(f"CREATE DATABASE {name} COMMENT 'made here'")
+    cursor.execute(f"CREATE DATABASE IF NOT EXISTS {name}")
+    with pytest.raises(dbapi.ProgrammingError, match="exists already"):
+        cursor.execute(f"CREATE DATABASE {name}")
+    assert f"database.{name}" in connection.engine.jobs
+    cursor.execute(f"USE {name}")
+    cursor.execute("CREATE TABLE a (n INT) WITH ('connector' = 'blackhole')")
+    cursor.execute("ALTER TABLE a ADD (m INT)")
+    assert [row[0] for row in cursor.execute("DESCRIBE a")] == ["n", "m"]
+    with pytest.raises(dbapi.ProgrammingError, match=r"is not empty \(a\)"):
+        cursor.execute(f"DROP DATABASE {name}")
+    cursor.execute("DROP TABLE a")
+    cursor.execute("USE default_database")
+    cursor.execute(f"DROP DATABASE {name}")
+    cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+
+
+def test_a_name_that_a_table_had_before(cursor: dbapi.Cursor) -> None:
+    """The job of a table that was renamed keeps its name, and the table."""
+    name, other = next(NAMES), next(NAMES)
+    cursor.execute(f"CREATE TABLE {name} (n INT) WITH ('connector' = 'blackhole')")
+    cursor.execute(f"ALTER TABLE {name} RENAME TO {other}")
+    cursor.execute(f"CREATE TABLE {name} (m INT) WITH ('connector' = 'blackhole')")
+    for table_, column in ((name, "m"), (other, "n")):
+        assert [row[0] for row in cursor.execute(f"DESCRIBE {table_}")] == [column]
+        cursor.execute(f"DROP TABLE {table_}")
+
+
 OWN = "CREATE TABLE {0} (id BIGINT) WITH ('connector' = 'topic', 'topic' = '{0}', 'topic.owned' = 'true', 'format' = 'json')"
 
 
@@ -271,6 +303,10 @@ def test_a_table_of_a_query(connection: dbapi.Connection, cursor: dbapi.Cursor) 
     assert cursor.execute(f"{counted} GROUP BY word").rowcount == 1
     cursor.execute("RESET 'execution.runtime-mode'")
     assert cursor.execute(f"SELECT * FROM {copy}").fetchall() == [("x", 1)]
+    with pytest.raises(dbapi.ProgrammingError, match="cannot be replaced by a query of itself"):
+        cursor.execute(made.replace("CREATE", "CREATE OR REPLACE") + f"SELECT word FROM {name}")
+    with pytest.raises(dbapi.ProgrammingError, match="does not exist"):
+        cursor.execute(made.replace("CREATE", "REPLACE").replace(name, failed) + "SELECT 1 AS n")
     cursor.execute(made.replace(name, next(NAMES)) + f"SELECT word FROM {name}")
     assert cursor.job is not None
     connection.engine.jobs[cursor.job].remove()

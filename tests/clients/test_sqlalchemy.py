@@ -212,6 +212,19 @@ def test_comments_and_places_are_reflected(engine: Any) -> None:
     found.drop(engine)
 
 
+def test_schemas_are_databases(engine: Any) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.schema.CreateSchema("shop"))
+        made = sa.Table("items", sa.MetaData(), sa.Column("a", sa.Integer), schema="shop")
+        made.create(connection)
+        connection.execute(made.insert(), [{"a": 1}])
+        assert connection.execute(made.select()).fetchall() == [(1,)]
+        assert sa.inspect(connection).get_table_names("shop") == ["items"]
+        made.drop(connection)
+        connection.execute(sa.schema.DropSchema("shop"))
+        assert "shop" not in sa.inspect(connection).get_schema_names()
+
+
 def test_results_stream(engine: Any) -> None:
     ticks = "CREATE TEMPORARY TABLE ticks (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000')"
     with engine.begin() as connection:
