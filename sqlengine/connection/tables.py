@@ -201,7 +201,8 @@ def _fed(
     if name in known and not append:
         raise ServiceError(
             f"topic '{name}' exists already, and the rows of the table would come behind its own",
-            hint="choose another name, or say that they shall: append=True",
+            hint="choose another name, say that they shall: append=True, or delete the topic:"
+            f" connection.topics[{name!r}].delete()",
         )
     Topics(home.broker).create(name, if_not_exists=True)
     try:

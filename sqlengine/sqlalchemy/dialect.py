@@ -18,13 +18,12 @@ from sqlalchemy.engine import default, reflection
 import sqlengine
 from parser import parse
 from parser.definitions import CreateTable, CreateView
-from parser.writer.names import backticked
 from sqlengine import dbapi
 from sqlengine.broker.errors import Unreachable
 from sqlengine.sqlalchemy.compiling import Definitions, Preparer, Statements
-from sqlengine.sqlalchemy.types import WRITTEN, TypeCompiler, type_of
+from sqlengine.sqlalchemy.shown import column, first, names, path, place, primary_key
+from sqlengine.sqlalchemy.types import WRITTEN, TypeCompiler
 
-_KEY: Final = re.compile(r"PRI\((.*)\)")
 _GONE: Final = re.compile(r"session '.*' does not exist")
 _TLS: Final = ("ca_file", "client_cert", "client_key")
 
@@ -130,7 +129,7 @@ class SqlengineDialect(default.DefaultDialect):
         connection = dbapi.connect(*arguments, **options)
         if database is not None:
             try:
-                connection.cursor().execute(f"USE {_place(database)}")
+                connection.cursor().execute(f"USE {place(database)}")
             except dbapi.Error:
                 connection.close()
                 raise
@@ -177,20 +176,20 @@ class SqlengineDialect(default.DefaultDialect):
 
     @_cached
     def get_schema_names(self, connection: Any, **options: Any) -> list[str]:
-        return _first(connection, "SHOW DATABASES")
+        return first(connection, "SHOW DATABASES")
 
     @_cached
     def get_table_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         views = set(self.get_view_names(connection, schema, **options))
-        return [n for n in _names(connection, "TABLES", schema) if n not in views]
+        return [n for n in names(connection, "TABLES", schema) if n not in views]
 
     @_cached
     def get_view_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
-        return _names(connection, "VIEWS", schema)
+        return names(connection, "VIEWS", schema)
 
     @_cached
     def has_table(
@@ -198,7 +197,7 @@ class SqlengineDialect(default.DefaultDialect):
     ) -> bool:
         """True for a table or a view; False also where there is no such schema."""
         try:
-            return table_name in _names(connection, "TABLES", schema)
+            return table_name in names(connection, "TABLES", schema)
         except exc.DBAPIError as error:
             if schema is not None and "does not exist" in getattr(error.orig, "message", ""):
                 return False
@@ -219,15 +218,14 @@ class SqlengineDialect(default.DefaultDialect):
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> list[dict[str, Any]]:
         rows = self._asked(connection, "DESCRIBE", table_name, schema)
-        return [_column(row._mapping) for row in rows]
+        return [column(row._mapping) for row in rows]
 
     @_cached
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> dict[str, Any]:
         rows = self._asked(connection, "DESCRIBE", table_name, schema)
-        keys = [m[1] for row in rows if (m := _KEY.match(row._mapping["key"] or ""))]
-        return {"constrained_columns": keys[0].split(", ") if keys else [], "name": None}
+        return {"constrained_columns": primary_key([r._mapping["key"] for r in rows]), "name": None}
 
     def get_foreign_keys(self, *arguments: Any, **options: Any) -> list[Any]:
         return []
@@ -268,41 +266,9 @@ class SqlengineDialect(default.DefaultDialect):
     def _asked(self, connection: Any, verb: str, name: str, schema: str | None) -> list[Any]:
         """Returns what is said of a table. NoSuchTableError where there is none."""
         try:
-            found = connection.exec_driver_sql(f"{verb} {_path(name, schema)}")
+            found = connection.exec_driver_sql(f"{verb} {path(name, schema)}")
         except exc.DBAPIError as error:
             if "does not exist" in getattr(error.orig, "message", ""):
                 raise exc.NoSuchTableError(name) from error
             raise
         return list(found)
-
-
-def _column(about: Any) -> dict[str, Any]:
-    extras = about["extras"] or ""
-    column = {
-        "name": about["name"],
-        "type": type_of(about["type"].partition(" *")[0]),
-        "nullable": about["null"],
-        "default": None,
-        "comment": dict(about).get("comment"),
-    }
-    if extras.startswith("AS "):
-        column["computed"] = {"sqltext": extras[3:], "persisted": False}
-    return column
-
-
-def _path(name: str, database: str | None) -> str:
-    return backticked(name) if database is None else f"{_place(database)}.{backticked(name)}"
-
-
-def _place(database: str) -> str:
-    """Returns a database as SQL writes it; before a dot stands its catalog."""
-    return ".".join(map(backticked, database.split(".")))
-
-
-def _names(connection: Any, what: str, database: str | None) -> list[str]:
-    place = "" if database is None else f" FROM {_place(database)}"
-    return _first(connection, f"SHOW {what}{place}")
-
-
-def _first(connection: Any, statement: str) -> list[str]:
-    return [row[0] for row in connection.exec_driver_sql(statement)]
