@@ -58,6 +58,16 @@ class SqlError(Exception):
         self.hint = hint
         self.position = position
         self.subject = subject
+        self._notes: list[str] = []
+
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override]
+        """The hint, and what was added: Python prints it behind an error that nobody catches."""
+        return [*(() if self.hint is None else (f"hint: {self.hint}",)), *self._notes]
+
+    def add_note(self, note: str) -> None:
+        """See `BaseException.add_note`."""
+        self._notes.append(note)
 
     def at(self, position: Position | None) -> SqlError:
         """Sets `position` unless there is one already; returns the error itself."""

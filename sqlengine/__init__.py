@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from sqlengine.connection.progress import Progress
     from sqlengine.connection.results import Result
     from sqlengine.connection.rows import Row
-    from sqlengine.connection.streams import KeyedStream, Stream, cumulate, hop, sessions, tumble
+    from sqlengine.connection.streams import KeyedStream, Stream
     from sqlengine.connection.topics import Topic, TopicRecord, Topics
+    from sqlengine.connection.windows import cumulate, hop, sessions, tumble
     from sqlengine.connectors.base import Connector, Sink, Source
     from sqlengine.connectors.chunks import Chunk
     from sqlengine.connectors.environment import Environment
@@ -182,12 +183,12 @@ _MODULES = {
     "async_udf": "sqlengine.functions.sdk",
     "async_udtf": "sqlengine.functions.sdk",
     "connect": "sqlengine.connection.connecting",
-    "cumulate": "sqlengine.connection.streams",
-    "hop": "sqlengine.connection.streams",
+    "cumulate": "sqlengine.connection.windows",
+    "hop": "sqlengine.connection.windows",
     "process_function": "sqlengine.functions.process_sdk",
-    "sessions": "sqlengine.connection.streams",
+    "sessions": "sqlengine.connection.windows",
     "sink": "sqlengine.functions.sdk",
-    "tumble": "sqlengine.connection.streams",
+    "tumble": "sqlengine.connection.windows",
     "udaf": "sqlengine.functions.sdk",
     "udf": "sqlengine.functions.sdk",
     "udtf": "sqlengine.functions.sdk",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from parser.errors import ServiceError
+from sqlengine.connection.arguments import text
 from sqlengine.connection.jobs import JobAccess, JobResult, Jobs, Rule
 from sqlengine.connection.topics import TopicRecord, Topics
 
@@ -66,8 +67,10 @@ class Connection(ABC):
         from sqlengine.connection.progress import teller
         from sqlengine.connection.results import Result
 
+        text(statement, "a statement")
+        told = teller(progress)
         pages = self._ask(statement, follow=follow, timeout_s=timeout_s, job=job)
-        result = Result(pages, teller(progress), self.jobs)
+        result = Result(pages, told, self.jobs)
         self._results.add(result)
         return result
 
@@ -85,7 +88,7 @@ class Connection(ABC):
         others."""
         from sqlengine.connection.streams import Stream, path_of
 
-        name = path_of(table)
+        name = path_of(text(table, "the name of a table"))
         return Stream(self, f"SELECT * FROM {name}", name)
 
     @abstractmethod
@@ -137,6 +140,11 @@ class Connection(ABC):
         """See `Jobs.remove`."""
         return self.jobs.remove(name)
 
+    @property
+    def closed(self) -> bool:
+        """True once it is closed."""
+        return self._closed
+
     def close(self) -> None:
         """Closes the connection, ends the statements whose results are not read to their ends, and
         the feeds of tables. May be called twice."""
@@ -181,6 +189,7 @@ class Connection(ABC):
         have, SqlError where the definition is refused."""
         from sqlengine.connection.tables import register
 
+        text(name, "the name of a table")
         feed = register(self._home, name, rows, schema, event_time, watermark, append=append)
         self._feeds[name] = feed
         return feed
@@ -197,7 +206,7 @@ class Connection(ABC):
         """
         from sqlengine.connection.tables import register_sink
 
-        register_sink(self._home, name, function, schema)
+        register_sink(self._home, text(name, "the name of a table"), function, schema)
 
     def unregister_table(self, name: str) -> None:
         """Ends the feed of a registered table and removes the table; its topic stays, if it has

@@ -7,6 +7,7 @@ from pathlib import Path
 from parser.errors import ServiceError
 from sqlengine.client import Client
 from sqlengine.config import token_from
+from sqlengine.connection.arguments import text
 from sqlengine.connection.base import Connection
 from sqlengine.system.client_tls import ClientTls
 
@@ -31,6 +32,10 @@ def connect(
     deleted by `close`. Such an engine runs jobs until `close`, and has no HTTP, watched folder or
     command topic.
     """
+    if url is not None:
+        text(url, "the address of a server")
+    if token is not None:
+        text(token, "a token")
     if url is None:
         from sqlengine.connection.local import LocalConnection
 

@@ -37,6 +37,9 @@ class Feed:
         for part, work in (("reads", self._read), ("writes", self._write_all)):
             threading.Thread(target=work, name=f"{name}-{part}", daemon=True).start()
 
+    def __repr__(self) -> str:
+        return f"Feed({self.name!r}, rows={self.rows}, ended={self.ended})"
+
     @property
     def ended(self) -> bool:
         """True once no more rows come."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from parser.errors import JobError
+from sqlengine.connection.arguments import text
 
 # Seconds between two looks at a job that is waited for.
 _LOOK_S: Final = 0.05
@@ -174,11 +175,11 @@ class Jobs:
 
         When the text is refused, the version before runs on.
         """
-        return self._access.submit(name, sql)
+        return self._access.submit(text(name, "the name of a job"), text(sql, "a job"))
 
     def validate(self, name: str, sql: str) -> JobResult:
         """Plans the job as `submit` does, and changes nothing."""
-        return self._access.validate(name, sql)
+        return self._access.validate(text(name, "the name of a job"), text(sql, "a job"))
 
     def remove(self, name: str) -> JobResult:
         """Removes the job and its state; its versions stay in the history."""
@@ -224,11 +225,11 @@ class Job:
 
     def submit(self, sql: str) -> JobResult:
         """See `Jobs.submit`."""
-        return self._access.submit(self.name, sql)
+        return self._access.submit(self.name, text(sql, "a job"))
 
     def validate(self, sql: str) -> JobResult:
         """See `Jobs.validate`."""
-        return self._access.validate(self.name, sql)
+        return self._access.validate(self.name, text(sql, "a job"))
 
     def remove(self) -> JobResult:
         """See `Jobs.remove`."""
@@ -281,8 +282,9 @@ class Job:
             found = self._access.positions(self.name)
             if not found:
                 job = self._running()
-                looks += job.state == "running"
-                if looks > _LOOKS or (looks and job.rows):  # it reads nothing, as VALUES do
+                looks = looks + 1 if job.state == "running" else 0
+                # It reads nothing, as VALUES do; one that fails is not running at the next look.
+                if looks > _LOOKS or (looks > 1 and job.rows):
                     return True
             elif wanted is None:
                 wanted = self._ends(found)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -12,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from parser.errors import ServiceError
 from sqlengine.broker.base import Broker
 from sqlengine.config import Config, QueryLimits
 from sqlengine.connection.base import Connection
@@ -48,12 +52,14 @@ class LocalConnection(Connection):
 
     def __init__(self, data: Path | None) -> None:
         super().__init__()
+        self._process = os.getpid()
         self._resources = ExitStack()
         self._memory = Memory()
         self._callables: dict[str, Callable[[pa.RecordBatch], object]] = {}
         if data is None:
-            scratch = tempfile.TemporaryDirectory(prefix="sqlengine-")
-            data = Path(self._resources.enter_context(scratch))
+            data = Path(tempfile.mkdtemp(prefix="sqlengine-"))
+            # Also where nobody closes the connection; a child that was forked deletes nothing.
+            self._resources.callback(weakref.finalize(self, _delete, data, self._process))
         try:
             config = Config(data=data, queries=_ANY_QUERY)
             self._engine = Engine(config, callables=self._callables, memory=self._memory)
@@ -65,6 +71,9 @@ class LocalConnection(Connection):
         except BaseException:
             self._resources.close()
             raise
+
+    def __repr__(self) -> str:
+        return f"connect(data={str(self._engine.config.data)!r})"
 
     @property
     def broker(self) -> Broker:
@@ -109,5 +118,22 @@ class LocalConnection(Connection):
         self._require_open()
         return LocalJobs(self._engine)
 
+    def _require_open(self) -> None:
+        """See `Connection`. ServiceError in a process that was forked: the engine's threads are
+        not there."""
+        super()._require_open()
+        if os.getpid() != self._process:
+            raise ServiceError(
+                f"the engine runs in process {self._process}, of which this is a fork",
+                hint="call connect() in this process, or use a server",
+            )
+
     def _close(self) -> None:
-        self._resources.close()
+        if os.getpid() == self._process:
+            self._resources.close()
+
+
+def _delete(folder: Path, process: int) -> None:
+    """Deletes a temporary data folder, if this is the process that has made it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -54,9 +54,15 @@ def load(shell: Shell) -> None:
 
     def sql(line: str, cell: str | None = None) -> object:
         """Runs a statement; the text of `sqlengine.connection.magic` tells the options."""
-        asked = _read(line)
-        text = asked.rest if cell is None else cell
+        text = line if cell is None else cell
         try:
+            asked = _read(line)
+            text = asked.rest if cell is None else cell
+            if cell is not None and asked.rest:
+                raise ServiceError(
+                    f"'{asked.rest}' behind %%sql is no option",
+                    hint="the statement begins in the next line, or write %sql",
+                )
             return _run(shell, asked, text)
         except SqlError as error:
             print(rendered(error, text), file=sys.stderr)
@@ -105,7 +111,8 @@ def _connection(shell: Shell, name: str | None) -> Connection:
         if isinstance(found, Connection):
             return found
         raise ServiceError(f"variable '{name}' holds no connection", hint=f"{name} = connect()")
-    open_ones = {id(v): v for v in shell.user_ns.values() if isinstance(v, Connection)}
+    found_ones = [v for v in shell.user_ns.values() if isinstance(v, Connection)]
+    open_ones = {id(v): v for v in found_ones if not v.closed}
     if len(open_ones) == 1:
         return next(iter(open_ones.values()))
     if open_ones:

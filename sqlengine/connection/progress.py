@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
+from parser.errors import ServiceError
+
 # What `progress=` takes: whether to show a line, or what to call.
 Told = bool | Callable[["Progress"], object]
 
@@ -45,8 +47,10 @@ class Progress:
 
 def teller(told: Told, out: TextIO | None = None) -> Callable[[Progress], object] | None:
     """Returns what to call with progress: for True a function that keeps one line on standard
-    error."""
+    error. ServiceError for what is no function."""
     if told is True:
         to = out or sys.stderr
         return lambda progress: print(f"\r{progress}\x1b[K", end="", file=to, flush=True)
+    if told and not callable(told):
+        raise ServiceError(f"'progress' is True or a function, not {told!r:.60}")
     return told or None

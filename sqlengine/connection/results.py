@@ -67,6 +67,10 @@ class Result:
             self.close()
             raise
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name} {kind}" for name, kind in self.types.items())
+        return f"Result({columns or self.message})"
+
     # ---- what it is ------------------------------------------------------------------------------
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,10 +21,30 @@ class Row(tuple[Any, ...]):
     __slots__ = ()
     kind: str
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _row, (self._fields, self.kind, tuple(self))
+
     if TYPE_CHECKING:  # the names are those of the columns
+        _fields: tuple[str, ...]
 
         def __getattr__(self, name: str) -> Any: ...
         def _asdict(self) -> dict[str, Any]: ...
+
+
+@lru_cache(100)
+def _makers(names: tuple[str, ...]) -> dict[str, Callable[[Iterable[object]], Row]]:
+    """Returns what makes rows of values, by their kind."""
+    plain: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+    # A class for each kind: an attribute of a tuple itself would cost a dict a row.
+    return {
+        kind: type("Row", (plain, Row), {"__slots__": (), "kind": kind})._make  # type: ignore[attr-defined]
+        for kind in _KINDS
+    }
+
+
+def _row(names: tuple[str, ...], kind: str, values: tuple[object, ...]) -> Row:
+    """Makes a row that was pickled."""
+    return _makers(names)[kind](values)
 
 
 class RowMaker:
@@ -35,12 +56,7 @@ class RowMaker:
     def __init__(self, schema: pa.Schema, *, changes: bool) -> None:
         self._schema, self._changes = schema, changes
         names = schema.names[1:] if changes else schema.names
-        plain: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
-        # A class for each kind: an attribute of a tuple itself would cost a dict a row.
-        self._classes: dict[str, Callable[[Iterable[object]], Row]] = {
-            kind: type("Row", (plain, Row), {"__slots__": (), "kind": kind})._make  # type: ignore[attr-defined]
-            for kind in _KINDS
-        }
+        self._classes = _makers(tuple(names))
 
     def columns(self, batch: pa.RecordBatch) -> list[list[object]]:
         """Returns the values of all columns."""

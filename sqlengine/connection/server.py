@@ -33,6 +33,9 @@ class ServerConnection(Connection):
         self._lock = threading.Lock()
         self._broker: Broker | None = None
 
+    def __repr__(self) -> str:
+        return f"connect({self._client.server!r})"
+
     @property
     def broker(self) -> Broker:
         self._require_open()

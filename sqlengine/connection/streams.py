@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,9 @@ from parser.errors import ServiceError
 from parser.writer.names import backticked
 from parser.writer.names import options as written_options
 from parser.writer.values import literal
+from sqlengine.connection.arguments import text
 from sqlengine.connection.functions import lambda_source, register_function
+from sqlengine.connection.windows import Window
 
 if TYPE_CHECKING:
     from sqlengine.connection.jobs import Job, JobResult, Plan
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
 
 # A value: an expression of SQL, a function with type hints, a lambda with the type of its value.
 Value: TypeAlias = "str | Callable[..., object] | tuple[Callable[..., object], str]"
-Length: TypeAlias = "dt.timedelta | str"
-
-_UNITS: Final = tuple(
-    (unit, dt.timedelta(**{f"{unit.lower()}s": 1})) for unit in ("DAY", "HOUR", "MINUTE", "SECOND")
-)
-# The most that an interval of one unit has, unless it says how many digits.
-_TWO_DIGITS: Final = 99
 
 
 def path_of(table: str) -> str:
@@ -46,60 +40,6 @@ class Statements(Protocol):
     def submit(self, name: str, sql: str) -> JobResult: ...
 
     def submit_with_modules(self, name: str, sql: str, modules: Mapping[str, str]) -> JobResult: ...
-
-
-@dataclass(frozen=True)
-class Window:
-    """A window of a table function: TUMBLE and its siblings, without the table."""
-
-    function: str
-    time: str
-    lengths: tuple[str, ...]
-
-    def over(self, table: str) -> str:
-        """The call for a table."""
-        lengths = "".join(f", {length}" for length in self.lengths)
-        return (
-            f"TABLE({self.function}(TABLE {table}, DESCRIPTOR({backticked(self.time)}){lengths}))"
-        )
-
-
-def tumble(time: str, size: Length) -> Window:
-    """Windows of one size, one behind the other. `time`: the column with the row time; lengths are
-    timedeltas or intervals of SQL."""
-    return Window("TUMBLE", time, (interval(size),))
-
-
-def hop(time: str, slide: Length, size: Length) -> Window:
-    """Windows of one size, of which one begins with each slide."""
-    return Window("HOP", time, (interval(slide), interval(size)))
-
-
-def cumulate(time: str, step: Length, size: Length) -> Window:
-    """Windows that grow by a step up to their size."""
-    return Window("CUMULATE", time, (interval(step), interval(size)))
-
-
-def sessions(time: str, gap: Length) -> Window:
-    """Windows that end where nothing comes for a gap."""
-    return Window("SESSION", time, (interval(gap),))
-
-
-def interval(length: Length) -> str:
-    """An interval of SQL. ServiceError for what is no length, BadValue for one that SQL cannot say,
-    such as microseconds."""
-    if isinstance(length, str):
-        return length
-    if not isinstance(length, dt.timedelta):
-        raise ServiceError(
-            f"a length is a timedelta or an interval of SQL, not {length!r}",
-            hint="timedelta(minutes=1)",
-        )
-    for unit, size in _UNITS:
-        count, rest = divmod(length, size)
-        if not rest and 0 < count <= _TWO_DIGITS:
-            return f"INTERVAL '{count}' {unit}"
-    return literal(length)
 
 
 class Stream:
@@ -143,11 +83,15 @@ class Stream:
 
     def key_by(self, *columns: str) -> KeyedStream:
         """The rows by key, to be aggregated or processed."""
-        return KeyedStream(self, columns)
+        return KeyedStream(self, tuple(text(column, "a key") for column in columns))
 
     def window(self, window: Window) -> KeyedStream:
         """All rows in windows."""
-        return KeyedStream(self, (), window)
+        return self.key_by().window(window)
+
+    def aggregate(self, **named: str) -> Stream:
+        """One row of aggregates over all rows: n='COUNT(*)'."""
+        return self.key_by().aggregate(**named)
 
     def join(self, other: Stream, on: str | Sequence[str], how: str = "inner") -> Stream:
         """Pairs with the rows of another stream. `on`: columns that both have, or a condition over
@@ -156,6 +100,11 @@ class Stream:
         if kind is None:
             raise ServiceError(
                 f"there is no join '{how}'", hint="there are inner, left, right and full"
+            )
+        if not isinstance(other, Stream) or other._connection is not self._connection:
+            raise ServiceError(
+                f"a stream is joined with one of its own connection, not with {other!r:.60}",
+                hint="connection.source('table')",
             )
         names = [on] if isinstance(on, str) else list(on)
         columns = all(n.isidentifier() for n in names)
@@ -218,6 +167,8 @@ class Stream:
 
     def _call(self, function: Callable[..., object], result: str) -> str:
         """A call of a Python function with the columns that its parameters name."""
+        if not callable(function):
+            raise ServiceError(f"a value is a text of SQL or a function, not {function!r:.60}")
         columns = list(inspect.signature(function).parameters)
         if isinstance(function, LambdaType) and function.__name__ == "<lambda>":
             name = self._lambda(function, columns, result)
@@ -274,11 +225,18 @@ class KeyedStream:
 
     def window(self, window: Window) -> KeyedStream:
         """The rows in windows."""
+        if not isinstance(window, Window):
+            raise ServiceError(
+                f"a window is tumble(…), hop(…), cumulate(…) or sessions(…), not {window!r:.60}",
+                hint="from sqlengine import tumble",
+            )
         return KeyedStream(self.stream, self.keys, window)
 
     def aggregate(self, **named: str) -> Stream:
         """A row for each key and window: the keys, the bounds of the window, and aggregates by
         name: n='COUNT(*)', total='SUM(price)'."""
+        for value in named.values():
+            text(value, "an aggregate")
         bounds = ("window_start", "window_end") if self.in_window is not None else ()
         by = [*map(backticked, self.keys), *bounds]
         items = ", ".join([*by, *(f"{v} AS {backticked(n)}" for n, v in named.items())])
@@ -298,6 +256,11 @@ class KeyedStream:
     ) -> Stream:
         """The rows that a process function (`@process_function`) gives for those of each key.
         `scalars`: its other arguments, texts as SQL's literals."""
+        if not (isinstance(function, type) and "eval" in vars(function)):
+            raise ServiceError(
+                f"process takes the class of a @process_function, not {function!r:.60}",
+                hint="a function of one row goes into map, filter or flat_map",
+            )
         register_function(self.stream._connection.submit_with_modules, function, None)
         by = f" PARTITION BY {', '.join(map(backticked, self.keys))}" if self.keys else ""
         table = next(

@@ -19,6 +19,7 @@ from parser.types import Schema
 from planner import bind
 from planner.catalog import Catalog, Table
 from sqlengine.batch import Batch
+from sqlengine.connection.arguments import column_types
 from sqlengine.connection.columns import (
     columns_of_arrow,
     columns_of_rows,
@@ -90,7 +91,7 @@ def register(
             register_sink(home, name, given, types)
             return Feed(name, (), lambda rows, number: 0)
         given = given()
-    rows = _rows_of(name, given, types)
+    rows = _rows_of(name, given, None if types is None else column_types(types))
     schema = schema_of(rows.types)
     time_columns = event_time_lines(schema, event_time, watermark)
     held = home.held
@@ -119,12 +120,19 @@ def _rows_of(name: str, given: object, types: Mapping[str, str] | None) -> Rows:
             f"the columns of table '{name}' are not known before an asynchronous generator runs",
             hint="say them: schema={'id': 'BIGINT', …}",
         )
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | str | bytes):
         raise ServiceError(
-            f"a table cannot be made of a {type(given).__name__}",
+            f"a table cannot be made of '{type(given).__name__}'",
             detail="it can be of what knows Arrow's PyCapsules, an iterable of rows, a function",
+            hint=_remedy(given),
         )
     return Rows(types, items=given) if types is not None else _peeked(name, iter(given))
+
+
+def _remedy(given: object) -> str | None:
+    if isinstance(given, Mapping):
+        return "columns become a table with pyarrow.table(…), one row is [row]"
+    return "collect it before: .collect()" if hasattr(given, "collect") else None
 
 
 def _reader(name: str, given: object) -> pa.RecordBatchReader:
@@ -193,7 +201,8 @@ def _fed(
     if name in known and not append:
         raise ServiceError(
             f"topic '{name}' exists already, and the rows of the table would come behind its own",
-            hint="choose another name, or say that they shall: append=True",
+            hint="choose another name, say that they shall: append=True, or delete the topic:"
+            f" connection.topics[{name!r}].delete()",
         )
     Topics(home.broker).create(name, if_not_exists=True)
     try:
@@ -258,8 +267,9 @@ def register_sink(
         raise ServiceError(
             f"a sink is a function that takes record batches, not a {type(function).__name__}"
         )
+    schema = schema_of(column_types(types))
     held.callables[name] = function
-    _define(home, name, schema_of(types), [], {"connector": "python", "callable": name})
+    _define(home, name, schema, [], {"connector": "python", "callable": name})
 
 
 def unregister(home: Home, name: str) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from parser.errors import ServiceError
+
 if TYPE_CHECKING:
     from sqlengine.broker.base import Broker
 
@@ -81,6 +83,11 @@ class Topic:
         from sqlengine.broker.topic_access import refuse_system
 
         refuse_system(self.name)
+        if isinstance(records, str | bytes | Mapping):
+            raise ServiceError(
+                f"records come as a list, not as one {type(records).__name__}",
+                hint=f"connection.topics[{self.name!r}].write([record])",
+            )
         values = [_record_bytes(record) for record in records]
         keys = None if key is None else [key] * len(values)
         now_ms = time.time_ns() // 1_000_000
@@ -139,5 +146,7 @@ class Topic:
 def _record_bytes(record: bytes | str | Mapping[str, object]) -> bytes:
     if isinstance(record, bytes):
         return record
+    if not isinstance(record, str | Mapping):
+        raise ServiceError(f"a record is bytes, text or a mapping, not {record!r:.60}")
     text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
     return text.encode()

@@ -52,7 +52,7 @@ class Cursor:
 
     def execute(self, operation: str, parameters: Parameters | None = None) -> Self:
         """Runs a statement. Without parameters the text is taken as it is."""
-        self._begin()
+        self._begin(operation)
         with translating():
             if parameters is not None:
                 operation = template(operation, self.connection.paramstyle).bound(parameters)
@@ -62,7 +62,7 @@ class Cursor:
     def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Self:
         """Runs a statement for each of the parameters; many rows of INSERT … VALUES at once. Those
         before one that fails stay written."""
-        self._begin()
+        self._begin(operation)
         rows: int | None = 0
         with translating():
             for result in self._many(operation, seq_of_parameters):
@@ -85,9 +85,11 @@ class Cursor:
             else:
                 yield from map(engine.sql, inserts(operation, style, part))
 
-    def _begin(self) -> None:
+    def _begin(self, operation: object) -> None:
         if self._closed:
             raise InterfaceError("the cursor is closed")
+        if not isinstance(operation, str):
+            raise InterfaceError(f"a statement is a text, not {operation!r:.60}")
         self._end()
         self.description, self.rowcount, self.job = None, -1, None
 
@@ -127,8 +129,11 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Returns the next rows, `arraysize` of them by default."""
+        wanted = self.arraysize if size is None else size
+        if not isinstance(wanted, int) or wanted < 0:
+            raise InterfaceError(f"a number of rows is 0 or more, not {wanted!r:.60}")
         with translating():
-            return list(islice(self._rows, self.arraysize if size is None else size))
+            return list(islice(self._rows, wanted))
 
     def fetchall(self) -> list[Row]:
         """Returns all rows that are left."""

@@ -102,7 +102,10 @@ def describe(columns: Sequence[tuple[str, str]]) -> list[Description]:
 
 
 def _described(name: str, kind: TypeCode) -> Description:
-    first, second, *_ = (*kind.numbers, None, None)
-    if kind in (STRING, BINARY):
-        return name, kind, None, first, None, None, kind.nullable
-    return name, kind, None, None, first, second, kind.nullable
+    """Describes a column. NOT NULL is said by `null_ok` alone: Polars takes a type with a U in it
+    for one without a sign."""
+    code = TypeCode(kind.plain)
+    first, second, *_ = (*code.numbers, None, None)
+    if code in (STRING, BINARY):
+        return name, code, None, first, None, None, kind.nullable
+    return name, code, None, None, first, second, kind.nullable

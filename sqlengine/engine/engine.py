@@ -227,7 +227,9 @@ class Engine:
     def _open_views(self) -> None:
         self.state = StateViews(self._registry, self.graphs)
         self.costs = CostViews(self.graphs, self.costs_by_job, self.counts)
-        self.progress = ProgressViews(self._registry, self.graphs, self.config.settings)
+        self.progress = ProgressViews(
+            self._registry, self.graphs, self.config.settings, self._failures.is_failing
+        )
         self._explanations = Explanations(self._registry, self.graphs, self._placement, self.config)
 
     def _recover(self, on_jobs_known: Callable[[Engine], None]) -> None:

@@ -69,6 +69,10 @@ class JobFailures:
         self._graphs = graphs
         self._lifecycle = lifecycle
 
+    def is_failing(self, job: str) -> bool:
+        """True from a job's failure on, until it starts again. Any thread."""
+        return job in self._failing
+
     @property
     def waiting(self) -> bool:
         """True while failures are reported that `settle` has not seen."""

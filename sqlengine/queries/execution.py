@@ -83,7 +83,7 @@ class Execution:
             answer = self._about_jobs(statement, session.settings)
             if answer is not None:
                 _put(query, answer)
-            elif isinstance(statement, self.in_slots):
+            elif self._takes_slot(statement):
                 with self._slot(self.patience_s):
                     session.execute(0, statement)
             else:
@@ -98,6 +98,9 @@ class Execution:
             raise _too_large(error) from None
         except SqlError as error:
             raise error.at(statement.position) from None
+
+    def _takes_slot(self, statement: Statement) -> bool:
+        return isinstance(statement, self.in_slots)
 
     def _keep(self, session: AdHocSession, shared: Catalog) -> None:
         self._state.keep(session, shared)

@@ -7,13 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from parser.definitions import CreateTable
-from parser.errors import JobError, UnsupportedError
+from parser.errors import JobError
 from planner.catalog import CatalogObject, Table
 from sqlengine.access.policy import Action, require
 from sqlengine.access.principals import Principal
 from sqlengine.broker.errors import TopicExists, TopicNotFound
-from sqlengine.broker.topic_access import refuse_used
+from sqlengine.broker.topic_access import refuse_system, refuse_used
 from sqlengine.connectors.topic.creation import create_missing
 from sqlengine.engine import Engine
 from sqlengine.engine.views.topic_users import tables_of_topic, topic_of, users_of_topic
@@ -30,8 +29,9 @@ def owned_topic(item: CatalogObject | None) -> str | None:
 
 def make(engine: Engine, table: Table, by: Principal) -> None:
     """Makes the own topic of a table. JobError for one that is there: its rows would be those of
-    the table, and would go with it."""
+    the table, and would go with it; BadRequest for one of the system."""
     topic = table.options["topic"]
+    refuse_system(topic)
     require(by, Action.WRITE_TOPIC, topic)
     try:
         create_missing(engine.broker, table, replace(engine.config.auto_create, sinks=True))
@@ -41,16 +41,6 @@ def make(engine: Engine, table: Table, by: Principal) -> None:
             detail="its rows would be those of the table, and be deleted with it",
             hint=f"leave out '{OWNED}' for a table over it, or delete it: sql topic delete {topic}",
         ) from None
-
-
-def refuse_owned(statement: CreateTable) -> None:
-    """Raises UnsupportedError for CREATE TABLE … AS whose topic is to be the table's own."""
-    if OWNED in statement.options:
-        raise UnsupportedError(
-            f"'{OWNED}' cannot be in CREATE TABLE … AS",
-            hint="write CREATE TABLE with its columns, then INSERT INTO … SELECT",
-            position=statement.position,
-        )
 
 
 def check_delete(engine: Engine, table: Table, topic: str, by: Principal) -> None:

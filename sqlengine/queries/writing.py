@@ -10,13 +10,14 @@ from itertools import takewhile
 from typing import ClassVar, Final
 
 from parser.alterations import Alter
-from parser.definitions import CreateFunction, CreateTable, CreateView
-from parser.errors import PlanError, SqlError, UnsupportedError
+from parser.definitions import CreateDatabase, CreateFunction, CreateTable, CreateView
+from parser.errors import PlanError, SqlError, UnknownObject, UnsupportedError
 from parser.statements import (
     Describe,
     Drop,
     Explain,
     Insert,
+    Kind,
     Show,
     ShowCreate,
     Statement,
@@ -24,6 +25,7 @@ from parser.statements import (
 )
 from parser.statements import Query as Select
 from parser.writer.statements import write
+from planner import bind_create_as
 from planner.binder.unsupported import refuse
 from planner.catalog import Catalog
 from planner.logical import LogicalPlan, Scan, Sink
@@ -33,9 +35,10 @@ from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.job import Origin
+from sqlengine.jobs.script import names_of
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
-from sqlengine.queries.definitions import define, drop
+from sqlengine.queries.definitions import create_database, define, drop, drop_database
 from sqlengine.queries.execution import PATIENCE_S, Execution, Slot
 from sqlengine.queries.insert_jobs import submit, wait_for_end
 from sqlengine.queries.inserting import InsertingSession, with_typed_nulls
@@ -60,19 +63,53 @@ class WritingSession(InsertingSession):
         """See `AdHocSession`."""
         assert self.engine is not None
         match statement:
+            case CreateTable(temporary=False) if statement.query is not None:
+                self._create_filled(number, statement)
             case CreateTable() | CreateView() | CreateFunction() if not statement.temporary:
                 refuse(statement)
                 if isinstance(statement, CreateFunction):
                     require(self.by, Action.USE_FUNCTION, statement.class_name)
                 define(self.engine, statement, self.catalog, self.told, self.by)
+            case CreateDatabase():
+                create_database(self.engine, statement, self.catalog, self.by)
+            case Drop(kind=Kind.DATABASE):
+                drop_database(self.engine, statement, self.catalog, self.by)
             case Drop(temporary=False):
                 drop(self.engine, statement, self.catalog, self.by)
             case Alter() if self.catalog.resolve(statement.name) not in self.catalog.temporary:
-                alter(self.engine, statement, write(statement), Origin.REST, self.by)
+                named = replace(statement, name=self.catalog.resolve(statement.name))
+                alter(self.engine, named, write(named), Origin.REST, self.by)
             case Insert():
                 super().execute(number, with_typed_nulls(statement, self.catalog))
             case _:
                 super().execute(number, statement)
+
+    def _create_filled(self, number: int, statement: CreateTable) -> None:
+        """Makes the table of CREATE TABLE … AS, and runs the INSERT into it, or submits that as a
+        job. Where it is refused, or fails, a table that was not there before is gone again."""
+        refuse(statement)
+        assert self.engine is not None
+        assert statement.query is not None
+        name, before = self.catalog.resolve(statement.name), self.catalog
+        existed = name in before.objects
+        if existed and statement.if_not_exists:
+            return
+        _check_replaced(statement, before, existed=existed)
+        self._activate([statement.query])
+        table, insert = bind_create_as(statement, before, self._plan_settings())
+        table = replace(table, replace=statement.replace, create=True)
+        define(self.engine, table, before, self.told, self.by)
+        made = self.engine.catalog.objects[name]
+        self.catalog = replace(before, objects={**before.objects, name: made})
+        try:
+            super().execute(number, with_typed_nulls(insert, self.catalog))
+        except BaseException:
+            if not existed:
+                gone = Drop(Kind.TABLE, statement.name, position=statement.position)
+                drop(self.engine, gone, self.catalog, self.by)
+            raise
+        finally:
+            self.catalog = before
 
     def _check(self, statement: Statement) -> None:
         if not isinstance(statement, Insert | StatementSet):
@@ -167,6 +204,11 @@ class WritingExecution(Execution):
             )
         return found
 
+    def _takes_slot(self, statement: Statement) -> bool:
+        """See `Execution`. CREATE TABLE … AS reads what its table gets."""
+        fills = isinstance(statement, CreateTable) and statement.query is not None
+        return fills or super()._takes_slot(statement)
+
     def _ad_hoc(self, query: Query, state: ClientSession, shared: Catalog) -> AdHocSession:
         session = super()._ad_hoc(query, state, shared)
         assert isinstance(session, WritingSession)
@@ -182,6 +224,24 @@ class WritingExecution(Execution):
     def _submit(self, name: str, text: str) -> None:
         text = _comments(self._query.sql) + text
         submit(self._engine, name, text, self._query.by, replaces=self._job is not None)
+
+
+def _check_replaced(statement: CreateTable, catalog: Catalog, *, existed: bool) -> None:
+    """Raises the SqlError for which a table cannot take the place of the one before."""
+    shown = ".".join(statement.name)
+    if not existed and not statement.create:
+        raise UnknownObject(
+            f"table '{shown}' does not exist",
+            hint="write CREATE OR REPLACE TABLE",
+            position=statement.subject,
+        )
+    assert statement.query is not None
+    if existed and catalog.resolve(statement.name) in names_of(statement.query, catalog):
+        raise PlanError(
+            f"table '{shown}' cannot be replaced by a query of itself: its rows are gone then",
+            hint="make another table of the query, then replace this one by that",
+            position=statement.subject or statement.position,
+        )
 
 
 def _comments(sql: str) -> str:

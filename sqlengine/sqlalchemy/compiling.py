@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from hashlib import md5
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 from parser.grammar.reserved import RESERVED
 from parser.writer.names import options as with_options
 from parser.writer.names import quoted
+from planner.catalog import DEFAULT_DATABASE
 
 # Where rows are without another word: they go with the table.
 _OWN: Final = {"connector": "topic", "topic.owned": "true", "format": "json"}
@@ -27,6 +29,17 @@ class Preparer(IdentifierPreparer):
 
 class Statements(SQLCompiler):
     """Writes queries and INSERTs."""
+
+    def default_from(self) -> str:
+        """Returns a row to ask of, where a SELECT without FROM has more than its columns: Flink SQL
+        knows no other clause then."""
+        select = self.stack[-1]["selectable"]
+        clauses = ("_where_criteria", "_group_by_clauses", "_having_criteria")
+        return (
+            "\nFROM (VALUES (0)) AS one_ (x)"
+            if any(len(getattr(select, c)) for c in clauses)
+            else ""
+        )
 
     def limit_clause(self, select: Any, **options: Any) -> str:
         """LIMIT and OFFSET, each alone or both."""
@@ -54,6 +67,37 @@ class Statements(SQLCompiler):
         """Returns a comparison by <>, the only sign for it."""
         text: str = self._generate_generic_binary(binary, " <> ", **options)
         return text
+
+    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **options: Any) -> str:
+        left = self.process(binary.left, **options)
+        return f"REGEXP({left}, {self._pattern(binary.right, binary, options)})"
+
+    def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **options: Any) -> str:
+        return "NOT " + self.visit_regexp_match_op_binary(binary, operator, **options)
+
+    def visit_regexp_replace_op_binary(self, binary: Any, operator: Any, **options: Any) -> str:
+        """Returns REGEXP_REPLACE. SQLAlchemy 1.4 keeps the replacement apart."""
+        apart = binary.modifiers.get("replacement")
+        pattern, new = binary.right.clauses if apart is None else (binary.right, apart)
+        parts = (self.process(binary.left, **options), self._pattern(pattern, binary, options))
+        return f"REGEXP_REPLACE({', '.join((*parts, self.process(new, **options)))})"
+
+    def _pattern(self, pattern: Any, binary: Any, options: dict[str, Any]) -> str:
+        """Returns a regular expression, with the flags in front."""
+        text: str = self.process(pattern, **options)
+        flags = binary.modifiers.get("flags")
+        flags = getattr(flags, "value", flags)
+        return text if flags is None else f"CONCAT({quoted(f'(?{flags})')}, {text})"
+
+    def visit_aggregate_strings_func(self, function: Any, **options: Any) -> str:
+        return f"LISTAGG{self.function_argspec(function)}"
+
+    def visit_try_cast(self, cast: Any, **options: Any) -> str:
+        return f"TRY_{self.visit_cast(cast, **options)}"
+
+    def for_update_clause(self, select: Any, **options: Any) -> str:
+        """Returns nothing: rows are not locked, as nobody changes them."""
+        return ""
 
     def visit_now_func(self, function: Any, **options: Any) -> str:
         return "NOW()"
@@ -88,10 +132,23 @@ class Definitions(DDLCompiler):
 
     def post_create_table(self, table: Any) -> str:
         """WITH, and the comment."""
-        given = table.dialect_options["sqlengine"]["with"]
-        given = given or {**_OWN, "topic": _topic(table.name)}
         comment = f"\nCOMMENT {quoted(table.comment)}" if table.comment else ""
-        return f"{comment}\nWITH {with_options(given)}"
+        return f"{comment}\nWITH {with_options(self._place(table))}"
+
+    def create_table_select_suffixes(self, element: Any, kind: str, **options: Any) -> str:
+        """WITH, in CREATE TABLE … AS of SQLAlchemy 2.1."""
+        return f"WITH {with_options(self._place(element.table))}" if kind != "view" else ""
+
+    def _place(self, table: Any) -> Mapping[str, str]:
+        return _place(table, self.dialect.default_schema_name)
+
+    def visit_create_schema(self, create: Any, **options: Any) -> str:
+        text: str = super().visit_create_schema(create, **options)
+        return text.replace("SCHEMA", "DATABASE", 1)
+
+    def visit_drop_schema(self, drop: Any, **options: Any) -> str:
+        text: str = super().visit_drop_schema(drop, **options)
+        return text.replace("SCHEMA", "DATABASE", 1)
 
     def visit_create_index(self, create: Any, **options: Any) -> str:
         """A statement that does nothing: tables have no indexes, and pandas asks for them."""
@@ -100,9 +157,20 @@ class Definitions(DDLCompiler):
     visit_drop_index = visit_create_index
 
 
+def _place(table: Any, database: str | None) -> Mapping[str, str]:
+    """Returns the options of a table: where its rows are. `database`: that of the connection."""
+    given: Mapping[str, str] | None = table.dialect_options["sqlengine"]["with"]
+    within = table.schema or database
+    plain = within is None or within == DEFAULT_DATABASE
+    name = table.name if plain else f"{within}.{table.name}"
+    return given or {**_OWN, "topic": _topic(name)}
+
+
 def _topic(table: str) -> str:
-    """Returns the name of a topic of its own for a table."""
+    """Returns the name of a topic of its own for a table. Those with _ in front are the
+    system's."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", table)
-    if plain == table and table.strip("."):
+    if plain == table and table.strip(".") and table[0] != "_":
         return table
-    return f"{plain}-{md5(table.encode(), usedforsecurity=False).hexdigest()[:8]}"
+    mark = md5(table.encode(), usedforsecurity=False).hexdigest()[:8]
+    return f"{plain.lstrip('_') or 'table'}-{mark}"

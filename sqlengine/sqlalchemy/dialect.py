@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import wraps
 from types import ModuleType
 from typing import Any, Final, TypeVar, cast
 
@@ -15,13 +16,14 @@ from sqlalchemy import exc, pool, schema
 from sqlalchemy.engine import default, reflection
 
 import sqlengine
-from parser.writer.names import backticked
+from parser import parse
+from parser.definitions import CreateTable, CreateView
 from sqlengine import dbapi
 from sqlengine.broker.errors import Unreachable
 from sqlengine.sqlalchemy.compiling import Definitions, Preparer, Statements
-from sqlengine.sqlalchemy.types import TypeCompiler, type_of
+from sqlengine.sqlalchemy.shown import column, first, names, path, place, primary_key
+from sqlengine.sqlalchemy.types import WRITTEN, TypeCompiler
 
-_KEY: Final = re.compile(r"PRI\((.*)\)")
 _GONE: Final = re.compile(r"session '.*' does not exist")
 _TLS: Final = ("ca_file", "client_cert", "client_key")
 
@@ -30,11 +32,17 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _cached(ask: F) -> F:
-    """Lets an inspector keep what it has asked."""
-    # SQLAlchemy 1.4 writes the annotations into the code of the function that it makes, and cannot
-    # write those that are texts.
+    """Lets an inspector keep what it has asked. SQLAlchemy 1.4 writes the signature anew, which it
+    cannot with annotations, and has options of tables among its keys, which must be hashable."""
     ask.__annotations__ = {}
-    return cast("F", reflection.cache(ask))
+    kept = reflection.cache(ask)
+
+    @wraps(ask)
+    def asked(dialect: object, connection: object, *names: object, **options: object) -> object:
+        options.pop("sqlengine_with", None)
+        return kept(dialect, connection, *names, **options)
+
+    return cast("F", asked)
 
 
 class Context(default.DefaultExecutionContext):
@@ -56,6 +64,7 @@ class SqlengineDialect(default.DefaultDialect):
     statement_compiler = Statements
     ddl_compiler = Definitions
     type_compiler = TypeCompiler
+    colspecs = WRITTEN
     preparer = Preparer
     execution_ctx_cls = Context
     default_paramstyle = "qmark"
@@ -68,8 +77,11 @@ class SqlengineDialect(default.DefaultDialect):
     supports_sane_rowcount = False
     supports_sane_multi_rowcount = False
     supports_alter = False
+    supports_comments = True
+    inline_comments = True
     supports_default_values = False
     supports_empty_insert = False
+    cte_follows_insert = True
     supports_unicode_statements = True
     supports_unicode_binds = True
     returns_unicode_strings = True
@@ -95,10 +107,13 @@ class SqlengineDialect(default.DefaultDialect):
         return pool.QueuePool if url.host else pool.StaticPool
 
     def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Returns what `connect` takes of a URL."""
+        """Returns what `connect` takes of a URL. ArgumentError for a 'tls' that says neither."""
         query = dict(url.query)
         options: dict[str, Any] = {k: query.pop(k) for k in (*_TLS, "data", "token") if k in query}
-        scheme = "https" if query.pop("tls", "") == "true" else "http"
+        tls = query.pop("tls", "false")
+        if tls not in ("true", "false"):
+            raise exc.ArgumentError(f"'tls' is true or false, not {tls!r}")
+        scheme = "https" if tls == "true" else "http"
         if url.host:
             host = f"[{url.host}]" if ":" in url.host else url.host
             options["url"] = f"{scheme}://{host}:{url.port or 8083}"
@@ -114,7 +129,7 @@ class SqlengineDialect(default.DefaultDialect):
         connection = dbapi.connect(*arguments, **options)
         if database is not None:
             try:
-                connection.cursor().execute(f"USE {_place(database)}")
+                connection.cursor().execute(f"USE {place(database)}")
             except dbapi.Error:
                 connection.close()
                 raise
@@ -161,20 +176,20 @@ class SqlengineDialect(default.DefaultDialect):
 
     @_cached
     def get_schema_names(self, connection: Any, **options: Any) -> list[str]:
-        return _first(connection, "SHOW DATABASES")
+        return first(connection, "SHOW DATABASES")
 
     @_cached
     def get_table_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
         views = set(self.get_view_names(connection, schema, **options))
-        return [n for n in _names(connection, "TABLES", schema) if n not in views]
+        return [n for n in names(connection, "TABLES", schema) if n not in views]
 
     @_cached
     def get_view_names(
         self, connection: Any, schema: str | None = None, **options: Any
     ) -> list[str]:
-        return _names(connection, "VIEWS", schema)
+        return names(connection, "VIEWS", schema)
 
     @_cached
     def has_table(
@@ -182,7 +197,7 @@ class SqlengineDialect(default.DefaultDialect):
     ) -> bool:
         """True for a table or a view; False also where there is no such schema."""
         try:
-            return table_name in _names(connection, "TABLES", schema)
+            return table_name in names(connection, "TABLES", schema)
         except exc.DBAPIError as error:
             if schema is not None and "does not exist" in getattr(error.orig, "message", ""):
                 return False
@@ -192,7 +207,9 @@ class SqlengineDialect(default.DefaultDialect):
     def get_view_definition(
         self, connection: Any, view_name: str, schema: str | None = None, **options: Any
     ) -> str:
-        """Returns the view's query."""
+        """Returns the view's query. NoSuchTableError for a table, too."""
+        if view_name not in self.get_view_names(connection, schema, **options):
+            raise exc.NoSuchTableError(view_name)
         shown = self._asked(connection, "SHOW CREATE VIEW", view_name, schema)[0][0]
         return str(shown).partition("\nAS ")[2].strip()
 
@@ -201,15 +218,14 @@ class SqlengineDialect(default.DefaultDialect):
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> list[dict[str, Any]]:
         rows = self._asked(connection, "DESCRIBE", table_name, schema)
-        return [_column(row._mapping) for row in rows]
+        return [column(row._mapping) for row in rows]
 
     @_cached
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **options: Any
     ) -> dict[str, Any]:
         rows = self._asked(connection, "DESCRIBE", table_name, schema)
-        keys = [m[1] for row in rows if (m := _KEY.match(row._mapping["key"] or ""))]
-        return {"constrained_columns": keys[0].split(", ") if keys else [], "name": None}
+        return {"constrained_columns": primary_key([r._mapping["key"] for r in rows]), "name": None}
 
     def get_foreign_keys(self, *arguments: Any, **options: Any) -> list[Any]:
         return []
@@ -223,48 +239,36 @@ class SqlengineDialect(default.DefaultDialect):
     def get_check_constraints(self, *arguments: Any, **options: Any) -> list[Any]:
         return []
 
-    def get_table_comment(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-        return {"text": None}
+    @_cached
+    def get_table_comment(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        return {"text": self._created(connection, table_name, schema, **options).comment}
+
+    @_cached
+    def get_table_options(
+        self, connection: Any, table_name: str, schema: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Returns WITH: where the rows of a table are."""
+        created = self._created(connection, table_name, schema, **options)
+        return {"sqlengine_with": dict(created.options)} if isinstance(created, CreateTable) else {}
+
+    def _created(
+        self, connection: Any, name: str, schema: str | None, **options: Any
+    ) -> CreateTable | CreateView:
+        """Returns the statement that makes a table or view."""
+        kind = "VIEW" if name in self.get_view_names(connection, schema, **options) else "TABLE"
+        shown = self._asked(connection, f"SHOW CREATE {kind}", name, schema)[0][0]
+        (created,) = parse(str(shown))
+        assert isinstance(created, CreateTable | CreateView)
+        return created
 
     def _asked(self, connection: Any, verb: str, name: str, schema: str | None) -> list[Any]:
         """Returns what is said of a table. NoSuchTableError where there is none."""
         try:
-            found = connection.exec_driver_sql(f"{verb} {_path(name, schema)}")
+            found = connection.exec_driver_sql(f"{verb} {path(name, schema)}")
         except exc.DBAPIError as error:
             if "does not exist" in getattr(error.orig, "message", ""):
                 raise exc.NoSuchTableError(name) from error
             raise
         return list(found)
-
-
-def _column(about: Any) -> dict[str, Any]:
-    extras = about["extras"] or ""
-    column = {
-        "name": about["name"],
-        "type": type_of(about["type"].partition(" *")[0]),
-        "nullable": about["null"],
-        "default": None,
-        "autoincrement": False,
-        "comment": dict(about).get("comment"),
-    }
-    if extras.startswith("AS "):
-        column["computed"] = {"sqltext": extras[3:], "persisted": False}
-    return column
-
-
-def _path(name: str, database: str | None) -> str:
-    return backticked(name) if database is None else f"{_place(database)}.{backticked(name)}"
-
-
-def _place(database: str) -> str:
-    """Returns a database as SQL writes it; before a dot stands its catalog."""
-    return ".".join(map(backticked, database.split(".")))
-
-
-def _names(connection: Any, what: str, database: str | None) -> list[str]:
-    place = "" if database is None else f" FROM {_place(database)}"
-    return _first(connection, f"SHOW {what}{place}")
-
-
-def _first(connection: Any, statement: str) -> list[str]:
-    return [row[0] for row in connection.exec_driver_sql(statement)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final
 
 from sqlalchemy import types
 from sqlalchemy.sql.compiler import GenericTypeCompiler
 
+from parser.writer.values import literal
 from sqlengine.dbapi.types import TypeCode
 
 
@@ -41,6 +44,53 @@ class DOUBLE(types.Float):
     __visit_name__ = "DOUBLE"
 
 
+class _Written:
+    """A type whose values, where they stand in a text, are literals with a type."""
+
+    def literal_processor(self, dialect: object) -> Callable[[Any], str]:
+        return lambda value: literal(self.as_written(value))
+
+    def as_written(self, value: Any) -> Any:
+        """Returns a value as one of Python's type for this one."""
+        return value
+
+
+class _Date(_Written, types.Date):
+    def as_written(self, value: Any) -> Any:
+        return value.date() if isinstance(value, dt.datetime) else value
+
+
+class _DateTime(_Written, types.DateTime):
+    def as_written(self, value: Any) -> Any:
+        is_day = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+        return dt.datetime.combine(value, dt.time()) if is_day else value
+
+
+class _Time(_Written, types.Time): ...
+
+
+class _Bytes(_Written, types.LargeBinary): ...
+
+
+class _Text(types.Text):
+    """Text that also takes Decimals: pandas knows no other type for them."""
+
+    def bind_processor(self, dialect: object) -> Callable[[Any], Any]:
+        return lambda value: str(value) if isinstance(value, Decimal) else value
+
+
+class _Array(_Written, types.ARRAY): ...
+
+
+# SQLAlchemy's types, and those that write their values.
+WRITTEN: Final[dict[type, type]] = {
+    types.Date: _Date,
+    types.Time: _Time,
+    types.DateTime: _DateTime,
+    types.LargeBinary: _Bytes,
+    types.ARRAY: _Array,
+    types.Text: _Text,
+}
 _PLAIN: Final[dict[str, Callable[[], Any]]] = {
     "BOOLEAN": types.BOOLEAN,
     "TINYINT": TINYINT,
@@ -138,4 +188,5 @@ class TypeCompiler(GenericTypeCompiler):
         return f"VARBINARY({type_.length})" if type_.length else "BYTES"
 
     def visit_ARRAY(self, type_: Any, **options: Any) -> str:  # noqa: N802
-        return f"ARRAY<{self.process(type_.item_type)}>"
+        depth = type_.dimensions or 1
+        return "ARRAY<" * depth + self.process(type_.item_type) + ">" * depth

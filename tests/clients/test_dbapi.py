@@ -160,6 +160,22 @@ PLAIN = (
 )
 
 
+def test_arguments_of_wrong_types(cursor: dbapi.Cursor) -> None:
+    wrong: Any = 5
+    with pytest.raises(dbapi.InterfaceError, match="a statement is a text, not 5"):
+        cursor.execute(wrong)
+    with pytest.raises(dbapi.InterfaceError, match="a statement is a text, not 5"):
+        cursor.executemany(wrong, [])
+    with pytest.raises(dbapi.InterfaceError, match="a number of rows is 0 or more, not -1"):
+        cursor.execute("SELECT 1").fetchmany(-1)
+
+
+def test_polars_knows_the_types(cursor: dbapi.Cursor) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    found = polars.read_database("SELECT -1 AS n, 'x' AS s", cursor)
+    assert found.to_dicts() == [{"n": -1, "s": "x"}]
+
+
 @pytest.mark.parametrize("style", ["qmark", "pyformat"])
 def test_many_rows_are_as_each_of_them(connection: dbapi.Connection, style: Any) -> None:
     """executemany sends columns, execute literals: the rows are equal, with and without NULLs."""
@@ -232,7 +248,68 @@ def test_parts_before_one_that_fails_stay(cursor: dbapi.Cursor) -> None:
     assert cursor.execute(f"SELECT COUNT(*) FROM {name}").fetchall() == [(AT_ONCE,)]
 
 
+def test_databases(connection: dbapi.Connection) -> None:
+    cursor, name = connection.cursor(), next(NAMES)
+    with pytest.raises(dbapi.ProgrammingError, match=r"'default_catalog\.\w+' does not exist"):
+        cursor.execute(f"DROP DATABASE {name}")
+    cursor.execute(f"CREATE DATABASE {name} COMMENT 'made here'")
+    cursor.execute(f"CREATE DATABASE IF NOT EXISTS {name}")
+    with pytest.raises(dbapi.ProgrammingError, match="exists already"):
+        cursor.execute(f"CREATE DATABASE {name}")
+    assert f"database.{name}" in connection.engine.jobs
+    cursor.execute(f"USE {name}")
+    cursor.execute("CREATE TABLE a (n INT) WITH ('connector' = 'blackhole')")
+    cursor.execute("ALTER TABLE a ADD (m INT)")
+    assert [row[0] for row in cursor.execute("DESCRIBE a")] == ["n", "m"]
+    with pytest.raises(dbapi.ProgrammingError, match=r"is not empty \(a\)"):
+        cursor.execute(f"DROP DATABASE {name}")
+    cursor.execute("DROP TABLE a")
+    cursor.execute("USE default_database")
+    cursor.execute(f"DROP DATABASE {name}")
+    cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+
+
+def test_a_name_that_a_table_had_before(cursor: dbapi.Cursor) -> None:
+    """The job of a table that was renamed keeps its name, and the table."""
+    name, other = next(NAMES), next(NAMES)
+    cursor.execute(f"CREATE TABLE {name} (n INT) WITH ('connector' = 'blackhole')")
+    cursor.execute(f"ALTER TABLE {name} RENAME TO {other}")
+    cursor.execute(f"CREATE TABLE {name} (m INT) WITH ('connector' = 'blackhole')")
+    for table_, column in ((name, "m"), (other, "n")):
+        assert [row[0] for row in cursor.execute(f"DESCRIBE {table_}")] == [column]
+        cursor.execute(f"DROP TABLE {table_}")
+
+
 OWN = "CREATE TABLE {0} (id BIGINT) WITH ('connector' = 'topic', 'topic' = '{0}', 'topic.owned' = 'true', 'format' = 'json')"
+
+
+def test_a_table_of_a_query(connection: dbapi.Connection, cursor: dbapi.Cursor) -> None:
+    """It is made and filled at once where the query ends; one that fails leaves no table; OR
+    REPLACE takes the rows along; where rows go on to come, a job writes them."""
+    name, failed = next(NAMES), next(NAMES)
+    made = OWN.format(name).replace("(id BIGINT) ", "") + " AS "
+    assert cursor.execute(made + "SELECT id FROM (VALUES (1), (2)) AS v (id)").rowcount == 2
+    cursor.execute(made.replace("TABLE", "TABLE IF NOT EXISTS") + "SELECT 3 AS id")
+    assert cursor.execute(f"SELECT id FROM {name} ORDER BY id").fetchall() == [(1,), (2,)]
+    for wrong in ("SELECT 1 / (id - 1) AS id FROM (VALUES (1)) AS v (id)", "SELECT nope"):
+        with pytest.raises(dbapi.DatabaseError, match=r"division by zero|unknown column"):
+            cursor.execute(made.replace(name, failed) + wrong)
+    assert failed not in connection.engine.topics
+    assert f"table.{failed}" not in connection.engine.jobs
+    cursor.execute(made.replace("CREATE", "CREATE OR REPLACE") + "SELECT 'x' AS word")
+    assert cursor.execute(f"SELECT * FROM {name}").fetchall() == [("x",)]
+    counted = made.replace(name, copy := next(NAMES)) + f"SELECT word, COUNT(*) AS n FROM {name}"
+    cursor.execute("SET 'execution.runtime-mode' = 'batch'")
+    assert cursor.execute(f"{counted} GROUP BY word").rowcount == 1
+    cursor.execute("RESET 'execution.runtime-mode'")
+    assert cursor.execute(f"SELECT * FROM {copy}").fetchall() == [("x", 1)]
+    with pytest.raises(dbapi.ProgrammingError, match="cannot be replaced by a query of itself"):
+        cursor.execute(made.replace("CREATE", "CREATE OR REPLACE") + f"SELECT word FROM {name}")
+    with pytest.raises(dbapi.ProgrammingError, match="does not exist"):
+        cursor.execute(made.replace("CREATE", "REPLACE").replace(name, failed) + "SELECT 1 AS n")
+    cursor.execute(made.replace(name, next(NAMES)) + f"SELECT word FROM {name}")
+    assert cursor.job is not None
+    connection.engine.jobs[cursor.job].remove()
 
 
 def test_a_topic_that_is_the_tables_own_goes_with_it(
@@ -247,9 +324,8 @@ def test_a_topic_that_is_the_tables_own_goes_with_it(
         cursor.execute(f"DROP TABLE {name}")
         assert name not in topics
     cursor.execute(OWN.format(name))
-    as_select = OWN.format(next(NAMES)).replace("(id BIGINT) ", "") + " AS SELECT 1 AS id"
-    with pytest.raises(dbapi.NotSupportedError, match="in CREATE TABLE … AS"):
-        cursor.execute(as_select)
+    with pytest.raises(dbapi.DatabaseError, match="'_own' belongs to the system"):
+        cursor.execute(OWN.format("_own"))
     with pytest.raises(dbapi.ProgrammingError, match=f"topic '{name}' exists already"):
         cursor.execute(f"CREATE TABLE {next(NAMES)} LIKE {name}")
     with pytest.raises(dbapi.NotSupportedError, match="counts for the topic that"):

@@ -168,6 +168,63 @@ def test_what_bi_tools_ask(engine: Any) -> None:
         connection.execute(sa.text("DROP VIEW model"))
 
 
+def test_values_in_the_text_are_those_of_parameters(engine: Any) -> None:
+    """Superset asks so."""
+    made = table(sa.MetaData(), next(NAMES))
+    made.create(engine)
+    with engine.begin() as connection:
+        connection.execute(made.insert(), [ROW])
+        for column in made.c:
+            if ROW[column.name] is not None:
+                asked = sa.select(sa.func.count()).where(column == ROW[column.name])
+                text = str(asked.compile(engine, compile_kwargs={"literal_binds": True}))
+                assert connection.exec_driver_sql(text).scalar() == 1, text
+    made.drop(engine)
+
+
+def test_what_flink_says_otherwise(engine: Any) -> None:
+    items = sa.table("items", sa.column("id"), sa.column("name"))
+    there = sa.exists().where(items.c.id == 1)
+    with engine.begin() as connection:
+        for asked, found in [
+            (sa.select(sa.literal(1)).where(there), 1),
+            (sa.select(there), True),
+            (sa.select(sa.func.count()).where(items.c.name.regexp_match("N[12]", flags="i")), 2),
+            (sa.select(sa.func.count()).where(~items.c.name.regexp_match("n[12]")), 3),
+            (sa.select(sa.func.max(items.c.name.regexp_replace("n", "x"))), "x4"),
+            (sa.select(sa.func.max(items.c.id)).with_for_update(), 4),
+        ]:
+            assert connection.execute(asked).scalar() == found
+
+
+def test_comments_and_places_are_reflected(engine: Any) -> None:
+    made = table(sa.MetaData(), f"_{next(NAMES)}")  # the topic is not called so
+    made.create(engine)
+    inspector = sa.inspect(engine)
+    assert inspector.get_table_comment(made.name) == {"text": "made"}
+    assert inspector.get_table_comment("cheap") == {"text": None}
+    with engine.begin() as connection:
+        connection.execute(made.insert(), [ROW])
+    found = sa.Table(made.name, sa.MetaData(), autoload_with=engine)
+    assert found.dialect_options["sqlengine"]["with"]["format"] == "json"
+    made.drop(engine)
+    found.create(engine)
+    found.drop(engine)
+
+
+def test_schemas_are_databases(engine: Any) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.schema.CreateSchema("shop"))
+        made = sa.Table("items", sa.MetaData(), sa.Column("a", sa.Integer), schema="shop")
+        made.create(connection)
+        connection.execute(made.insert(), [{"a": 1}])
+        assert connection.execute(made.select()).fetchall() == [(1,)]
+        assert sa.inspect(connection).get_table_names("shop") == ["items"]
+        made.drop(connection)
+        connection.execute(sa.schema.DropSchema("shop"))
+        assert "shop" not in sa.inspect(connection).get_schema_names()
+
+
 def test_results_stream(engine: Any) -> None:
     ticks = "CREATE TEMPORARY TABLE ticks (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000')"
     with engine.begin() as connection:
@@ -183,6 +240,8 @@ def test_errors_and_no_transactions(engine: Any, server: Service) -> None:
         with pytest.raises(sa.exc.ProgrammingError, match="unknown column 'nope'"):
             connection.execute(sa.text("SELECT nope FROM items"))
         assert connection.get_isolation_level() == "AUTOCOMMIT"
+    with pytest.raises(sa.exc.ArgumentError, match="'tls' is true or false, not '1'"):
+        sa.create_engine("sqlengine://127.0.0.1:9?tls=1").connect()
     nobody = sa.create_engine("sqlengine://127.0.0.1:9")
     with pytest.raises(sa.exc.OperationalError):
         nobody.connect()
@@ -205,16 +264,18 @@ def test_pandas(engine: Any) -> None:
             "a": [1, 2],
             "b": ["x", None],
             "c": [1.5, float("nan")],
+            "d": [Decimal("1.25"), None],
             "t": pd.to_datetime(["2026-01-01"] * 2),
         }
     )
     name = next(NAMES)
-    given.to_sql(name, engine, index=True, if_exists="append")
-    pd.testing.assert_frame_equal(
-        pd.read_sql_table(name, engine, index_col="index").rename_axis(None),
-        given,
-        check_dtype=False,
-    )
+    for many in (next(NAMES), name):
+        given.to_sql(many, engine, if_exists="append", method=None if many == name else "multi")
+        pd.testing.assert_frame_equal(
+            pd.read_sql_table(many, engine, index_col="index").rename_axis(None),
+            given.assign(d=["1.25", None]),
+            check_dtype=False,
+        )
     for rows in (2, 1):
         given.head(rows).to_sql(name, engine, index=True, if_exists="replace")
         assert len(pd.read_sql_table(name, engine)) == rows
@@ -223,7 +284,7 @@ def test_pandas(engine: Any) -> None:
             sa.text(f"SELECT * FROM `{name}` WHERE a > :a"), engine, params={"a": 0}, chunksize=1
         )
     )
-    assert chunk.shape == (1, 5)
+    assert chunk.shape == (1, 6)
 
 
 @pytest.mark.slow

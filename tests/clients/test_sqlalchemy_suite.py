@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlengine.connection.connecting import connect
 from sqlengine.service import Service
 from tests.support import ROOT
 
@@ -25,7 +26,10 @@ def test_the_suite_of_sqlalchemy(server: Service, tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy", minversion="2", reason="SQLAlchemy 2 is not installed")
     (tmp_path / "setup.cfg").write_text(CONFIGURATION)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    url = f"{server.url.replace('http', 'sqlengine')}?execution.runtime-mode=batch"
+    with connect(server.url) as connection:
+        for name in ("suite", "test_schema"):
+            connection.submit(name, f"CREATE DATABASE {name}")
+    url = f"{server.url.replace('http', 'sqlengine')}/suite?execution.runtime-mode=batch"
     program = [sys.executable, "-m", "pytest", "-c", "pytest.ini", f"--rootdir={tmp_path}"]
     plugins = ["-p", f"{HERE}.plugin", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
     chosen = [

@@ -80,6 +80,13 @@ def test_the_magic_runs_a_cell(notebook: Notebook, capsys: pytest.CaptureFixture
     assert "^" in said
     assert notebook.sql("-c number", "SHOW TABLES") is None
     assert "variable 'number' holds no connection" in capsys.readouterr().err
+    assert notebook.sql("--what", "SHOW TABLES") is None
+    assert "%%sql has no option '--what'" in capsys.readouterr().err
+    assert notebook.sql("SELECT id", "FROM events") is None
+    assert "'SELECT id' behind %%sql is no option" in capsys.readouterr().err
+    closed = notebook.user_ns["closed"] = connect("127.0.0.1:1")
+    closed.close()
+    assert notebook.sql("SHOW TABLES") is not None
     notebook.user_ns.clear()
     assert notebook.sql("SHOW TABLES") is None
     assert "there is no connection" in capsys.readouterr().err

@@ -166,7 +166,7 @@ def test_a_row_that_does_not_fit_ends_the_feed(connection: Connection) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (5, "a table cannot be made of a int"),
+        (5, "a table cannot be made of 'int'"),
         ([], "there is no row"),
         ([{"a": None}], "the type of column 'a' is not known from None"),
         ([(1, 2)], "a row is a mapping"),

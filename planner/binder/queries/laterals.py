@@ -44,7 +44,8 @@ def table_function(
 def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
     """True if a table function is joined.
 
-    UnknownObject if the text says so and there is none of that name."""
+    UnknownObject if the text says so and there is none of that name, PlanError for a function of
+    another kind."""
     if not isinstance(join, exp.Join):
         return False
     if isinstance(join.this, exp.Unnest):
@@ -55,6 +56,12 @@ def is_lateral_join(join: exp.Expression, catalog: Catalog) -> bool:
         raise UnsupportedError(
             f"'{function.display}' is a process function, which joins no rows",
             hint=f"write FROM {function.display}(TABLE t PARTITION BY k, …)",
+            position=position_of(called),
+        )
+    if called is not None and function is not None and function.user.kind is not Kind.TABLE:
+        raise PlanError(
+            f"'{function.display}' is no table function: it gives no rows",
+            hint=f"call it among the columns: SELECT {function.display}(…)",
             position=position_of(called),
         )
     if isinstance(called, exp.Anonymous) and function is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -102,18 +102,26 @@ class ProgressViews:
     """Shows how far running jobs are. Any thread; waits for no graph that is busy."""
 
     def __init__(
-        self, registry: Registry, graphs: GraphManager, settings: Mapping[str, str]
+        self,
+        registry: Registry,
+        graphs: GraphManager,
+        settings: Mapping[str, str],
+        failing: Callable[[str], bool],
     ) -> None:
         self._registry = registry
+        self._failing = failing
         self._graphs = graphs
         self._settings = settings
 
     def of(self, job: Job, *, settled: bool = False) -> JobProgress:
         """Returns how far a job is; nothing if it does not run. With `settled` the epoch that read
-        so far has ended, where it ends within a minute: what came of it is written."""
+        so far has ended, where it ends within a minute: what came of it is written. One whose
+        epoch has failed does not run."""
         found = self.all([job]).get(job.name, JobProgress())
         if settled and job.graph in self._graphs.by_name:
             self._graphs.by_name[job.graph].loop.call(lambda: None)
+            if self._failing(job.name):
+                return JobProgress()
         return found
 
     def all(self, jobs: Iterable[Job]) -> dict[str, JobProgress]:
