@@ -177,11 +177,17 @@ def test_a_table_that_is_truncated_is_told(follower: Follower, statement: str) -
     follower.database.execute(
         "INSERT INTO numbers VALUES (1)", statement, "INSERT INTO numbers VALUES (2)"
     )
-    for _ in range(2):
-        with pytest.raises(ServiceError, match=r"table 'app.numbers' was truncated"):
-            follower.take_until(lambda: False)
+    told = stream("numbers", follower.start)
+    for number in range(2):
+        follower.database.execute(f"INSERT INTO others VALUES ({number})")
+        follower.take_until(lambda: len(follower.ids("others")) == number + 1)  # noqa: B023
+        assert follower.receiver is not None
+        assert "table 'app.numbers' was truncated" in (follower.receiver.refused(told) or "")
         assert follower.ids("numbers") == [1]
         follower.connect()
+    follower.database.execute("TRUNCATE others")
+    with pytest.raises(ServiceError, match=r"table 'app.others' was truncated"):
+        follower.take_until(lambda: False)
     follower.skips = True
     follower.connect()
     follower.take_until(lambda: follower.ids("numbers") == [1, 2])

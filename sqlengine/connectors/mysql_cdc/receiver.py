@@ -123,7 +123,7 @@ class MariaDbReceiver(Receiver):
     # ---- taking ----------------------------------------------------------------------------------
 
     def take(self, wait_s: float) -> Batch:
-        """See `Receiver`. ServiceError behind a TRUNCATE."""
+        """See `Receiver`. ServiceError behind a TRUNCATE of the last table."""
         if self._refusal is not None:
             raise self._refusal
         if self._snapshot is not None:
@@ -180,10 +180,19 @@ class MariaDbReceiver(Receiver):
             name = truncated_by(event)
             tables = [] if name is None else self._concerned(name)
             host = self._place.account.host
-            self._refusal = truncated(tables, host, skips=self._skips, anew="server-id")
+            self._end(tables, truncated(tables, host, skips=self._skips, anew="server-id"))
         else:
             return self._rows(event, found)
         return 0
+
+    def _end(self, tables: list[Followed], why: ServiceError | None) -> None:
+        """Follows tables no more; where no other is left nothing is taken."""
+        left = [table for table in self._tables if table not in tables]
+        if why is not None and left:
+            self._refusals.end(tables, str(why))
+            self._tables = left
+        elif why is not None:
+            self._refusal = why
 
     def _begin(self, event: Event) -> None:
         """Begins a transaction. ServiceError where its number says nothing of its place."""
