@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -99,6 +100,9 @@ class Service:
             self.engine.canaries.tell = partial(_audit_canary, self._audit)
             self.upkeep = Upkeep(self.engine)
             self._folder = FolderIntake(self.engine, config.jobs_folder, self._audit)
+            if config.functions is None:  # `cp` would make a file of that name
+                with suppress(OSError):  # a full disk is told elsewhere
+                    config.functions_folder.mkdir(exist_ok=True)
             self._queries = QueryService(self.engine)
             self._app = create_app(self.engine, self._folder, self._queries, admit, self._audit)
             self.flight = self._flight_server()

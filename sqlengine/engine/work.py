@@ -10,6 +10,7 @@ from sqlengine.broker.auto_create import NewTopic
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.graphs.takeover import StateReport
 from sqlengine.jobs.job import Job
+from sqlengine.jobs.option_places import placed
 from sqlengine.jobs.planning import JobText, PlannedJob
 
 
@@ -72,7 +73,9 @@ class Work:
         if name in self.dependents:
             self.failing[name] = error
         else:
-            self.outcomes[name] = Outcome(name, "refused", error=error)
+            text = self.texts.get(name)
+            told = error if text is None else placed(error, text.sql).in_file(text.file)
+            self.outcomes[name] = Outcome(name, "refused", error=told)
         self.ready.pop(name, None)
 
     @property

@@ -35,7 +35,7 @@ from sqlengine.engine import Engine
 from sqlengine.engine.alterations import alter
 from sqlengine.executors.runner import GraphRunner
 from sqlengine.jobs.job import Origin
-from sqlengine.jobs.script import names_of
+from sqlengine.jobs.references import names_of
 from sqlengine.queries.ad_hoc import AdHocSession
 from sqlengine.queries.client_session import LOOKING, ClientSession
 from sqlengine.queries.definitions import create_database, define, drop, drop_database

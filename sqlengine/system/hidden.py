@@ -30,10 +30,15 @@ def hand_out(value: str) -> None:
 
 
 def without(text: str, values: list[str]) -> str:
-    """Returns a text with a mask for each of these values."""
+    """Returns a text with a mask for each of these values: for very short ones where they are
+    words of their own."""
     for value in sorted(filter(None, values), key=len, reverse=True):
-        text = text.replace(value, MASK)
+        text = text.replace(value, MASK) if len(value) >= _SHORTEST else _without_word(text, value)
     return text
+
+
+def _without_word(text: str, value: str) -> str:
+    return re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", MASK, text)
 
 
 def hidden(text: str) -> str:
@@ -50,7 +55,7 @@ def hidden_in_sql(text: str) -> str:
         text = SEALED.sub(MASK, text)
     found = [v for v in list(_handed_out) if v in text]
     for value in (v for v in found if len(v) < _ALONE):
-        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", MASK, text)
+        text = _without_word(text, value)
     return without(text, [v for v in found if len(v) >= _ALONE])
 
 

@@ -408,6 +408,9 @@ def test_history_tells_what_is_new_in_each_version(served: Sql) -> None:
     first, second = served("history", "hist").stdout.splitlines()[-2:]
     assert "  CREATE TABLE hist (a INT)" in first
     assert second.endswith("  + -- title: Another")
+    head = head.replace("A rule", "Another")
+    served("submit", "-", "--name", "hist", stdin=head + text.replace("'json'", "'csv'"))
+    assert served("history", "hist").stdout.rstrip().endswith("'hist', 'format' = 'csv')")
 
 
 def test_a_rule_has_one_name_however_it_is_submitted(served: Sql, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from parser.errors import ServiceError
 from planner.logical.change_kinds import RowKind
+from sqlengine.connectors.changes import refusals
 from sqlengine.connectors.changes.options import Account
 from sqlengine.connectors.changes.positions import COMPLETE, Mark
 from sqlengine.connectors.mysql_cdc import binlog
@@ -176,11 +177,17 @@ def test_a_table_that_is_truncated_is_told(follower: Follower, statement: str) -
     follower.database.execute(
         "INSERT INTO numbers VALUES (1)", statement, "INSERT INTO numbers VALUES (2)"
     )
-    for _ in range(2):
-        with pytest.raises(ServiceError, match=r"table 'app.numbers' was truncated"):
-            follower.take_until(lambda: False)
+    told = stream("numbers", follower.start)
+    for number in range(2):
+        follower.database.execute(f"INSERT INTO others VALUES ({number})")
+        follower.take_until(lambda: len(follower.ids("others")) == number + 1)  # noqa: B023
+        assert follower.receiver is not None
+        assert "table 'app.numbers' was truncated" in (follower.receiver.refused(told) or "")
         assert follower.ids("numbers") == [1]
         follower.connect()
+    follower.database.execute("TRUNCATE others")
+    with pytest.raises(ServiceError, match=r"table 'app.others' was truncated"):
+        follower.take_until(lambda: False)
     follower.skips = True
     follower.connect()
     follower.take_until(lambda: follower.ids("numbers") == [1, 2])
@@ -273,9 +280,37 @@ def test_places_that_are_none_are_told(follower: Follower) -> None:
     with pytest.raises(ServiceError, match="is within a transaction of the log"):
         follower.connect()
     follower.start = {**place, f"{_OFFSET}file": "binlog.999999"}
-    with pytest.raises(Unreachable, match="Could not find target log"):
+    with pytest.raises(ServiceError, match="Could not find target log"):
         follower.connect()
     follower.start = {"startup": "specific-offset", f"{_OFFSET}gtid-set": "0-1-999999"}
     follower.connect()
     with pytest.raises(Unreachable, match="not in the master's binlog"):
         follower.take_until(lambda: False)
+
+
+def test_a_table_that_is_not_there_holds_up_no_other(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told of itself alone, and followed once it is there."""
+    monkeypatch.setattr(refusals, "_AGAIN_S", 0.5)
+    follower.close()
+    initial = {"startup": "initial"}
+    wanted, other = stream("numbers", initial), stream("later", initial)
+    wrong = Stream("server", {**wanted.what, "columns": '["ident"]'}, 1 << 30, 0, 0, 0)
+    follower.receiver = MariaDbReceiver(Place(follower.account), 77, skips=False)
+    follower.receiver.connect([wanted, other, wrong], [], follower.tail)
+    follower.start = initial
+    follower.database.execute("DROP TABLE IF EXISTS later", "INSERT INTO numbers VALUES (1)")
+    follower.take_until(lambda: follower.ids("numbers") == [1])
+    assert follower.receiver.refused(wanted) is None
+    assert "later' doesn't exist" in (follower.receiver.refused(other) or "")
+    assert "Unknown column 'ident'" in (follower.receiver.refused(wrong) or "")
+    follower.database.execute(
+        "CREATE TABLE later (id BIGINT PRIMARY KEY)", "INSERT INTO later VALUES (5)"
+    )
+    follower.take_until(lambda: follower.ids("later") == [5])
+    assert follower.receiver.refused(other) is None
+    follower.database.execute("INSERT INTO numbers VALUES (2)", "INSERT INTO later VALUES (6)")
+    follower.take_until(
+        lambda: (follower.ids("numbers"), follower.ids("later")) == ([1, 2], [5, 6])
+    )

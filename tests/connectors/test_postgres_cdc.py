@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from sqlengine.config import Config
+from sqlengine.connectors.changes import refusals
+from sqlengine.connectors.receivers import worker
 from sqlengine.engine import Engine
 from tests.connectors import lives
 from tests.connectors.databases import Database
@@ -27,6 +29,13 @@ WITH ('connector' = 'postgres-cdc', 'hostname' = '127.0.0.1', 'port' = '{port}',
 CREATE TABLE copy (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP_LTZ(3), PRIMARY KEY (id) NOT ENFORCED)
 WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'table-name' = 'cdc.copy');
 INSERT INTO copy SELECT id, name, price, since FROM source;
+"""
+OTHER = """
+CREATE TABLE {job} ({column} BIGINT, PRIMARY KEY ({column}) NOT ENFORCED) WITH ('connector' = 'postgres-cdc', 'hostname' = '127.0.0.1', 'port' = '{port}',
+  'username' = 'postgres', 'database-name' = 'postgres', 'schema-name' = 'cdc', 'table-name' = '{name}', 'slot.name' = '{slot}');
+CREATE TABLE {job}_copy (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'table-name' = 'cdc.{job}_copy');
+INSERT INTO {job}_copy SELECT {column} FROM {job};
 """
 COLUMNS = "(id bigint PRIMARY KEY, name text, price numeric(10, 2), since timestamptz)"
 
@@ -261,4 +270,36 @@ def test_what_the_server_lacks_is_told(life: Life) -> None:
     views = engine.receivers.views
     eventually(lambda: "REPLICA IDENTITY FULL" in str(views()[0].trouble), views)
     life.run("ALTER TABLE cdc.source REPLICA IDENTITY FULL")
+    life.same()
+
+
+def test_a_table_that_is_not_there_holds_up_no_other_of_its_slot(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told of itself alone, and followed once it is there."""
+    monkeypatch.setattr(refusals, "_AGAIN_S", 0.5)
+    monkeypatch.setattr(worker, "_TIDY_S", 0.2)
+    engine = life.open()
+    life.submit()
+    life.same()
+    for job, name, column in (("later", "later", "id"), ("wrong", "source", "ident")):
+        life.run(f"CREATE TABLE cdc.{job}_copy (id bigint PRIMARY KEY)")
+        where = {"port": life.server.port, "url": life.server.url, "slot": life.slot}
+        engine.submit(job, OTHER.format(**where, job=job, name=name, column=column))
+    reasons = {"later": "no table 'cdc.later'", "wrong": 'column "ident" does not exist'}
+    eventually(
+        lambda: all(why in engine.hints().get(job, "") for job, why in reasons.items()),
+        engine.hints,
+    )
+    assert "copies" not in engine.hints()
+    life.run(*CHANGES)
+    life.same()
+    life.run(
+        "CREATE TABLE cdc.later (id bigint PRIMARY KEY)",
+        "ALTER TABLE cdc.later REPLICA IDENTITY FULL",
+        "INSERT INTO cdc.later VALUES (5)",
+    )
+    eventually(lambda: life.database_rows("TABLE cdc.later_copy") == [(5,)], engine.hints)
+    eventually(lambda: "later" not in engine.hints(), engine.hints)
+    life.run("UPDATE cdc.source SET price = 1")
     life.same()

@@ -14,7 +14,7 @@ from parser.errors import PlanError, ServiceError, SqlError
 from parser.types import BIGINT, Schema
 from sqlengine.batch import from_pydict
 from sqlengine.connectors.registry import open_sink
-from sqlengine.system.hidden import hand_out, hidden, hidden_in_sql
+from sqlengine.system.hidden import MASK, hand_out, hidden, hidden_in_sql, hide
 from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 from tests.connectors.tables import environment, table
@@ -187,3 +187,8 @@ def test_a_secret_that_is_a_word_hides_no_names() -> None:
     text = "INSERT INTO first_logins SELECT 'https://u:first@host' FROM t"
     assert hidden_in_sql(text) == text.replace(":first@", ":******@")
     assert hidden("the server says 00first") == "the server says 00******"
+
+
+def test_a_secret_of_a_letter_hides_no_words() -> None:
+    error = hide(PlanError("this text has 'x'", hint="see all texts"), ["x"])
+    assert (error.message, error.hint) == (f"this text has '{MASK}'", "see all texts")

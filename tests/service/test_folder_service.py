@@ -42,6 +42,11 @@ def wait_for(user: User, **states: str | None) -> None:
     eventually(lambda: all(user.states().get(n) == s for n, s in wanted.items()), f"{wanted}")
 
 
+def test_modules_of_functions_have_a_folder(user: User, data: Path) -> None:
+    assert user.states() is not None
+    assert (data / "functions").is_dir()
+
+
 def test_files_in_folders(user: User, folder: Path) -> None:
     (folder / "team" / "night").mkdir(parents=True)
     (folder / "team" / "night" / "a.sql").write_text(rule("team.night.a"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
+from typing import Final
 
 import click
 
@@ -12,6 +14,10 @@ from sqlengine.cli.outcomes import draw_outcome, items_of
 from sqlengine.cli.tables import draw_table
 from sqlengine.cli.waiting import connect
 from sqlengine.client import Json, job_url
+
+# Characters of a text in a list, and those of them in front of what is new.
+_SHOWN: Final = 80
+_LEAD: Final = 20
 
 
 @click.command()
@@ -55,15 +61,25 @@ def _text_of(version: Json, first: Mapping[str, object], before: str | None) -> 
     if first[sql] != version["version"]:
         return f"as version {first[sql]}"
     lines, known = sql.splitlines(), (before or "").splitlines()
-    new = [line for line in lines if line not in known]
     if before is None:
-        new = [line for line in lines if not line.lstrip().startswith("--")] or lines
-    return ("+ " if before is not None and new else "") + _shortened(" ".join(new or lines))
+        own = [line for line in lines if not line.lstrip().startswith("--")]
+        return _shortened(" ".join(own or lines))
+    new = [line for line in lines if line not in known]
+    gone = [line for line in known if line not in lines]
+    if not new:
+        return _shortened(sql)
+    return "+ " + _shortened(" ".join(new), " ".join(gone))
 
 
-def _shortened(sql: str) -> str:
-    line = " ".join(sql.split())
-    return line if len(line) <= 80 else line[:79] + "…"
+def _shortened(sql: str, before: str = "") -> str:
+    """Returns the beginning of a text, or its part from where it differs from that before on, if
+    that is farther behind."""
+    line, known = " ".join(sql.split()), " ".join(before.split())
+    pairs = zip(line, known, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if known and same > _SHOWN // 2 and len(line) > _SHOWN:
+        line = "…" + line[min(same, len(line) - 1) - _LEAD :]
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
 
 
 @click.command()

@@ -93,6 +93,8 @@ class Openings:
         self._silent: dict[str, _Silence] = {}
         # Failures that took long, and until when (monotonic s) they are told again.
         self._failed: dict[Hashable, tuple[Exception, float]] = {}
+        # By place what went wrong the last time, and until when (monotonic s) it is told.
+        self._troubles: dict[str, tuple[str, float]] = {}
 
     def open(self, opening: Opening, *, patient: bool = False) -> object:
         """Opens a table in a lane and returns what was opened.
@@ -118,12 +120,17 @@ class Openings:
 
     def _result(self, opening: Opening, call: Call[object]) -> object:
         try:
-            return call.result()
+            opened = call.result()
         except Exception as error:
-            if time.monotonic() - call.began > _PATIENCE_S:
-                with self._lock:
-                    self._failed[opening.key] = error, time.monotonic() + _TOLD_S
+            now = time.monotonic()
+            with self._lock:
+                self._troubles[opening.place] = _words(error), now + _LONGEST_S
+                if now - call.began > _PATIENCE_S:
+                    self._failed[opening.key] = error, now + _TOLD_S
             raise
+        with self._lock:
+            self._troubles.pop(opening.place, None)
+        return opened
 
     def _begun(self, opening: Opening) -> Call[object]:
         """Returns the running call that opens the table, or begins it."""
@@ -151,11 +158,12 @@ class Openings:
             raise opening.silent()
         for other, call in self._running.values():
             if other.place == opening.place and not call.done and call.silent_s >= _PATIENCE_S:
-                raise _slow(opening, call)
+                raise self._slow(opening, call)
 
     def _late(self, opening: Opening, call: Call[object]) -> SqlError:
         if call.silent_s < self.timeout_s:
-            return _slow(opening, call)
+            with self._lock:
+                return self._slow(opening, call)
         with self._lock:
             self._running.pop(opening.key, None)
             before = self._silent.get(opening.place)
@@ -165,9 +173,20 @@ class Openings:
         call.afterwards(partial(_close, opening, call))
         return opening.silent()
 
+    def _slow(self, opening: Opening, call: Call[object]) -> StillOpening:
+        """Returns the error while a table takes long, and what went wrong before; with the lock."""
+        error = opening.slow()
+        if opening.place in self._troubles:
+            parts = (error.detail, f"the last time: {self._troubles[opening.place][0]}")
+            detail = "; ".join(part for part in parts if part)
+            error = StillOpening(error.message, detail=detail, hint=error.hint)
+        error.call = call
+        return error
+
     def _sweep(self) -> None:
         """Closes what was opened and nobody has asked for since, and forgets old failures."""
         now = time.monotonic()
+        self._troubles = {p: told for p, told in self._troubles.items() if told[1] > now}
         self._failed = {k: told for k, told in self._failed.items() if told[1] > now}
         for key, (opening, call) in list(self._running.items()):
             if self.lanes is not None and call.done and call.silent_s > _KEPT_S + self.timeout_s:
@@ -193,10 +212,8 @@ class Openings:
             call.afterwards(partial(_close, opening, call))
 
 
-def _slow(opening: Opening, call: Call[object]) -> StillOpening:
-    error = opening.slow()
-    error.call = call
-    return error
+def _words(error: Exception) -> str:
+    return error.reason if isinstance(error, SqlError) else str(error)
 
 
 def _close(opening: Opening, call: Call[object]) -> None:

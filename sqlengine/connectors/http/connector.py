@@ -41,7 +41,7 @@ from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.formats.base import Option
-from sqlengine.formats.options import at_least, choice, duration
+from sqlengine.formats.options import at_least, boolean, choice, duration
 from sqlengine.system.sizes import size
 
 _POLL: Final = "scan.poll-interval"
@@ -66,6 +66,9 @@ class HttpConnector(Connector):
         **ACCOUNT_OPTIONS,
         "response.rows": Option(
             pointer, default="", doc="a JSON pointer to the rows, such as /data/items"
+        ),
+        "response.rows.optional": Option(
+            boolean, default="false", doc="an answer that has nothing there has no rows: no error"
         ),
         "response.max-bytes": Option(size, default="256 mb", doc="of all pages of one reading"),
         "pagination": Option(
@@ -236,4 +239,5 @@ def _asked(table: Table, options: Mapping[str, object]) -> Asked:
         str(options["pagination.parameter"] or ""),
         most_bytes,
         most_pages,
+        rows_optional=options["response.rows.optional"] is True,
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from parser.errors import ExecutionError
-from sqlengine.connectors.http.reading import Reader, at_pointer, text_of
+from sqlengine.connectors.http.reading import BadAnswer, Reader, at_pointer, text_of
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken, Unreachable
 
 
@@ -103,9 +103,21 @@ class PollReceiver(Receiver):
                     )
                     if told in answer.headers
                 }
-        for record in records:
-            self._taken_cursor = self._cursor_of(record) or self._taken_cursor
+        if polls.cursor is not None and records:
+            self._taken_cursor = self._last_cursor(polls.cursor, records)
         return records
+
+    def _last_cursor(self, cursor: str, records: Sequence[bytes]) -> str:
+        """Returns the value of the last record that has one. BadAnswer where none has: the same
+        rows would come again and again."""
+        for record in reversed(records):
+            if (found := self._cursor_of(record)) is not None:
+                return found
+        begin = records[-1][:200].decode("utf-8", "replace")
+        raise BadAnswer(
+            f"no row has a value at '{cursor}', which is 'scan.cursor.pointer'",
+            detail=f"the last one is {begin}",
+        )
 
     def _cursor_of(self, record: bytes) -> str | None:
         if self._polls.cursor is None:

@@ -34,7 +34,8 @@ class Asked:
 
     `rows`: the JSON pointer to the rows of an answer; `cursor`: the one to the mark of the next
     page, which goes into the parameter `parameter`; `most_bytes` and `most_pages` of all answers
-    together; with `may_miss` 404 and 410 say that there are no rows."""
+    together; with `rows_optional` an answer that has nothing at `rows` has no rows; with `may_miss`
+    neither has that, nor 404 and 410."""
 
     method: str
     url: str
@@ -47,6 +48,7 @@ class Asked:
     parameter: str
     most_bytes: int
     most_pages: int
+    rows_optional: bool = False
     may_miss: bool = False
 
 
@@ -133,12 +135,30 @@ class Reader:
             return [line.rstrip(b"\r") for line in answer.body.split(b"\n") if line.strip()]
         if not answer.body.strip():
             return []
-        found = at_pointer(answer.body, self.asked.rows)
+        found = self._value(answer, self.asked.rows)
+        if found is None:
+            self._require_optional(answer)
         if found is None or found == b"null":
             return []
         if not found.startswith(b"["):
             return [found]
         return [bytes(raw) for raw in msgspec.json.decode(found, type=list[msgspec.Raw])]
+
+    def _require_optional(self, answer: Answer) -> None:
+        """Raises BadAnswer where an answer without rows may be an error, or a table's mistake."""
+        if not (self.asked.rows_optional or self.asked.may_miss):
+            raise BadAnswer(
+                f"the answer of {site(self.asked.url)} has nothing at '{self.asked.rows}'",
+                detail=f"it is {answer.shown}",
+                hint="see 'response.rows'; with 'response.rows.optional' = 'true' it has no rows",
+            )
+
+    def _value(self, answer: Answer, pointer: str) -> bytes | None:
+        try:
+            return at_pointer(answer.body, pointer)
+        except BadAnswer as error:
+            what = f"the answer of {site(self.asked.url)} is no JSON"
+            raise BadAnswer(what, detail=error.detail) from None
 
     def _next(self, url: str, answer: Answer) -> str | None:
         """Returns the address of the next page; None behind the last one."""
@@ -151,7 +171,7 @@ class Reader:
                     raise BadAnswer(f"{site(url)} names a next page elsewhere: {site(following)}")
                 return following
             case "cursor":
-                mark = at_pointer(answer.body, self.asked.cursor)
+                mark = self._value(answer, self.asked.cursor)
                 text = None if mark is None else text_of(mark)
                 return None if not text else with_parameters(url, {self.asked.parameter: text})
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -18,6 +19,8 @@ _C = TypeVar("_C")
 log = logging.getLogger("sqlengine.connectors.kafka")
 _client_log = logging.getLogger("sqlengine.connectors.kafka.client")
 
+# The setting that an error of the client is about.
+_NAMED: Final = re.compile(r'configuration property:? "([^"]+)"')
 # Seconds between two lines of one kind in the log.
 _QUIET_S: Final = 60.0
 # Seconds that a question to the server may take.
@@ -158,12 +161,12 @@ def _made(make: Callable[[], _C]) -> _C:
     try:
         return make()
     except KafkaException as error:
-        raise OptionError(
-            "the client of Kafka refuses a setting",
-            detail=words(error.args[0]),
-            hint=f"see the options '{PREFIX}*' of the table",
-            subject="properties",
-        ) from None
+        why = words(error.args[0])
+        named = _NAMED.search(why)
+        option = PREFIX + (named[1] if named else "*")
+        hint = "its settings are librdkafka's, and those of Java's client that have a counterpart"
+        message = f"the client of Kafka refuses a setting, option '{option}'"
+        raise OptionError(message, detail=why, hint=hint, subject=option) from None
 
 
 def require_library() -> None:

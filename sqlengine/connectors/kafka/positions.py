@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from parser.errors import ExecutionError, OptionError, PlanError
+from parser.errors import ExecutionError, OptionError
 from planner.catalog import Table
 from sqlengine.connectors.kafka.client import ANSWER_S, failure, log, words
 from sqlengine.connectors.kafka.properties import offset_reset
@@ -67,16 +67,17 @@ POSITION_OPTIONS: Final[Mapping[str, Option]] = {
 
 
 def check_positions(table: Table, options: Mapping[str, object]) -> None:
-    """PlanError where a mode lacks the option that it needs, or offsets are those of several
+    """OptionError where a mode lacks the option that it needs, or offsets are those of several
     topics."""
     for prefix, mode in ((STARTUP, startup_mode(options)), (BOUNDED, options[BOUNDED + "mode"])):
         needed = {"timestamp": prefix + "timestamp-millis", "group-offsets": GROUP}
         needed["specific-offsets"] = prefix + "specific-offsets"
         option = needed.get(str(mode))
         if option is not None and options.get(option) is None:
-            raise PlanError(
+            raise OptionError(
                 f"table '{table.display}' needs the option '{option}'",
                 detail=f"'{prefix}mode' is '{mode}'",
+                subject=prefix + "mode",
             )
         several = ";" in str(options.get("topic") or "") or options.get("topic-pattern") is not None
         if mode == "specific-offsets" and several:

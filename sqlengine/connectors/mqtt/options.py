@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.connectors.mqtt.account import Account, Address, address_of
 from sqlengine.connectors.mqtt.deduplication import key_text
@@ -99,9 +99,8 @@ def stream_of_table(table: Table, options: Mapping[str, object], *, lasting: boo
     try:
         filters = filters_of(table.options["topic"])
     except ValueError as error:
-        raise PlanError(
-            f"option 'topic' of table '{table.display}' is wrong", detail=str(error)
-        ) from None
+        what = f"option 'topic' of table '{table.display}' is wrong"
+        raise OptionError(what, detail=str(error), subject="topic") from None
     what = {"topic": ";".join(filters), "qos": str(options["qos"])}
     if options["deduplicate.key"] is not None:
         what["deduplicate.key"] = str(options["deduplicate.key"])
@@ -173,6 +172,7 @@ def _will_of(table: Table, options: Mapping[str, object]) -> Will | None:
     if topic is None:
         return None
     if (wrong := name_error(str(topic))) is not None:
-        raise PlanError(f"option 'will.topic' of table '{table.display}' is wrong", detail=wrong)
+        what = f"option 'will.topic' of table '{table.display}' is wrong"
+        raise OptionError(what, detail=wrong, subject="will.topic")
     payload, qos = str(options["will.payload"]).encode(), int(str(options["will.qos"]))
     return Will(str(topic), payload, qos, bool(options["will.retain"]))

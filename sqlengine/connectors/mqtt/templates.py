@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import PlanError
+from parser.errors import OptionError, PlanError
 from parser.types import Root
 from planner.catalog import Table
 from sqlengine.batch import Batch
@@ -28,9 +28,10 @@ class TopicTemplate:
         self._columns = self._texts[1::2]
         for name in self._columns:
             if name not in table.physical:
-                raise PlanError(
+                raise OptionError(
                     f"option 'topic' of table '{table.display}' names no column '{name}'",
                     hint=did_you_mean(name, table.physical.names),
+                    subject="topic",
                 )
             kind = table.physical.type(name)
             if kind.root not in _KINDS and not kind.is_integer:
@@ -39,7 +40,8 @@ class TopicTemplate:
                     detail=f"it is {kind}; texts, whole numbers, BOOLEAN and DATE can",
                 )
         if not self._columns and (wrong := name_error(table.options["topic"])) is not None:
-            raise PlanError(f"option 'topic' of table '{table.display}' is wrong", detail=wrong)
+            what = f"option 'topic' of table '{table.display}' is wrong"
+            raise OptionError(what, detail=wrong, subject="topic")
 
     def topics(self, rows: Batch) -> pa.Array:
         """Returns the topic of each row; NULL where one of its columns is."""

@@ -12,6 +12,7 @@ from typing import Final
 from parser.errors import ServiceError
 from sqlengine.connectors.changes.change import Values
 from sqlengine.connectors.changes.followed import Followed
+from sqlengine.connectors.changes.refusals import Refusals
 from sqlengine.connectors.changes.truncation import truncated
 from sqlengine.connectors.mysql_cdc.binlog import (
     Event,
@@ -27,7 +28,7 @@ from sqlengine.connectors.mysql_cdc.database import (
     require_order,
     unreachable,
 )
-from sqlengine.connectors.mysql_cdc.snapshot import Snapshot, complete
+from sqlengine.connectors.mysql_cdc.snapshot import Snapshot, complete, looking
 from sqlengine.connectors.mysql_cdc.starts import since
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken
 
@@ -58,7 +59,9 @@ class MariaDbReceiver(Receiver):
         self._number = number
         self._skips = skips
         self._refusal: ServiceError | None = None
+        self._refusals = Refusals()
         self._lock = threading.Lock()
+        self._streams: Sequence[Stream] = ()
         self._tables: list[Followed] = []
         self._snapshot: Snapshot | None = None
         self._reader: Reader | None = None
@@ -75,19 +78,25 @@ class MariaDbReceiver(Receiver):
         with self._lock:
             self._place, self._skips = other._place, other._skips
 
+    def refused(self, stream: Stream) -> str | None:
+        """See `Receiver`."""
+        return self._refusals.reason(stream.topic)
+
     # ---- connecting ------------------------------------------------------------------------------
 
     def connect(self, streams: Sequence[Stream], gone: Sequence[Stream], tail: Tail) -> None:
         """See `Receiver`. ServiceError where the server lacks what is needed."""
         replication()
         self.close()
-        self._tail = tail
+        self._streams, self._tail = streams, tail
         with self._lock:
             place = self._place
-        self._tables = [Followed.of(stream) for stream in streams]
-        for table in self._tables:
+        tables = [Followed.of(stream) for stream in streams]
+        for table in tables:
             table.find_end(tail)
         self._require_settings(place)
+        with looking(place) as look:
+            self._tables = self._refusals.followed(tables, look)
         new = [table for table in self._tables if not table.snapshot]
         self._snapshot = Snapshot(place, new) if new else None
         self._at = min(map(_place_of, self._tables))
@@ -114,7 +123,7 @@ class MariaDbReceiver(Receiver):
     # ---- taking ----------------------------------------------------------------------------------
 
     def take(self, wait_s: float) -> Batch:
-        """See `Receiver`. ServiceError behind a TRUNCATE."""
+        """See `Receiver`. ServiceError behind a TRUNCATE of the last table."""
         if self._refusal is not None:
             raise self._refusal
         if self._snapshot is not None:
@@ -123,10 +132,21 @@ class MariaDbReceiver(Receiver):
                 return dict([found])
             self._snapshot.close()
             self._snapshot = None
+        if self._refusals.due:
+            self._look_again()
+            return {}
         with unreachable():
             if self._reader is None:
                 self._reader = open_reader(self._place, self._number, str(self._at), self._tables)
             return self._changes(self._reader, time.monotonic() + wait_s)
+
+    def _look_again(self) -> None:
+        """Begins anew where a table that was refused can be followed now."""
+        with looking(self._place) as look:
+            changed = self._refusals.changed(look)
+        if changed:
+            assert self._tail is not None
+            self.connect(self._streams, (), self._tail)
 
     def _changes(self, reader: Reader, until: float) -> Batch:
         found = {table.topic: Taken() for table in self._tables}
@@ -160,10 +180,19 @@ class MariaDbReceiver(Receiver):
             name = truncated_by(event)
             tables = [] if name is None else self._concerned(name)
             host = self._place.account.host
-            self._refusal = truncated(tables, host, skips=self._skips, anew="server-id")
+            self._end(tables, truncated(tables, host, skips=self._skips, anew="server-id"))
         else:
             return self._rows(event, found)
         return 0
+
+    def _end(self, tables: list[Followed], why: ServiceError | None) -> None:
+        """Follows tables no more; where no other is left nothing is taken."""
+        left = [table for table in self._tables if table not in tables]
+        if why is not None and left:
+            self._refusals.end(tables, str(why))
+            self._tables = left
+        elif why is not None:
+            self._refusal = why
 
     def _begin(self, event: Event) -> None:
         """Begins a transaction. ServiceError where its number says nothing of its place."""

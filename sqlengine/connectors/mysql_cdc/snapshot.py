@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from typing import Final, cast
 
@@ -10,8 +12,9 @@ from parser.errors import ServiceError
 from planner.logical.change_kinds import RowKind
 from sqlengine.connectors.changes.followed import Followed, line
 from sqlengine.connectors.changes.positions import COMPLETE, Mark
+from sqlengine.connectors.changes.refusals import Look
 from sqlengine.connectors.changes.snapshot import TableSnapshots
-from sqlengine.connectors.jdbc.driver import Cursor
+from sqlengine.connectors.jdbc.driver import Connection, Cursor
 from sqlengine.connectors.mysql_cdc.database import Gtid, Place, quoted, unreachable
 from sqlengine.connectors.mysql_cdc.starts import gtid_at, place_of
 from sqlengine.connectors.mysql_cdc.texts import text_of
@@ -73,6 +76,32 @@ class Snapshot(TableSnapshots):
 def complete(table: Followed, at: Gtid) -> bytes:
     """Returns the mark of a record that has no row: all before `at` is in the log."""
     return Mark(COMPLETE, table.snapshot, at.number, 1 << 31, 0, at.origin).encoded()
+
+
+@contextmanager
+def looking(place: Place) -> Iterator[Look]:
+    """Gives what says why a table cannot be followed: that is not there, or not as it is declared,
+    or whose changes do not begin where its options say. Unreachable where the server is away."""
+    connection = place.connect()
+    try:
+        yield partial(_refusal, connection)
+    finally:
+        with suppress(ServiceError), unreachable():
+            connection.close()
+
+
+def _refusal(connection: Connection, table: Followed) -> str | None:
+    columns = ", ".join(quoted(c) for c in table.columns)
+    cursor = connection.cursor()
+    try:
+        with unreachable():
+            cursor.execute(f"SELECT {columns} FROM {quoted(*table.name)} LIMIT 0")
+        place_of(table, Gtid(0), cursor)
+    except ServiceError as error:
+        with unreachable():
+            connection.cursor().execute("SELECT 1")  # else nothing is known of the table
+        return error.reason
+    return None
 
 
 def _place_of_snapshot(cursor: Cursor) -> Gtid:

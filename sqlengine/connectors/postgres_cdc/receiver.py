@@ -6,11 +6,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from parser.errors import ServiceError
 from sqlengine.connectors.changes.change import Change
 from sqlengine.connectors.changes.followed import Followed
+from sqlengine.connectors.changes.refusals import Refusals
 from sqlengine.connectors.changes.truncation import truncated
 from sqlengine.connectors.postgres_cdc.current import CurrentRows
 from sqlengine.connectors.postgres_cdc.database import (
@@ -53,7 +55,9 @@ class PostgresReceiver(Receiver):
         self._temporary = temporary
         self._skips = skips
         self._refusal: ServiceError | None = None
+        self._refusals = Refusals()
         self._lock = threading.Lock()
+        self._streams: Sequence[Stream] = ()
         self._tables: list[Followed] = []
         self._relations: dict[int, list[Followed]] = {}
         self._snapshot: Snapshot | None = None
@@ -71,12 +75,16 @@ class PostgresReceiver(Receiver):
         with self._lock:
             self._place, self._skips = other._place, other._skips
 
+    def refused(self, stream: Stream) -> str | None:
+        """See `Receiver`."""
+        return self._refusals.reason(stream.topic)
+
     # ---- connecting ------------------------------------------------------------------------------
 
     def connect(self, streams: Sequence[Stream], gone: Sequence[Stream], tail: Tail) -> None:
         """See `Receiver`. ServiceError where the server lacks what is needed."""
         self.close()
-        self._tail = tail
+        self._streams, self._tail = streams, tail
         with self._lock:
             place = self._place
         tables = [Followed.of(stream) for stream in streams]
@@ -84,9 +92,9 @@ class PostgresReceiver(Receiver):
             table.find_end(tail)
         with place.connect() as connection, unreachable():
             _require_logical(connection.execute("SHOW wal_level").fetchone())
+            tables = self._refusals.followed(tables, partial(self._look, connection))
             for table in tables:
-                _require_identity(table, connection.execute(_IDENTITY, table.name).fetchone())
-            self._publication.include(connection, [table.name for table in tables])
+                self._require(connection, table)
             known = connection.execute(
                 "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
             ).fetchone()
@@ -97,6 +105,34 @@ class PostgresReceiver(Receiver):
         self._snapshot = Snapshot(place, new) if new else None
         self._current = CurrentRows(place)
         self._tables, self._relations, self._taken_to = tables, {}, 0
+
+    def _require(self, connection: psycopg.Connection[tuple[object, ...]], table: Followed) -> None:
+        """Looks whether the changes of a table are told. ServiceError where they are not."""
+        _require_identity(table, connection.execute(_IDENTITY, table.name).fetchone())
+        self._publication.include(connection, [table.name])
+
+    def _look(
+        self, connection: psycopg.Connection[tuple[object, ...]], table: Followed
+    ) -> str | None:
+        """Returns why a table that is new cannot be followed; None where it can."""
+        columns = ", ".join(quoted(c) for c in table.columns)
+        try:
+            with unreachable():
+                self._require(connection, table)
+                connection.execute(f"SELECT {columns} FROM {quoted(*table.name)} LIMIT 0".encode())
+        except ServiceError as error:
+            if connection.closed:
+                raise
+            return error.reason
+        return None
+
+    def _look_again(self) -> None:
+        """Begins anew where a table that was refused can be followed now."""
+        with self._place.connect() as connection:
+            changed = self._refusals.changed(partial(self._look, connection))
+        if changed:
+            assert self._tail is not None
+            self.connect(self._streams, (), self._tail)
 
     def _make_slot(self, tables: Sequence[Followed]) -> None:
         """Makes the slot. ServiceError where a log goes on from one that is gone."""
@@ -129,6 +165,9 @@ class PostgresReceiver(Receiver):
                 return dict([found])
             self._snapshot.close()
             self._snapshot = None
+        if self._refusals.due and not self._temporary:  # such a slot ends with its connection
+            self._look_again()
+            return {}
         if self._stream is None:
             assert self._link is not None
             self._stream = SlotStream(self._link, self._slot, self._publication.name)

@@ -263,6 +263,9 @@ class ReceiverThread(Background):
         """Notes that messages may come now: all that was in the way is gone."""
         self._trouble = None
         self._asked = len(self.logs)
+        self._tell_refusals()
+
+    def _tell_refusals(self) -> None:
         for one in list(self.logs.values()):
             if (reason := self.receiver.refused(one.stream)) is not None:
                 one.health.trouble = reason
@@ -277,6 +280,8 @@ class ReceiverThread(Background):
         if now - self._tidied < _TIDY_S:
             return
         self._tidied = now
+        if self._trouble is None:
+            self._tell_refusals()
         for one in list(self.logs.values()):
             one.tidy()
             if one.expired(self._clock()):

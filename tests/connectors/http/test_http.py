@@ -53,7 +53,8 @@ def read(given: dict[str, str]) -> list[bytes]:
         ({}, told({"id": 1}), [b'{"id": 1}']),
         ({}, Told(204), []),
         ({"response_rows": "/data/items"}, told({"data": {"items": [{"id": 1}]}}), [b'{"id": 1}']),
-        ({"response_rows": "/data"}, told({"other": 1}), []),
+        ({"response_rows": "/data"}, told({"data": None}), []),
+        ({"response_rows": "/data", "response_rows_optional": "true"}, told({"other": 1}), []),
         ({}, Told(200, {"Content-Type": "application/x-ndjson"}, b'{"id":1}\r\n\n{"id":2}'), [b'{"id":1}', b'{"id":2}']),
         ({"format": "csv"}, Told(200, {}, b"1,a\n2,b\n"), [b"1,a", b"2,b"]),
     ],
@@ -103,7 +104,8 @@ def test_a_host_that_is_busy_is_asked_again(host: Receiver) -> None:
     [
         ({}, [Told(404, body=b"gone")], "answers 404 gone"),
         ({}, [Told(301, {"Location": "http://elsewhere/"})], "answers 301"),
-        ({}, [Told(200, JSON, b"[{")], "no JSON"),
+        ({}, [Told(200, JSON, b"[{")], r"answer of http://127.0.0.1:\d+ is no JSON"),
+        ({"response_rows": "/data"}, [told({"error": "too many"})], "nothing at '/data'.*too many"),
         ({}, [Told(500)] * 3, "answers 500"),
         ({"response_max__bytes": "10 b"}, [told([{"id": 123456}])], "too much"),
         ({"pagination": "link", "pagination_max__pages": "2"}, [told([], Link="</n>; rel=next")] * 2, "more than 2 pages"),
@@ -279,6 +281,22 @@ def test_a_host_that_fails_is_told(host: Receiver) -> None:
     receiver, _ = polled(host)
     with pytest.raises(Unreachable, match="answers 404 no"):
         receiver.take(0)
+
+
+def test_rows_without_the_value_of_the_cursor_are_not_taken_again_and_again(host: Receiver) -> None:
+    host.tells += [
+        told([{"ident": 1}, {"ident": 3}]),
+        told([{"ident": 1}, {"id": 4}, {"ident": 3}]),
+    ]
+    receiver, now = polled(host)
+    with pytest.raises(Unreachable, match=r"no row has a value at '/id'.*ident"):
+        receiver.take(0)
+    now[0] += 5
+    assert len(taken(receiver)) == 3
+    receiver.acknowledge()
+    now[0] += 5
+    taken(receiver)
+    assert asked(host) == ["0", "0", "4"]
 
 
 POLLED_TABLES = """

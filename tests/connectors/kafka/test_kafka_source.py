@@ -307,7 +307,8 @@ def test_subtasks_share_out_the_partitions(kafka: Kafka) -> None:
     [
         ({"topic": "", "properties.x": "y"}, OptionError, "needs one of the options"),
         ({"topic-pattern": "x"}, OptionError, "needs one of"),
-        ({"properties.x": "y"}, OptionError, "the client of Kafka refuses a setting"),
+        ({"properties.x": "y"}, OptionError, "refuses a setting, option 'properties.x'"),
+        ({"properties.fetch.min.bytes": "many"}, OptionError, "option 'properties.fetch.min.bytes'"),
         ({"properties.enable.auto.commit": "true"}, OptionError, "cannot be set so"),
         ({"properties.ssl.truststore.location": "x"}, OptionError, "cannot be set so"),
         ({"properties.sasl.kerberos.kinit.cmd": "x"}, OptionError, "cannot be set so"),

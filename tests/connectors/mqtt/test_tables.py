@@ -213,3 +213,4 @@ def test_what_is_refused(world: World) -> None:
             with pytest.raises(SqlError) as refused:
                 engine.submit("j", text)
             assert message in f"{refused.value.message} {refused.value.detail} {refused.value.hint}"
+            assert refused.value.position is not None, message
