@@ -280,16 +280,16 @@ class Job:
         looks = 0
         while True:
             found = self._access.positions(self.name)
-            if not found:
+            if found:
+                wanted = self._ends(found) if wanted is None else wanted
+                if _read_to(found, wanted):
+                    return True
+            else:
                 job = self._running()
                 looks = looks + 1 if job.state == "running" else 0
-                # It reads nothing, as VALUES do; one that fails is not running at the next look.
-                if looks > _LOOKS or (looks > 1 and job.rows):
+                # It reads nothing, as VALUES do; one whose epoch has failed does not run now.
+                if wanted is None and (looks > _LOOKS or (looks > 1 and job.rows)):
                     return True
-            elif wanted is None:
-                wanted = self._ends(found)
-            if wanted is not None and _read_to(found, wanted):
-                return True
             if until is not None and time.monotonic() > until:
                 return False
             time.sleep(_LOOK_S)

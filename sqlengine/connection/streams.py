@@ -101,7 +101,7 @@ class Stream:
             raise ServiceError(
                 f"there is no join '{how}'", hint="there are inner, left, right and full"
             )
-        if not isinstance(other, Stream) or other._connection is not self._connection:
+        if getattr(other, "_connection", None) is not self._connection:
             raise ServiceError(
                 f"a stream is joined with one of its own connection, not with {other!r:.60}",
                 hint="connection.source('table')",

@@ -129,7 +129,7 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Returns the next rows, `arraysize` of them by default."""
-        wanted = self.arraysize if size is None else size
+        wanted: object = self.arraysize if size is None else size
         if not isinstance(wanted, int) or wanted < 0:
             raise InterfaceError(f"a number of rows is 0 or more, not {wanted!r:.60}")
         with translating():

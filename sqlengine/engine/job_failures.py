@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
@@ -44,7 +45,9 @@ class JobFailures:
     `report`, `give_up` and `report_function` may be called by any thread, everything else by the
     one that makes changes, to which `later` hands work. `closed`: nothing is reported any more."""
 
-    def __init__(self, registry: Registry, later: Callable[..., object], threads: Threads) -> None:
+    def __init__(
+        self, registry: Registry, later: Callable[..., Future[object]], threads: Threads
+    ) -> None:
         self.closed = threading.Event()
         self._registry = registry
         self._later = later
@@ -70,8 +73,13 @@ class JobFailures:
         self._lifecycle = lifecycle
 
     def is_failing(self, job: str) -> bool:
-        """True from a job's failure on, until it starts again. Any thread."""
-        return job in self._failing
+        """True from a job's failure on, until it starts again. Returns once the job's state says
+        so, or after a minute. Any thread but the one that makes changes."""
+        if job not in self._failing:
+            return False
+        with suppress(RuntimeError, TimeoutError):  # it is closed, or busy
+            self._later(lambda: None).result(60)  # behind `settle`
+        return True
 
     @property
     def waiting(self) -> bool:

@@ -1,4 +1,4 @@
-"""What SHOW and DESCRIBE tell of the catalog, as SQLAlchemy wants it."""
+"""The catalog, as SHOW and DESCRIBE tell of it, in the forms that SQLAlchemy wants."""
 
 from __future__ import annotations
 
