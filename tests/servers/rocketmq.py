@@ -14,6 +14,7 @@ from sqlengine.broker.rocketmq.wire import Account
 from tests.servers.process import ServerProcess, free_ports, is_free, is_open
 from tests.servers.setup import Jars
 
+JARS: Final = Jars("rocketmq")
 _JAVA: Final = (
     "java", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem",
     "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
@@ -35,24 +36,14 @@ class _Java(ServerProcess):
         raise NotImplementedError
 
     def command(self) -> Sequence[str]:
-        home, path = f"-Duser.home={self.folder}", Jars("rocketmq").path()
-        return [
-            *_JAVA,
-            *self.memory,
-            *self.options,
-            home,
-            "-cp",
-            path,
-            self.main,
-            "-c",
-            "server.conf",
-        ]
+        java = [*_JAVA, *self.memory, *self.options, f"-Duser.home={self.folder}", *JARS.java()]
+        return [*java, self.main, "-c", "server.conf"]
 
     def environment(self) -> Mapping[str, str]:
         return {"ROCKETMQ_HOME": str(self.folder), "NAMESRV_ADDR": ""}
 
     def prepare(self) -> None:
-        Jars("rocketmq").path()
+        JARS.path()
         lines = (f"{key}={value}" for key, value in self.settings().items())
         (self.folder / "server.conf").write_text("\n".join(lines) + "\n")
 

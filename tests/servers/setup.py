@@ -79,6 +79,18 @@ class Jars:
             raise Missing(f"the jars of {self.name} are not there: {REMEDY}")
         return f"{self.folder}/*"
 
+    @property
+    def archive(self) -> Path:
+        """Where `archives.py` keeps the classes as Java has loaded them."""
+        return self.folder / "classes.jsa"
+
+    def java(self) -> list[str]:
+        """Returns Java's options for the class path, and for the archive if there is one; `Missing`
+        as `path`."""
+        path = self.path()
+        archived = [f"-XX:SharedArchiveFile={self.archive}"] if self.archive.exists() else []
+        return [*archived, "-cp", path]
+
     def install(self) -> None:
         """Copies the jars. `Missing` says why it cannot."""
         if shutil.which("mvn") is None or shutil.which("java") is None:
@@ -133,6 +145,9 @@ def main() -> None:
                 print(f"skipped: {error}", file=sys.stderr)
                 continue
         print(f"{server.name}: {server.path()}")
+    from tests.servers.archives import record_missing  # it knows the servers, which know this
+
+    record_missing()
 
 
 if __name__ == "__main__":
