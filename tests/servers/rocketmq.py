@@ -19,6 +19,8 @@ _JAVA: Final = (
     "java", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem",
     "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    # By itself it makes a key and a certificate at each start, in three seconds.
+    "-Dtls.server.mode=disabled",
     # A machine for tests may have little space left.
     "-Drocketmq.broker.diskSpaceWarningLevelRatio=0.99",
     "-Drocketmq.broker.diskSpaceCleanForciblyRatio=0.98",
