@@ -26,13 +26,23 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
     """Collects thousands of tests without the cyclic collector, which finds nothing in them, then or
-    later."""
+    later. While they run it looks at old objects less often than Python does by itself, which saves
+    half of its time."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(2000, 50, 100)
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with hundreds of tests come first: processes that run files side by side end together. All
+    others stay as they are, so that those of one folder, which wait for servers, run beside others that
+    compute."""
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: -(tests[item.path] // 100))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
