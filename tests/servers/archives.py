@@ -46,7 +46,9 @@ def _record_rocketmq(folder: Path) -> None:
 def _record(jars: Jars, server: ServerProcess) -> None:
     """Java writes the archive when it ends; under its name it is always whole."""
     unfinished = jars.archive.with_suffix(f".{os.getpid()}")
-    with _java_options(f"-XX:ArchiveClassesAtExit={unfinished} -Xlog:cds=off -Xlog:cds+dynamic=off"):
+    with _java_options(
+        f"-XX:ArchiveClassesAtExit={unfinished} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    ):
         server.start().stop()
     unfinished.rename(jars.archive)
 

@@ -3,7 +3,8 @@
     python -m tests.servers.setup        installs what can be installed, and names what cannot
 
 Programs are Debian's (apt-get, for root), servers in Java are jars of Maven Central, which `mvn` copies
-into a cache in the home of the user. Nothing is fetched that is there already."""
+into a cache in the home of the user, where `archives.py` keeps their classes as Java has loaded them.
+Nothing is fetched or recorded that is there already."""
 
 from __future__ import annotations
 
