@@ -15,9 +15,10 @@ SOURCES := $(wildcard parser udf rules planner sqlengine demo examples server.py
 export PYTHONDONTWRITEBYTECODE :=
 # Three processes for two cores, since tests wait for servers, too; a file of tests in one of
 # them: what a file prepares is prepared once. A process that dies ends the run, which names its test: with
-# another in its place xdist may wait for ever.
+# another in its place xdist may wait for ever. Files run in the order of tests/conftest.py, and not the
+# longest first: at the end there would be only files of few tests, which wait.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-SIDE_BY_SIDE := -n $(shell expr $(CORES) \* 3 / 2 + $(CORES) % 2) --maxprocesses=6 --dist loadfile --max-worker-restart=0
+SIDE_BY_SIDE := -n $(shell expr $(CORES) \* 3 / 2 + $(CORES) % 2) --maxprocesses=6 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 # pytest exits 5 when it finds no test of a kind: nothing failed then.
 NO_TESTS_OK := || [ $$? -eq 5 ]
 
@@ -57,7 +58,7 @@ $(SPARK): requirements/spark.txt $(SETUP)
 check: $(SETUP) ## style, types, direction of imports, licences
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(SOURCES) $(wildcard benchmarks tests)
+	$(BIN)/mypy --num-workers $(CORES) $(SOURCES) $(wildcard benchmarks tests)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.supply_chain.licences
 

@@ -10,6 +10,7 @@ from typing import Final
 from tests.servers.process import ServerProcess, is_open
 from tests.servers.setup import Jars
 
+JARS: Final = Jars("kafka")
 _JAVA: Final = (
     "java", "-Xms64m", "-Xmx384m", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
     "-XX:+PerfDisableSharedMem", "-Dlog4j2.configurationFile=log4j2.yaml",
@@ -71,7 +72,7 @@ class KafkaServer(ServerProcess):
         assert done.returncode == 0, done.stderr.decode()
 
     def _java(self) -> list[str]:
-        return [*_JAVA, "-cp", Jars("kafka").path()]
+        return [*_JAVA, *JARS.java()]
 
     def ready(self) -> bool:
         return all(map(is_open, [self.port, *self.other_ports]))

@@ -14,10 +14,13 @@ from sqlengine.broker.rocketmq.wire import Account
 from tests.servers.process import ServerProcess, free_ports, is_free, is_open
 from tests.servers.setup import Jars
 
+JARS: Final = Jars("rocketmq")
 _JAVA: Final = (
     "java", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem",
     "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    # By itself it makes a key and a certificate at each start, in three seconds.
+    "-Dtls.server.mode=disabled",
     # A machine for tests may have little space left.
     "-Drocketmq.broker.diskSpaceWarningLevelRatio=0.99",
     "-Drocketmq.broker.diskSpaceCleanForciblyRatio=0.98",
@@ -35,24 +38,14 @@ class _Java(ServerProcess):
         raise NotImplementedError
 
     def command(self) -> Sequence[str]:
-        home, path = f"-Duser.home={self.folder}", Jars("rocketmq").path()
-        return [
-            *_JAVA,
-            *self.memory,
-            *self.options,
-            home,
-            "-cp",
-            path,
-            self.main,
-            "-c",
-            "server.conf",
-        ]
+        java = [*_JAVA, *self.memory, *self.options, f"-Duser.home={self.folder}", *JARS.java()]
+        return [*java, self.main, "-c", "server.conf"]
 
     def environment(self) -> Mapping[str, str]:
         return {"ROCKETMQ_HOME": str(self.folder), "NAMESRV_ADDR": ""}
 
     def prepare(self) -> None:
-        Jars("rocketmq").path()
+        JARS.path()
         lines = (f"{key}={value}" for key, value in self.settings().items())
         (self.folder / "server.conf").write_text("\n".join(lines) + "\n")
 

@@ -3,7 +3,8 @@
     python -m tests.servers.setup        installs what can be installed, and names what cannot
 
 Programs are Debian's (apt-get, for root), servers in Java are jars of Maven Central, which `mvn` copies
-into a cache in the home of the user. Nothing is fetched that is there already."""
+into a cache in the home of the user, where `archives.py` keeps their classes as Java has loaded them.
+Nothing is fetched or recorded that is there already."""
 
 from __future__ import annotations
 
@@ -79,6 +80,18 @@ class Jars:
             raise Missing(f"the jars of {self.name} are not there: {REMEDY}")
         return f"{self.folder}/*"
 
+    @property
+    def archive(self) -> Path:
+        """Where `archives.py` keeps the classes as Java has loaded them."""
+        return self.folder / "classes.jsa"
+
+    def java(self) -> list[str]:
+        """Returns Java's options for the class path, and for the archive if there is one; `Missing`
+        as `path`."""
+        path = self.path()
+        archived = [f"-XX:SharedArchiveFile={self.archive}"] if self.archive.exists() else []
+        return [*archived, "-cp", path]
+
     def install(self) -> None:
         """Copies the jars. `Missing` says why it cannot."""
         if shutil.which("mvn") is None or shutil.which("java") is None:
@@ -133,6 +146,9 @@ def main() -> None:
                 print(f"skipped: {error}", file=sys.stderr)
                 continue
         print(f"{server.name}: {server.path()}")
+    from tests.servers.archives import record_missing  # it knows the servers, which know this
+
+    record_missing()
 
 
 if __name__ == "__main__":
