@@ -40,8 +40,8 @@ class QueryState(StrEnum):
 
 
 class Budget:
-    """What all queries of a server together may take, such as rows that they read: a second's worth
-    at once. May be called from any thread."""
+    """The rows, or the time, that all queries of a server together may take, a second's worth at
+    once. May be called from any thread."""
 
     def __init__(self, per_second: float) -> None:
         self._rate = per_second
