@@ -10,13 +10,13 @@ from sqlengine.access.principals import Principal
 
 def share_of(places: int, by: Principal) -> int:
     """Returns how many of all places one principal may have: three quarters, so that others find
-    some. Administrators, and whoever is not told apart, may have all.
+    some, and never the last one. Administrators, and whoever is not told apart, may have all.
 
     >>> from sqlengine.access.principals import TRUSTED
-    >>> share_of(8, Principal("alice")), share_of(1, Principal("alice")), share_of(8, TRUSTED)
-    (6, 1, 8)
+    >>> [share_of(places, Principal("alice")) for places in (8, 2, 1)], share_of(8, TRUSTED)
+    ([6, 1, 1], 8)
     """
-    return places if by.is_admin else places - places // 4
+    return places if by.is_admin else max(1, places - max(1, places // 4))
 
 
 class Shares:

@@ -51,8 +51,8 @@ def stream(events: Iterator[bytes]) -> Response:
 
 @dataclass
 class _Reader:
-    """Who reads a stream: `rights` tells who that is, `hung_up` whether the connection is closed,
-    or its side of it. `told`: when something was last sent to him."""
+    """The reader of a stream: `rights` tells who that is, `hung_up` whether the connection is
+    closed, or its side of it. `told`: when something was last sent to him."""
 
     rights: Callable[[], Principal]
     hung_up: Callable[[], bool]

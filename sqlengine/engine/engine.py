@@ -588,6 +588,10 @@ class Engine:
         steps = [*self._steps.slow(), *self.graphs.long_steps()]
         return sorted(steps, key=lambda step: step.graph)
 
+    def works(self) -> bool:
+        """Returns whether a graph is in a step now."""
+        return self._steps.some()
+
     def rows_of(self, name: str) -> int:
         return self.rows_by_job()[name]
 

@@ -39,23 +39,23 @@ class QueryState(StrEnum):
     ENDED = "ended"
 
 
-class RowBudget:
-    """The rows that all queries of a server together may read, a second's worth at once. May be
-    called from any thread."""
+class Budget:
+    """The rows, or the time, that all queries of a server together may take, a second's worth at
+    once. May be called from any thread."""
 
-    def __init__(self, rows_per_second: int) -> None:
-        self._rate = float(rows_per_second)
+    def __init__(self, per_second: float) -> None:
+        self._rate = per_second
         self._left = self._rate
         self._refilled = time.monotonic()
         self._lock = threading.Lock()
 
-    def spend(self, rows: int) -> None:
-        """Takes rows that were read."""
+    def spend(self, amount: float) -> None:
+        """Takes what was used."""
         with self._lock:
-            self._left -= rows
+            self._left -= amount
 
     def wait_s(self) -> float:
-        """Returns the seconds until more may be read; 0 for now."""
+        """Returns the seconds until more may be used; 0 for now."""
         with self._lock:
             now = time.monotonic()
             self._left = min(self._rate, self._left + (now - self._refilled) * self._rate)
@@ -77,7 +77,7 @@ class Query:
         client: str,
         started_ms: int,
         limits: QueryLimits,
-        budget: RowBudget,
+        budget: Budget,
         timeout_s: float | None = None,
         by: Principal = TRUSTED,
         session: str = "",

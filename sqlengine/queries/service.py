@@ -24,12 +24,13 @@ from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.queries.client_session import LOOKING, ClientSession, Names, names_in
 from sqlengine.queries.execution import Execution, Slot
+from sqlengine.queries.giving_way import GivingWay
 from sqlengine.queries.query import (
     TURN_S,
+    Budget,
     Query,
     QueryEnded,
     QueryState,
-    RowBudget,
     TooManyQueries,
 )
 from sqlengine.queries.room import make_room_for_query, make_room_for_session
@@ -52,12 +53,13 @@ class QueryService:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._limits = engine.config.queries
-        self._budget = RowBudget(self._limits.rows_per_second)
+        self._budget = Budget(self._limits.rows_per_second)
         self._lock = threading.Lock()
         self._sessions: dict[str, ClientSession] = {}
         self._queries: dict[str, Query] = {}
         self._slots = Shares(self._limits.at_once)
         self._planning = PlanningTurns()
+        self._giving_way = GivingWay(engine.works)
         self._most_held = usable_bytes() // _HELD_PART
         self._closed = False
 
@@ -185,6 +187,7 @@ class QueryService:
             make_room_for_query(self._queries, query.by, self._most_held)
             self._queries[query.identity] = query
         execution.planning = self._planning.of(query)
+        query.guard.rest = self._giving_way.of(query)
         name = f"query-{query.identity[:8]}"
         threading.Thread(target=_run, args=(query, execution), name=name, daemon=True).start()
         return query

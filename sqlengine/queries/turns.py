@@ -18,8 +18,8 @@ from sqlengine.session.session import Planning
 from sqlengine.system.deadlines import Overdue, within
 
 T = TypeVar("T")
-# Statements of a server that are planned at once, and those of them that one principal has at most.
-_AT_ONCE: Final = 4
+# Statements of a server that are planned at once.
+_AT_ONCE: Final = 2
 # How soon a thread looks again whether it is its turn, at first.
 _SOON_S: Final = 0.001
 

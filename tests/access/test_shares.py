@@ -143,6 +143,8 @@ def test_texts_that_are_too_long(shared: Shared) -> None:
     assert (len(str(shown)), str(shown)[-2:]) == (16_386, " …")
 
 
+# An interrupt may strike a callback of the collector, which tells it to nobody; it comes again then.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_turns_of_planning(shared: Shared) -> None:
     """Long texts are ended at their time; meanwhile others are planned."""
     alice, bob = shared.user("alice"), shared.user("bob").client
@@ -155,9 +157,9 @@ def test_turns_of_planning(shared: Shared) -> None:
 
     with using(planning_time=1), ThreadPoolExecutor(5) as threads:
         asked = [threads.submit(ask) for _ in range(5)]
-        eventually(lambda: turns.taken() == 3)
+        eventually(lambda: turns.taken() == 1)
         assert bob.post("/api/v1/queries", b"SELECT 1")["rows"]
-        assert turns.taken() == 3
+        assert turns.taken() == 1
         told = {(a.result().status, a.result().message) for a in asked}
     assert {status for status, _ in told} <= {400, 429}
     assert (400, "planning took more than 1 s ('planning-time')") in told

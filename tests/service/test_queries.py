@@ -19,6 +19,8 @@ from sqlengine.config import QueryLimits
 from sqlengine.connection.pages import with_rows
 from sqlengine.functions.limits import FunctionLimits
 from sqlengine.functions.pool import POOL
+from sqlengine.queries.giving_way import GivingWay
+from sqlengine.queries.query import Budget, Query
 from sqlengine.service import Service
 from tests.service.harness import User, running
 from tests.support import eventually
@@ -396,3 +398,30 @@ def test_rows_are_read_no_faster_than_allowed(tmp_path: Path) -> None:
         began = time.monotonic()
         assert ask(user, "SELECT COUNT(*) FROM q") == [[1800]]
         assert time.monotonic() - began > 0.5, "1,000 rows at once, then 1,000 a second"
+
+
+def test_queries_give_way_to_jobs() -> None:
+    """While a graph computes they have a quarter of a processor; stopped ones do not wait."""
+    busy = [True]
+    query = Query("q", "SELECT 1", "", 0, QueryLimits(), Budget(1e9))
+    rest = GivingWay(lambda: busy[0]).of(query)
+
+    def computed(seconds: float) -> float:
+        began, until = time.thread_time(), time.monotonic() + seconds
+        while time.monotonic() < until:
+            rest()
+        return time.thread_time() - began
+
+    rest()
+    computed(0.3)  # what it may take at once
+    assert computed(0.5) < 0.3
+    busy[0] = False
+    began = time.monotonic()
+    for _ in range(100):
+        rest()
+    assert time.monotonic() - began < 0.2
+    busy[0] = True
+    query.stop()
+    began = time.monotonic()
+    computed(0.1)
+    assert time.monotonic() - began < 0.3

@@ -103,6 +103,7 @@ class StepGuard:
     step does while no operator runs. `failure`: why
     the step was ended. `abandoned`: nobody waits for it any more. `now`: the monotonic clock, in s.
     `cut_short` ends a call outside of this process in which the step is, so that it comes back.
+    `rest` lets others go before, at a slice of output.
     `patience`: see `StepView`. `answers`: of tables that are asked, those that took long.
 
     `interrupts` are permitted while the thread runs code of an operator, which may be interrupted
@@ -126,6 +127,7 @@ class StepGuard:
         self.graph_version: Callable[[], int] = int
         self.measure: Callable[[StepView], Exception | None] | None = None
         self.cut_short: Callable[[], None] = lambda: None
+        self.rest: Callable[[], None] = lambda: None
         self.patience = 1.0
         self._limits = limits
         self.now = now
@@ -212,6 +214,7 @@ class StepGuard:
         self.interrupts.forbid()
         self._rows += rows
         self.check()
+        self.rest()
         # Not in `check`, where an operator may be half-way in its tables.
         if self.measure is not None and self._measured_rows + _LOOK_ROWS <= self._rows:
             self._measure(self.measure)
@@ -378,6 +381,11 @@ class StepGuard:
         activity = self.activity if node is None else describe(node)
         rows, patience = self._rows, self.patience
         return StepView(self.graph, number, seconds, activity, jobs, rows, patience=patience)
+
+    @property
+    def working(self) -> bool:
+        """True while the graph's thread is in a step."""
+        return self._began is not None
 
     @property
     def stuck(self) -> bool:

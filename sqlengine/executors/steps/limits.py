@@ -167,6 +167,10 @@ class Steps:
         """The guards of all graphs that are open or are being recovered."""
         return list(self._guards.values())
 
+    def some(self) -> bool:
+        """True while any graph is in a step."""
+        return any(guard.working for guard in self.guards())
+
     def slow(self) -> list[StepView]:
         """The steps that run for longer than `SLOW_S` now."""
         views = (guard.view() for guard in self.guards())
