@@ -1,4 +1,4 @@
-"""Where a text has the option that an error is about."""
+"""Places in a text of the options that errors are about."""
 
 from __future__ import annotations
 

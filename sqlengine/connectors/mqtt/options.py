@@ -99,8 +99,8 @@ def stream_of_table(table: Table, options: Mapping[str, object], *, lasting: boo
     try:
         filters = filters_of(table.options["topic"])
     except ValueError as error:
-        what = f"option 'topic' of table '{table.display}' is wrong"
-        raise OptionError(what, detail=str(error), subject="topic") from None
+        message = f"option 'topic' of table '{table.display}' is wrong"
+        raise OptionError(message, detail=str(error), subject="topic") from None
     what = {"topic": ";".join(filters), "qos": str(options["qos"])}
     if options["deduplicate.key"] is not None:
         what["deduplicate.key"] = str(options["deduplicate.key"])
@@ -172,7 +172,7 @@ def _will_of(table: Table, options: Mapping[str, object]) -> Will | None:
     if topic is None:
         return None
     if (wrong := name_error(str(topic))) is not None:
-        what = f"option 'will.topic' of table '{table.display}' is wrong"
-        raise OptionError(what, detail=wrong, subject="will.topic")
+        message = f"option 'will.topic' of table '{table.display}' is wrong"
+        raise OptionError(message, detail=wrong, subject="will.topic")
     payload, qos = str(options["will.payload"]).encode(), int(str(options["will.qos"]))
     return Will(str(topic), payload, qos, bool(options["will.retain"]))
