@@ -30,6 +30,7 @@ from sqlengine.jobs.targets import target_of_graph
 from sqlengine.machine import Machine
 from sqlengine.snapshots.job_snapshot import JobSnapshot
 from sqlengine.state.stores import CheckpointStores
+from sqlengine.system.threads import Later
 
 # Returns the plans of job versions, each or why there is none any more.
 PlanOf: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, PlannedJob | SqlError]]
@@ -53,7 +54,7 @@ class GraphHost:
     stores: CheckpointStores
     fails_on_error: Callable[[str, int], bool]
     on_failure: FailureHandler
-    later: Callable[..., object]
+    later: Later
     memory: MemoryLimits
     steps: Steps
     stored_snapshot: Callable[[str], JobSnapshot | None] = lambda _: None

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from rules.compile import YieldControl
 from rules.ruleset import RuleSet
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.operators.rules import RulesOperator
-from sqlengine.system.threads import THREADS, Threads, Timer
+from sqlengine.system.threads import THREADS, Later, Threads, Timer
 
 Work: TypeAlias = Callable[[RuleSet, YieldControl], RuleSet]
 
@@ -36,7 +37,7 @@ class Rebuilder:
     old one."""
 
     def __init__(
-        self, executor: EmbeddedExecutor, later: Callable[..., object], threads: Threads = THREADS
+        self, executor: EmbeddedExecutor, later: Later, threads: Threads = THREADS
     ) -> None:
         self._executor = executor
         self._threads = threads
@@ -87,7 +88,7 @@ class Rebuilder:
     def _rebuild(self, name: str, before: RuleSet, work: Work) -> None:
         begin = time.thread_time()
         try:
-            self._later(self._swap, name, work(before, self._pace()))
+            self._later(partial(self._swap, name, work(before, self._pace())))
         finally:
             # Here, although `_swap` runs later in another thread: a rebuild that failed must not
             # block the next.

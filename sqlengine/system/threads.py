@@ -15,6 +15,8 @@ from typing import ClassVar, Protocol, TypeAlias
 from sqlengine.system.lanes import Lanes, ThreadLanes
 
 Work: TypeAlias = Callable[[], object]
+# Hands work to a thread.
+Later: TypeAlias = Callable[[Callable[[], None]], object]
 
 
 class Turning(Protocol):
