@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ from sqlengine.executors.steps.guard import StepGuard
 from sqlengine.jobs.job import Job, JobState
 from sqlengine.registry import Registry
 from sqlengine.system.memory import give_back
-from sqlengine.system.threads import Later, Threads, Timer
+from sqlengine.system.threads import Threads, Timer
 from sqlengine.system.words import counted, grouped
 
 log = logging.getLogger("sqlengine")
@@ -44,7 +45,12 @@ class JobFailures:
     `report`, `give_up` and `report_function` may be called by any thread, everything else by the
     one that makes changes, to which `later` hands work. `closed`: nothing is reported any more."""
 
-    def __init__(self, registry: Registry, later: Later, threads: Threads) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        later: Callable[[Callable[[], None]], Future[None]],
+        threads: Threads,
+    ) -> None:
         self.closed = threading.Event()
         self._registry = registry
         self._later = later
