@@ -7,6 +7,7 @@ that is compiled as a whole is cached on disk, where the next start finds it."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from sqlengine.operators.rules import RulesOperator
 from sqlengine.system.threads import THREADS, Later, Threads, Timer
 
 Work: TypeAlias = Callable[[RuleSet, YieldControl], RuleSet]
+
+log = logging.getLogger("sqlengine")
 
 # A set is compiled anew after this time without a change, and at least this multiple of the time
 # that the last rebuild took.
@@ -89,6 +92,9 @@ class Rebuilder:
         begin = time.thread_time()
         try:
             self._later(partial(self._swap, name, work(before, self._pace())))
+        except Exception:  # the old set goes on, and nobody asks for what became of the new one
+            if not self._closing.is_set():
+                log.exception("the rules of '%s' could not be compiled anew", name)
         finally:
             # Here, although `_swap` runs later in another thread: a rebuild that failed must not
             # block the next.
