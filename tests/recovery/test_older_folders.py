@@ -93,9 +93,10 @@ def _seen(file: Path) -> list[int]:
 def _turn_until_left(engine: Engine, job: str) -> None:
     """Steps the graphs as their loops do, until the job has left its graph."""
     deadline = time.monotonic() + 60
-    while engine.graphs.runs(job):
+    graphs = engine.graphs.by_name
+    while engine.graphs.runs(job) or any(g.runner.outputs.unasked for g in list(graphs.values())):
         assert time.monotonic() < deadline
-        for graph in list(engine.graphs.by_name.values()):
+        for graph in list(graphs.values()):
             graph.loop.turn()
 
 
