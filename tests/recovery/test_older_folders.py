@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -92,11 +93,16 @@ def _seen(file: Path) -> list[int]:
 
 def _turn_until_left(engine: Engine, job: str) -> None:
     """Steps the graphs as their loops do, until the job has left its graph."""
+    _turn_while(engine, lambda: engine.graphs.runs(job))
+    settled = engine._thread.submit(lambda: None)  # the thread that takes it out has ended that
+    _turn_while(engine, lambda: not settled.done())
+
+
+def _turn_while(engine: Engine, goes_on: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
-    graphs = engine.graphs.by_name
-    while engine.graphs.runs(job) or any(g.runner.outputs.unasked for g in list(graphs.values())):
+    while goes_on():
         assert time.monotonic() < deadline
-        for graph in list(graphs.values()):
+        for graph in list(engine.graphs.by_name.values()):
             graph.loop.turn()
 
 
