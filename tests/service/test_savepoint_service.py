@@ -69,5 +69,5 @@ def test_a_server_that_is_killed_between_stop_and_start_and_after_it(tmp_path: P
         assert {s["job"]: s["path"] for s in listed} == paths
         for path in paths.values():
             user.client.delete(f"/api/v1/savepoints/{Path(path).name}")
-        assert user.client.get("/api/v1/savepoints") == {"savepoints": []}
+        assert user.client.get("/api/v1/savepoints") == {"savepoints": [], "next": None}
         assert server.end(signal.SIGTERM) == 0, server.said()
