@@ -38,12 +38,12 @@ class ConnectionPool:
     """Connections to one server, as many as threads use at once, each kept for its next request."""
 
     def __init__(self, server: str, timeout_s: float, tls: ClientTls) -> None:
-        self._server, self._timeout_s, self._tls = server, timeout_s, tls
-        at_root = local_path(server) is not None
-        self._base = "" if at_root else urllib.parse.urlsplit(server).path.rstrip("/")
         self._lock = threading.Lock()
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
         self._process = os.getpid()
+        self._server, self._timeout_s, self._tls = server, timeout_s, tls
+        at_root = local_path(server) is not None
+        self._base = "" if at_root else urllib.parse.urlsplit(server).path.rstrip("/")
 
     def request(
         self,

@@ -93,7 +93,7 @@ class PostgresReceiver(Receiver):
         with place.connect() as connection, unreachable():
             _require_logical(connection.execute("SHOW wal_level").fetchone())
             tables = self._refusals.followed(tables, partial(self._look, connection))
-            for table in tables:
+            for table in (t for t in tables if t.snapshot):  # new ones were looked at
                 self._require(connection, table)
             known = connection.execute(
                 "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
