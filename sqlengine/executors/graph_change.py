@@ -42,7 +42,7 @@ class GraphChange:
     `continued`: new sources that go on where an old one is that reads the same records, new to old.
     `starts`: offsets at which new sources begin, if given, by scan and shard. `restored`: the state
     of the job that comes from another graph. `moved`: removed jobs take their uncommitted output
-    along."""
+    along. `last_epochs`: those of this graph that new sinks know; None if they are asked later."""
 
     graph: Graph
     prepared: PreparedPlan
@@ -55,6 +55,7 @@ class GraphChange:
     starts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     restored: RestoredJob | None = None
     moved: bool = False
+    last_epochs: Mapping[str, int] | None = None
 
     def abandon(self) -> None:
         """Closes the sources and sinks of a change that is not applied."""

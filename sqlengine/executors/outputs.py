@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from parser.errors import SqlError, TryAgain
 from planner.graph.chunked import Chunked
@@ -17,13 +17,14 @@ from planner.graph.distribution import OUTGOING
 from planner.graph.physical import PhysicalPlan, PhysicalSink
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, RowsRefused, Sink, Unanswered
-from sqlengine.connectors.boundary.asking import AT_ONCE, LastEpochs, last_epochs
+from sqlengine.connectors.boundary.asking import AT_ONCE
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import capabilities_of
 from sqlengine.executors.epochs import Replay
-from sqlengine.executors.failures import EpochUnknown, SinkFailed, UnavailableSink
+from sqlengine.executors.failures import SinkFailed, UnavailableSink
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.progress import Progress, SlowCommit
+from sqlengine.executors.sinks.last_epochs import LastEpochs, display, is_open
 from sqlengine.executors.sinks.opener import SinkOpener, sink_name, with_sink_name, writer_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit, RecoveredCommit
 from sqlengine.executors.sinks.rejected_rows import (
@@ -33,7 +34,6 @@ from sqlengine.executors.sinks.rejected_rows import (
     without_unwritable,
 )
 from sqlengine.executors.sinks.row_errors import RowErrors
-from sqlengine.executors.sinks.waiting import WaitingSink
 from sqlengine.executors.wire import encode_batch
 from sqlengine.operators.base import Output
 
@@ -46,7 +46,6 @@ _SLOW_S = 0.05
 # after this time.
 _WAITING_ROWS = 100_000
 _BACKOFF_MS = 500
-_NO_TABLE: Final = "other parts or dead letters"
 
 
 T = TypeVar("T")
@@ -65,9 +64,9 @@ class Outputs:
     """The sinks of one graph, in its thread.
 
     `running`: open sinks by their ids in the plan. `refused`: errors of sinks, whose jobs fail once
-    the epoch is complete; their rows are kept until the jobs leave with them. `unasked`: sinks that
-    have not told the last epoch that they know, and why. `blocked`: sinks without space, which take
-    the epoch later, and perhaps those after it. `shuffle` takes rows to other subtasks, `result`
+    the epoch is complete; their rows are kept until the jobs leave with them. `asked`: which epochs
+    they have. `blocked`: sinks without space, which take the epoch later, and perhaps those after
+    it. `shuffle` takes rows to other subtasks, `result`
     those of statements that write to no table. `tell` hears what is being committed; commits are
     timed by `now` (s)."""
 
@@ -85,7 +84,7 @@ class Outputs:
         self.progress = Progress()
         self.running: dict[str, Sink] = {} if shuffle is None else {OUTGOING: shuffle}
         self.refused: dict[str, SqlError] = {}
-        self.unasked: dict[str, SqlError] = {}
+        self.asked = LastEpochs(self.running, self.refused)
         self.blocked: dict[str, TryAgain] = {}
         self.tell: Callable[[str], None] = lambda activity: None
         self.now: Callable[[], float] = monotonic
@@ -105,44 +104,6 @@ class Outputs:
     def shows_result(self) -> bool:
         """True for a script, which shows the rows of its queries."""
         return self._result is not None
-
-    # ---- what tables know ------------------------------------------------------------------------
-
-    def last_known_epoch(self, epoch: int) -> int:
-        """Returns the last epoch of this graph, which is at `epoch`, that a table knows. One that
-        cannot tell now is `unasked`; it is refused, unless it has no space to begin."""
-        self.unasked = {n: e for n, e in self.refused.items() if n in self.running}
-        return self._ask(epoch, [n for n in self.running if n not in self.unasked])
-
-    def ask_again(self, epoch: int) -> int:
-        """Returns the same of tables that have not told yet."""
-        return self._ask(epoch, [n for n in self.unasked if n not in self.refused])
-
-    def ask_new(self, epoch: int, plan: PhysicalPlan, new: Mapping[str, Sink]) -> int:
-        """Returns the same of new sinks of a plan, without those that are not open yet.
-        EpochUnknown where one cannot tell."""
-        told = last_epochs({name: sink for name, sink in new.items() if _is_open(sink)})
-        for name, error in told.errors.items():
-            raise EpochUnknown(_shown(plan.sinks[name]), error)
-        return _last_of(told, epoch, lambda name: _shown(plan.sinks[name]))
-
-    def ask_later(self, plan: PhysicalPlan, new: Iterable[str]) -> None:
-        """Has new sinks of a plan asked by the next `ask_again`."""
-        for name in (n for n in new if n in plan.sinks):
-            what = f"table {_shown(plan.sinks[name])} was not asked yet which rows it has"
-            self.unasked[name] = TryAgain(what)
-
-    def _ask(self, epoch: int, names: Iterable[str]) -> int:
-        told = last_epochs({name: self.running[name] for name in names})
-        for name in told.known:
-            self.unasked.pop(name, None)
-        for name, error in told.errors.items():
-            if name not in self._sinks:  # rows between subtasks are no job's table
-                raise error
-            self.unasked[name] = error
-            if not _lacks_space(error):
-                self.refused[name] = EpochUnknown(self._display(name), error)
-        return _last_of(told, epoch, self._display)
 
     # ---- changes of the plan ---------------------------------------------------------------------
 
@@ -174,7 +135,6 @@ class Outputs:
         """Switches to another plan: adds `new` sinks, closes those that the plan does not have.
         With `moved` jobs have left with the output that these have not taken."""
         self.running.update(new)
-        self.ask_later(plan, (name for name, sink in new.items() if not _is_open(sink)))
         self._rolling |= {name: sink for name, sink in new.items() if _is_rolling(plan, name, sink)}
         changed = (n for n in self._sinks.difference(plan.sinks) if n not in plan.sinks)
         gone = [name for name in changed if name in self.running]
@@ -184,11 +144,12 @@ class Outputs:
             table = self._sinks[name].sink.table
             rows = self.progress.rows_out.pop(name, 0)
             self.progress.rows_gone[name if table is None else table.display] += rows
-        self._sinks = plan.sinks
+        self._sinks = self.asked.plan = plan.sinks
+        self.asked.ask_later(name for name, sink in new.items() if not is_open(sink))
         for name in gone:
             self.running.pop(name).close()
             self.refused.pop(name, None)
-            self.unasked.pop(name, None)
+            self.asked.unasked.pop(name, None)
             self._rolling.pop(name, None)
             self._discard(name)
         # What a job brought and its sink refused has left with the job again.
@@ -403,7 +364,7 @@ class Outputs:
 
     def _timed_commit(self, name: str, epoch: int) -> int:
         """Commits one epoch of a sink, and remembers if that was slow; returns its rows."""
-        self.tell(f"commit to {self._display(name)}")
+        self.tell(f"commit to {display(name, self._sinks)}")
         # Those of a commit before, if there was no space for them then.
         self.errors.handle_refused([], self.progress)
         start, spent = self.now(), self.progress.spent
@@ -427,10 +388,6 @@ class Outputs:
         if refused and sink_name(name) in self._sinks:
             letters = refused_letters(self._sinks[sink_name(name)], refused)
             self.errors.handle_refused(letters, self.progress)
-
-    def _display(self, name: str) -> str:
-        """A sink for people."""
-        return _shown(self._sinks[name]) if name in self._sinks else _NO_TABLE
 
     def roll(self, *, end: bool = False) -> None:
         """Lets rolling sinks publish files that are due; with `end` all, as no rows follow.
@@ -524,32 +481,6 @@ class Outputs:
             sink.close()
         # At once: the error that ended the step refers to its graph, and the collector comes late.
         self._batches.clear()
-
-
-def _shown(sink: PhysicalSink) -> str:
-    table = sink.sink.table
-    return _NO_TABLE if table is None else f"'{table.display}'"
-
-
-def _is_open(sink: Sink) -> bool:
-    """True if the table of a sink is open; it may be opened later, or not be there at all."""
-    return not (isinstance(sink, UnavailableSink) or (isinstance(sink, WaitingSink) and sink.waits))
-
-
-def _lacks_space(error: SqlError) -> bool:
-    return isinstance(error, TryAgain) and not isinstance(error, Busy)
-
-
-def _last_of(told: LastEpochs, epoch: int, display: Callable[[str], str]) -> int:
-    """Returns the last epoch that tables know, `epoch` if none is later."""
-    for name, known in told.known.items():
-        if known > epoch:
-            log.warning(
-                "%s has rows of later epochs than its graph knows: the data folder is older, "
-                "as one that was restored; what was written since comes again",
-                display(name),
-            )
-    return max((epoch, *told.known.values()))
 
 
 def _move_key(by_name: dict[str, T], old: str, new: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from parser.errors import ServiceError, TryAgain
@@ -27,6 +28,7 @@ from sqlengine.executors.pipeline import Pipeline
 from sqlengine.executors.polling import Polling
 from sqlengine.executors.prepared_plan import InitialState
 from sqlengine.executors.recovery.checkpointing import CheckpointTrigger
+from sqlengine.executors.sinks.last_epochs import ask_new, last_of
 from sqlengine.executors.sinks.opener import sink_name
 from sqlengine.executors.sinks.pending_commits import PendingCommit
 from sqlengine.executors.sinks.row_errors import RowErrors
@@ -152,12 +154,12 @@ class GraphRunner:
 
         A pause is not held up: what is paused reads to its bounds alone, so that jobs can leave or
         get another text."""
-        if not self.outputs.unasked or self.paused:
+        if not self.outputs.asked.unasked or self.paused:
             return
-        self._go_on_behind(self.outputs.ask_again(self.epoch))
-        if self.outputs.unasked:
+        self._go_on_behind(self.outputs.asked.ask_again(self.epoch))
+        if self.outputs.asked.unasked:
             self._raise_failures()
-            raise next(iter(self.outputs.unasked.values()))
+            raise next(iter(self.outputs.asked.unasked.values()))
 
     def _go_on_behind(self, known: int) -> None:
         """Numbers the next epoch behind one that a table knows: it would drop its rows else."""
@@ -302,8 +304,22 @@ class GraphRunner:
         self, graph: Graph, jobs: Mapping[str, int], renamed: Mapping[str, str] | None = None
     ) -> GraphChange:
         """Prepares a change beside the stream, in the thread that makes changes: compiles
-        operators, opens connectors. SqlError leaves everything as it was."""
-        return self.pipeline.prepare(graph, jobs, renamed or {})
+        operators, opens connectors, asks new tables which epochs they have. SqlError leaves
+        everything as it was."""
+        change = self.pipeline.prepare(graph, jobs, renamed or {})
+        # A recovery asks all tables at its end. A subtask cannot refuse the change any more.
+        if not self._asks_tables or self._subtask is not None or self.outputs.opener.is_recovering:
+            return change
+        try:
+            return replace(change, last_epochs=ask_new(change.prepared.plan, change.sinks))
+        except BaseException:
+            change.abandon()
+            raise
+
+    @property
+    def _asks_tables(self) -> bool:
+        """False for a script, which has no life before, and where others write the rows."""
+        return self.storage.checkpoints is not None and self.writes
 
     def apply(self, change: GraphChange) -> None:
         """Logs a prepared change as an epoch and switches to it. SqlError: nothing has changed."""
@@ -313,7 +329,10 @@ class GraphRunner:
         if change.restored is not None and not self.storage.log.keeps_every_epoch:
             # The job brings its present state: no row from before may be read again.
             self.checkpoint(wait=True)
-        self._ask_new_tables(change)
+        if change.last_epochs is not None:
+            # Tables may know later ones of this graph: from a time before it was restored from an
+            # older copy of the data folder.
+            self._go_on_behind(last_of(change.last_epochs, self.epoch, change.prepared.plan.sinks))
         # The sources begin before the record is written, which has to name the offsets for a
         # recovery.
         with self.guard.step("begins to read tables"):
@@ -332,20 +351,8 @@ class GraphRunner:
             source.began, source.began_epoch = starts[name], self.epoch
         with self.broken_on_failure("changes its jobs"):
             self.switch(change)
-            if self._subtask is not None:
-                self.outputs.ask_later(change.prepared.plan, change.sinks)
-
-    def _ask_new_tables(self, change: GraphChange) -> None:
-        """Goes on behind all epochs that new tables know of this graph: it may have been another
-        one, in a data folder of which this is an older copy. EpochUnknown where one cannot tell.
-
-        A script has no life before. A subtask cannot refuse the change any more: it asks before it
-        goes on."""
-        if self.storage.checkpoints is None or not self.writes or self._subtask is not None:
-            return
-        with self.guard.step("asks tables for their last epochs"):
-            plan = change.prepared.plan
-            self._go_on_behind(self.outputs.ask_new(self.epoch, plan, change.sinks))
+            if change.last_epochs is None and self._asks_tables:
+                self.outputs.asked.ask_later(change.sinks)
 
     def _begin(self, change: GraphChange, name: str) -> dict[str, int]:
         """Sets a new source to where it begins, and returns its positions."""

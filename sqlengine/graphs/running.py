@@ -157,7 +157,7 @@ class RunningGraph:
         self.recovered.store_left_out(host, self.name, self.store, runner.epoch)
         logged = position is None or position.logged
         logged = logged and runner.storage.log.keeps_every_epoch
-        known = runner.outputs.last_known_epoch(runner.epoch)
+        known = runner.outputs.asked.ask_all(runner.epoch)
         if self._host.syncs_late or not logged or known > runner.epoch:
             skip_unlogged_epochs(runner, logged=logged, known=known)
 

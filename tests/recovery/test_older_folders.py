@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sqlengine.engine import Engine
 from sqlengine.jobs.job import JobState
 from tests.engine.by_hand import EVENTS, append, die, open_engine, rows, step
 from tests.hostile.injector import HANG, Fault, Injector
+from tests.support import eventually
 
 SEEN = """CREATE TABLE seen (id BIGINT)
 WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:{folder}/app.db', 'table-name' = 'seen');
@@ -181,3 +183,25 @@ def test_tables_that_do_not_answer_are_waited_for_together(tmp_path: Path) -> No
     again.close()
     assert [_seen(tmp_path / name / "app.db") for name in names] == [[0, 1]] * 4
     assert took < 3.5  # s; one after the other they take a second each
+
+
+def test_other_jobs_do_not_wait_for_a_new_table_that_is_asked(tmp_path: Path) -> None:
+    """Which epochs it has is asked before the graph is changed, not between two of its epochs."""
+    file = _older(tmp_path)
+    restored = open_engine(tmp_path)
+    restored.stop_job("copies")
+    restored.start()
+    hangs = Fault("last_epoch", HANG)
+    with Injector() as injector, ThreadPoolExecutor(1) as user:
+        injector.switch_on("seen", hangs)
+        added = user.submit(restored.submit, "again", "INSERT INTO seen SELECT id FROM events")
+        eventually(lambda: hangs.calls, "the question")
+        append(restored, 7)
+        eventually(lambda: ["others", 7] in rows(restored), "the row of the other job")
+        assert not added.done()
+        injector.switch_off("seen")
+        added.result(60)
+    append(restored, 8)
+    eventually(lambda: 8 in _seen(file))
+    restored.close()
+    assert _seen(file) == [*range(7), 8]

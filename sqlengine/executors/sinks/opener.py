@@ -27,19 +27,19 @@ _OF = " of "
 
 class SinkOpener:
     """Opens tables for writing as the writer of one graph. `patient`: nobody asks again for a table
-    that takes long to open."""
+    that takes long to open. `is_recovering`: see `recovering`."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self.patient = False
-        self._recovering = self._defers_opens = False
+        self.is_recovering = self._defers_opens = False
 
     @contextmanager
     def recovering(self) -> Iterator[None]:
         """A sink that cannot be opened does not stop a recovery: its jobs fail after it."""
-        self._recovering = True
+        self.is_recovering = True
         yield
-        self._recovering = False
+        self.is_recovering = False
 
     @contextmanager
     def deferring_opens(self) -> Iterator[None]:
@@ -50,7 +50,7 @@ class SinkOpener:
 
     def begin(self, sinks: Iterable[LogicalSink]) -> None:
         """Begins to open tables beside each other, in a recovery, which waits for all of them."""
-        for sink in sinks if self._recovering else ():
+        for sink in sinks if self.is_recovering else ():
             if sink.table is not None:
                 begin_opening_sink(sink.table, self._environment, overwrite=sink.overwrite)
 
@@ -63,12 +63,12 @@ class SinkOpener:
         try:
             return opener()
         except TryAgain as error:
-            if not self._defers_opens and not self._recovering:
+            if not self._defers_opens and not self.is_recovering:
                 raise
             log.warning("table '%s' waits for space: %s", table.display, error)
             return WaitingSink(opener)
         except SqlError as error:
-            if not self._recovering:
+            if not self.is_recovering:
                 raise
             return UnavailableSink(error)
 
@@ -105,7 +105,7 @@ class SinkOpener:
         """Opens a sink as another writer, to be closed with `opened`."""
         opener = self._opener(sink, writer)
         # One that cannot be opened refuses the rows then, and the job keeps them.
-        found = WaitingSink(opener) if self._recovering else opener()
+        found = WaitingSink(opener) if self.is_recovering else opener()
         opened.callback(found.close)
         return found
 
