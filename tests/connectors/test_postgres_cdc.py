@@ -37,6 +37,7 @@ CREATE TABLE {job}_copy (id BIGINT, PRIMARY KEY (id) NOT ENFORCED)
 WITH ('connector' = 'jdbc', 'url' = '{url}', 'username' = 'postgres', 'table-name' = 'cdc.{job}_copy');
 INSERT INTO {job}_copy SELECT {column} FROM {job};
 """
+SAFE = "SELECT confirmed_flush_lsn::text FROM pg_replication_slots"
 COLUMNS = "(id bigint PRIMARY KEY, name text, price numeric(10, 2), since timestamptz)"
 
 
@@ -64,6 +65,11 @@ class Life:
         self.engine = Engine(Config(data=self._folder, checkpoint_ms=300))
         self.engine.start()
         return self.engine
+
+    def reopened(self) -> Engine:
+        if self.engine is not None:
+            self.engine.close()
+        return self.open()
 
     def submit(self, more: str = "", key: str = "id") -> None:
         assert self.engine is not None
@@ -161,6 +167,40 @@ def test_a_table_that_is_truncated_is_told(life: Life) -> None:
     )
     eventually(lambda: life.database_rows("SELECT id FROM cdc.copy WHERE price = 3") != [])
     assert len(life.database_rows("TABLE cdc.copy")) == 1000
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [("TRUNCATE cdc.source", "was truncated"), ("DROP TABLE cdc.source", "no table 'cdc.source'")],
+)
+def test_a_table_that_ends_holds_up_no_other_of_its_slot(
+    life: Life, statement: str, told: str
+) -> None:
+    life.run(
+        "CREATE TABLE cdc.other (id bigint PRIMARY KEY)",
+        "CREATE TABLE cdc.other_copy (id bigint PRIMARY KEY)",
+        "ALTER TABLE cdc.other REPLICA IDENTITY FULL",
+    )
+    life.open()
+    life.submit()
+    life.same()
+    where = {"port": life.server.port, "url": life.server.url, "slot": life.slot}
+    engine = life.reopened()
+    engine.submit("other", OTHER.format(**where, job="other", name="other", column="id"))
+    life.run(statement)
+    for number in range(3):
+        life.run(f"INSERT INTO cdc.other VALUES ({number})")
+        eventually(
+            lambda: life.database_rows("SELECT COUNT(*) FROM cdc.other_copy") == [(number + 1,)],  # noqa: B023
+            engine.hints,
+        )
+        engine = life.reopened()
+    eventually(lambda: told in engine.hints().get("copies", ""), engine.hints)
+    assert "other" not in engine.hints()
+    assert life.database_rows("SELECT COUNT(*) FROM cdc.copy") == [(1000,)]
+    held = life.database_rows(SAFE)
+    engine.remove("copies")
+    eventually(lambda: life.database_rows(SAFE) != held)
 
 
 def test_rows_of_a_table_that_is_truncated_may_stay(life: Life) -> None:

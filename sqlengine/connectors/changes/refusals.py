@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from parser.errors import ServiceError
@@ -20,8 +20,8 @@ Look: TypeAlias = Callable[[Followed], str | None]
 
 
 class Refusals:
-    """The tables of one connection that are not followed, with the reasons: new ones that cannot
-    be, and those that have ended.
+    """The tables of one connection that are not followed, with the reasons: those that cannot be
+    when it is made, and those that have ended since.
 
     Read by any thread, written by that of the receiver."""
 
@@ -35,10 +35,14 @@ class Refusals:
         """Returns why the table of this log is not followed; None where it is."""
         return self._reasons.get(topic) or self._ended.get(topic)
 
-    def followed(self, tables: Sequence[Followed], look: Look) -> list[Followed]:
-        """Looks at new tables, as the connection is made, and returns all that can be followed. Of
-        others changes would be missing. ServiceError with the reasons where none can."""
-        found = {t.topic: why for t in _new(tables) if (why := look(t)) is not None}
+    def followed(
+        self, tables: Sequence[Followed], look: Look, *, known: bool = False
+    ) -> list[Followed]:
+        """Looks at new tables, with `known` at all, as the connection is made, and returns those
+        that can be followed. Of others changes would be missing. ServiceError with the reasons
+        where none can."""
+        looked = [table for table in tables if known or not table.snapshot]
+        found = {t.topic: why for t in looked if (why := look(t)) is not None}
         for why in set(found.values()) - set(self._reasons.values()):
             log.warning("%s", why)
         self._ended = {}
@@ -66,7 +70,3 @@ class Refusals:
         if not fewer:
             self._reasons = found
         return fewer
-
-
-def _new(tables: Iterable[Followed]) -> list[Followed]:
-    return [table for table in tables if not table.snapshot]

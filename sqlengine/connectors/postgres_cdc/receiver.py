@@ -44,7 +44,10 @@ _BYTES: Final = 4 << 20  # of messages that are taken at once
 class PostgresReceiver(Receiver):
     """Follows the tables of one slot. A change is known by the place of its commit in the log of
     the database: what the logs have already is left out when the server sends it again.
-    `temporary`: the slot goes with its connection; `skips`: a TRUNCATE is passed over."""
+    `temporary`: the slot goes with its connection; `skips`: a TRUNCATE is passed over.
+
+    A table that was followed and cannot be any more holds up no other, but the slot: the server
+    keeps its log from there on, so that the table goes on where it ended, or ends there again."""
 
     def __init__(
         self, place: Place, slot: str, publication: str, *, temporary: bool, skips: bool
@@ -68,6 +71,7 @@ class PostgresReceiver(Receiver):
         self._begun: Begin | None = None
         self._taken_to = 0
         self._owes = False  # rows were taken and are not acknowledged
+        self._held = False  # a table has ended, and nothing is acknowledged
 
     def adopt(self, other: Receiver) -> None:
         """See `Receiver`."""
@@ -92,19 +96,18 @@ class PostgresReceiver(Receiver):
             table.find_end(tail)
         with place.connect() as connection, unreachable():
             _require_logical(connection.execute("SHOW wal_level").fetchone())
-            tables = self._refusals.followed(tables, partial(self._look, connection))
-            for table in (t for t in tables if t.snapshot):  # new ones were looked at
-                self._require(connection, table)
+            found = self._refusals.followed(tables, partial(self._look, connection), known=True)
+            self._held = any(table.snapshot for table in tables if table not in found)
             known = connection.execute(
                 "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
             ).fetchone()
         self._link = place.connect(replication=True)
         if known is None:
             self._make_slot(tables)
-        new = [table for table in tables if not table.snapshot]
+        new = [table for table in found if not table.snapshot]
         self._snapshot = Snapshot(place, new) if new else None
         self._current = CurrentRows(place)
-        self._tables, self._relations, self._taken_to = tables, {}, 0
+        self._tables, self._relations, self._taken_to = found, {}, 0
 
     def _require(self, connection: psycopg.Connection[tuple[object, ...]], table: Followed) -> None:
         """Looks whether the changes of a table are told. ServiceError where they are not."""
@@ -114,12 +117,15 @@ class PostgresReceiver(Receiver):
     def _look(
         self, connection: psycopg.Connection[tuple[object, ...]], table: Followed
     ) -> str | None:
-        """Returns why a table that is new cannot be followed; None where it can."""
+        """Returns why a table cannot be followed; None where it can."""
         columns = ", ".join(quoted(c) for c in table.columns)
         try:
             with unreachable():
                 self._require(connection, table)
-                connection.execute(f"SELECT {columns} FROM {quoted(*table.name)} LIMIT 0".encode())
+                if not table.snapshot:  # of one that is known a column may go
+                    connection.execute(
+                        f"SELECT {columns} FROM {quoted(*table.name)} LIMIT 0".encode()
+                    )
         except ServiceError as error:
             if connection.closed:
                 raise
@@ -156,7 +162,7 @@ class PostgresReceiver(Receiver):
     # ---- taking ----------------------------------------------------------------------------------
 
     def take(self, wait_s: float) -> Batch:
-        """See `Receiver`. ServiceError behind a TRUNCATE."""
+        """See `Receiver`. ServiceError behind a TRUNCATE of the last table."""
         if self._refusal is not None:
             raise self._refusal
         if self._snapshot is not None:
@@ -206,7 +212,20 @@ class PostgresReceiver(Receiver):
             case Truncate():
                 tables = [t for i in message.relations for t in self._relations.get(i, ())]
                 host = self._place.account.host
-                self._refusal = truncated(tables, host, skips=self._skips, anew="slot.name")
+                self._end(tables, truncated(tables, host, skips=self._skips, anew="slot.name"))
+
+    def _end(self, tables: Sequence[Followed], why: ServiceError | None) -> None:
+        """Follows tables no more; where no other is left nothing is taken."""
+        left = [table for table in self._tables if table not in tables]
+        if why is not None and left:
+            self._refusals.end(tables, str(why))
+            self._tables, self._held = left, True
+            self._relations = {
+                relation: [table for table in mine if table in left]
+                for relation, mine in self._relations.items()
+            }
+        elif why is not None:
+            self._refusal = why
 
     def _relate(self, relation: Relation) -> None:
         name = relation.schema, relation.name
@@ -231,7 +250,9 @@ class PostgresReceiver(Receiver):
 
     def _settle(self, stream: SlotStream) -> None:
         """Notes what is safe: all commits that were taken whole and, between two, all that the
-        server has sent."""
+        server has sent; no more of them once a table has ended."""
+        if self._held:
+            return
         between = stream.idle_at if self._begun is None else 0
         stream.safe = max(stream.safe, self._taken_to, between)
 
