@@ -174,15 +174,16 @@ def test_a_table_that_is_truncated_is_told(life: Life) -> None:
     [("TRUNCATE cdc.source", "was truncated"), ("DROP TABLE cdc.source", "no table 'cdc.source'")],
 )
 def test_a_table_that_ends_holds_up_no_other_of_its_slot(
-    life: Life, statement: str, told: str
+    life: Life, statement: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(worker, "_TIDY_S", 0.2)
     life.run(
         "CREATE TABLE cdc.other (id bigint PRIMARY KEY)",
         "CREATE TABLE cdc.other_copy (id bigint PRIMARY KEY)",
         "ALTER TABLE cdc.other REPLICA IDENTITY FULL",
     )
     life.open()
-    life.submit()
+    life.submit(", 'receive.retention' = '5 s'")
     life.same()
     where = {"port": life.server.port, "url": life.server.url, "slot": life.slot}
     engine = life.reopened()
@@ -201,6 +202,8 @@ def test_a_table_that_ends_holds_up_no_other_of_its_slot(
     held = life.database_rows(SAFE)
     engine.remove("copies")
     eventually(lambda: life.database_rows(SAFE) != held)
+    life.run("INSERT INTO cdc.other VALUES (3)")
+    eventually(lambda: life.database_rows("SELECT COUNT(*) FROM cdc.other_copy") == [(4,)])
 
 
 def test_rows_of_a_table_that_is_truncated_may_stay(life: Life) -> None:

@@ -83,10 +83,12 @@ class ReceivedLog:
     def readers(self) -> int:
         return len(self._readers)
 
-    def expired(self, now_ms: int) -> bool:
-        """True if nobody has read it for so long that no more is taken."""
-        released = self.released_ms
-        return released is not None and now_ms - released >= self.stream.lasting_ms
+    def expired(self, now_ms: int, *, refused: bool = False) -> bool:
+        """True if nobody has read it for so long that no more is taken. Of a `refused` stream no
+        more comes, and what waits for it may hold up a server."""
+        stream, released = self.stream, self.released_ms
+        lasting_ms = min(stream.lasting_ms, stream.retention_ms) if refused else stream.lasting_ms
+        return released is not None and now_ms - released >= lasting_ms
 
     def unread(self) -> int:
         """Returns the messages that the slowest reader has not read; 0 where nobody reads."""

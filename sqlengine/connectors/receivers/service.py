@@ -173,6 +173,8 @@ class Receivers:
             if log.readers or thread is None:
                 return
             thread.drop(log.stream)
+            if not log.expired(self._clock()):  # a refused one: a new log begins anew
+                self._store.forget(log.stream)
             self._sweep()
 
     def _sweep(self) -> None:

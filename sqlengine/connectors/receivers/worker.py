@@ -284,5 +284,6 @@ class ReceiverThread(Background):
             self._tell_refusals()
         for one in list(self.logs.values()):
             one.tidy()
-            if one.expired(self._clock()):
+            refused = self.receiver.refused(one.stream) is not None
+            if one.expired(self._clock(), refused=refused):
                 self._expired(one)
