@@ -71,7 +71,7 @@ os._exit(0)
 
 
 @dataclass(frozen=True)
-class _Server:
+class Server:
     """A server that runs."""
 
     kind: str
@@ -84,7 +84,7 @@ def run() -> Section:
     """Measures each way with each kind of request, in turns."""
     with ExitStack() as stack:
         servers = {
-            kind: stack.enter_context(_serving(kind)) for kind in (WAITRESS, PLAIN, TLS, LOCAL)
+            kind: stack.enter_context(serving(kind)) for kind in (WAITRESS, PLAIN, TLS, LOCAL)
         }
         tables = [_table(name, request, servers) for name, request in REQUESTS.items()]
     return Section(
@@ -102,7 +102,7 @@ def run() -> Section:
     )
 
 
-def _table(name: str, request: bytes, servers: dict[str, _Server]) -> Table:
+def _table(name: str, request: bytes, servers: dict[str, Server]) -> Table:
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in servers}
     for _ in range(ROUNDS):
         for kind, server in servers.items():
@@ -120,7 +120,7 @@ def _table(name: str, request: bytes, servers: dict[str, _Server]) -> Table:
     return Table(name, ("", "requests/s", "CPU µs a request", f"of {WAITRESS}"), rows)
 
 
-def _measure(server: _Server, request: bytes) -> tuple[float, float]:
+def _measure(server: Server, request: bytes) -> tuple[float, float]:
     """CPU µs of the server a request, and requests a second."""
     with ExitStack() as stack:
         connections = [stack.enter_context(_connected(server)) for _ in range(CONNECTIONS)]
@@ -158,7 +158,7 @@ def _received(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def _serving(kind: str) -> Iterator[_Server]:
+def serving(kind: str) -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         if kind == TLS:
@@ -169,11 +169,11 @@ def _serving(kind: str) -> Iterator[_Server]:
         )
         assert process.stdout is not None
         port = int(process.stdout.readline())
-        yield _Server(kind, process, port, folder)
+        yield Server(kind, process, port, folder)
         process.communicate("")
 
 
-def _connected(server: _Server) -> socket.socket:
+def _connected(server: Server) -> socket.socket:
     if server.kind == LOCAL:
         local = socket.socket(socket.AF_UNIX)
         local.connect(str(server.folder / "socket"))

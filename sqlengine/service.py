@@ -103,7 +103,7 @@ class Service:
             if config.functions is None:  # `cp` would make a file of that name
                 with suppress(OSError):  # a full disk is told elsewhere
                     config.functions_folder.mkdir(exist_ok=True)
-            self._queries = QueryService(self.engine)
+            self._queries = QueryService(self.engine, self._audit)
             self._app = create_app(self.engine, self._folder, self._queries, admit, self._audit)
             self.flight = self._flight_server()
         except BaseException:

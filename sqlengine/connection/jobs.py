@@ -17,7 +17,7 @@ from sqlengine.connection.arguments import text
 _LOOK_S: Final = 0.05
 # Looks at a running job that reads no table, after which it is taken to be done.
 _LOOKS: Final = 20
-_RUNS: Final = ("running", "restarting", "waiting")
+RUNS: Final = ("running", "restarting", "waiting")
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,10 @@ class JobAccess(ABC):
         """Returns all jobs by name."""
 
     @abstractmethod
+    def defines(self) -> dict[str, tuple[str, ...]]:
+        """Returns the full names of the tables, views and functions that each job defines."""
+
+    @abstractmethod
     def rules(self) -> list[Rule]:
         """Returns the jobs with the head of a rule, by name."""
 
@@ -169,6 +173,11 @@ class Jobs:
     def __getitem__(self, name: str) -> Job:
         """Returns a job by name. There need be none yet: `submit` makes it."""
         return Job(self._access, name)
+
+    def defines(self) -> dict[str, tuple[str, ...]]:
+        """Returns what each job defines for all: tables, views and functions by their full names,
+        `default_catalog.default_database.t`."""
+        return self._access.defines()
 
     def submit(self, name: str, sql: str) -> JobResult:
         """Adds the job, or replaces its text while it runs.
@@ -305,7 +314,7 @@ class Job:
 
     def _running(self) -> JobInfo:
         job = self.info
-        if job.state not in _RUNS:
+        if job.state not in RUNS:
             raise JobError(f"job '{self.name}' is {job.state}", detail=job.reason)
         return job
 

@@ -37,6 +37,10 @@ class LocalJobs(JobAccess):
             for j in self._engine.jobs()
         ]
 
+    def defines(self) -> dict[str, tuple[str, ...]]:
+        """See `JobAccess`."""
+        return {job.name: tuple(job.defines) for job in self._engine.jobs()}
+
     def rules(self) -> list[Rule]:
         """See `JobAccess`."""
         rows = self._engine.rows_by_job()

@@ -31,6 +31,10 @@ class ServerJobs(JobAccess):
         fields = JobInfo.__match_args__
         return [JobInfo(**{field: job[field] for field in fields}) for job in self._listed()]
 
+    def defines(self) -> dict[str, tuple[str, ...]]:
+        """See `JobAccess`."""
+        return {job["name"]: tuple(job["defines"]) for job in self._listed()}
+
     def rules(self) -> list[Rule]:
         """See `JobAccess`."""
         return [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from secrets import token_hex
 from types import LambdaType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -16,11 +15,12 @@ from parser.writer.names import backticked
 from parser.writer.names import options as written_options
 from parser.writer.values import literal
 from sqlengine.connection.arguments import text
+from sqlengine.connection.definers import check_fresh, job_for, job_into
 from sqlengine.connection.functions import lambda_source, register_function
 from sqlengine.connection.windows import Window
 
 if TYPE_CHECKING:
-    from sqlengine.connection.jobs import Job, JobResult, Plan
+    from sqlengine.connection.jobs import Job, JobResult, Jobs, Plan
     from sqlengine.connection.results import Result
 
 # A value: an expression of SQL, a function with type hints, a lambda with the type of its value.
@@ -34,6 +34,9 @@ def path_of(table: str) -> str:
 
 class Statements(Protocol):
     """The part of a connection that streams need."""
+
+    @property
+    def jobs(self) -> Jobs: ...
 
     def sql(self, statement: str, *, follow: bool = False, job: str | None = None) -> Result: ...
 
@@ -127,10 +130,16 @@ class Stream:
         key: str | Sequence[str] = (),
     ) -> Job:
         """Writes the rows to a table, as a job that goes on. `create` makes the table first: a
-        topic of its name, which holds the last row of each `key`, if one is given."""
+        topic of its name, which holds the last row of each `key`, if one is given.
+
+        The job is known by the table and the rows, unless it has a name: once more the same is the
+        same job. ServiceError for a table that is to be made, and that such a job fills with other
+        rows."""
+        name = job or job_into(table, self.sql)
+        if create and job is None:
+            check_fresh(self._connection.jobs, table, name)
         if create:
             self._create(table, [key] if isinstance(key, str) else key)
-        name = job or f"insert.{token_hex(4)}"
         result = self._connection.sql(f"INSERT INTO {path_of(table)} {self.sql}", job=name)
         assert result.job is not None
         return result.job
@@ -212,7 +221,7 @@ class Stream:
         text = (
             f"CREATE TABLE {path_of(table)} ({', '.join(columns)}) WITH {written_options(options)}"
         )
-        self._connection.submit(f"table.{table}", text)
+        self._connection.submit(job_for(self._connection.jobs, table), text)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from sqlengine.connection.columns import (
     sql_types,
     types_of_row,
 )
+from sqlengine.connection.definers import PREFIX, job_for, registered
 from sqlengine.connection.feeds import Feed
 from sqlengine.connection.jobs import Jobs
 from sqlengine.connection.table_texts import create_table, event_time_lines
@@ -98,8 +99,10 @@ def register(
     if held is not None and rows.whole is not None:
         columns = _columns(rows.whole, schema, 1)
         batch = Batch(schema, tuple(columns), len(rows.whole))
-        held.memory.tables[name] = MemoryTable(batch)
-        _define(home, name, schema, time_columns, {"connector": "memory", "name": name})
+        job = job_for(home.jobs, name)
+        key = _key(job)
+        held.memory.tables[key] = MemoryTable(batch)
+        _define(home, job, name, schema, time_columns, {"connector": "memory", "name": key})
         return Feed(name, (), lambda rows, number: 0)
     return _fed(home, name, rows, schema, time_columns, append=append)
 
@@ -173,16 +176,19 @@ def _columns(rows: object, schema: Schema, number: int) -> list[pa.Array]:
 
 def _define(
     home: Home,
+    job: str,
     name: str,
     schema: Schema,
     more: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    home.jobs.submit(_job(name), create_table(name, schema, more, options))
+    home.jobs.submit(job, create_table(name, schema, more, options))
 
 
-def _job(name: str) -> str:
-    return f"table.{name}"
+def _key(job: str) -> str:
+    """Returns by which name this process holds what the table of a job gives, or takes: that of
+    the table may change."""
+    return job.removeprefix(PREFIX)
 
 
 def _fed(
@@ -206,7 +212,7 @@ def _fed(
         )
     Topics(home.broker).create(name, if_not_exists=True)
     try:
-        _define(home, name, schema, more, options)
+        _define(home, job_for(home.jobs, name), name, schema, more, options)
     except SqlError:
         if name not in known:
             home.broker().delete_topic(name)
@@ -268,13 +274,15 @@ def register_sink(
             f"a sink is a function that takes record batches, not a {type(function).__name__}"
         )
     schema = schema_of(column_types(types))
-    held.callables[name] = function
-    _define(home, name, schema, [], {"connector": "python", "callable": name})
+    job = job_for(home.jobs, name)
+    held.callables[_key(job)] = function
+    _define(home, job, name, schema, [], {"connector": "python", "callable": _key(job)})
 
 
 def unregister(home: Home, name: str) -> None:
     """See `Connection.unregister_table`."""
-    home.jobs.remove(_job(name))
+    job = registered(home.jobs, name)
+    home.jobs.remove(job)
     if (held := home.held) is not None:
-        held.memory.tables.pop(name, None)
-        held.callables.pop(name, None)
+        held.memory.tables.pop(_key(job), None)
+        held.callables.pop(_key(job), None)

@@ -29,7 +29,8 @@ class ClientSession:
     `used_at`: when a statement last came (monotonic seconds); `by`: the name of its principal.
     `own`: objects that are permanent by their statements, and yet seen by this session alone;
     `pending`: the texts of the INSERTs of a statement set that has begun, None outside of one.
-    `others`: the size of what else its principal's sessions keep."""
+    `others`: the size of what else its principal's sessions keep. `rights` raises the SqlError for
+    which who has used it last may not ask any more."""
 
     temporary: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     catalog: str | None = None
@@ -41,6 +42,7 @@ class ClientSession:
     own: Mapping[Identifier, CatalogObject] = field(default_factory=dict)
     pending: tuple[str, ...] | None = None
     others: Callable[[], int] = lambda: 0
+    rights: Callable[[], object] = lambda: None
 
     @property
     def size(self) -> int:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
-from parser.errors import ServiceError
+from parser.errors import ServiceError, SqlError
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.batch import Batch
 from sqlengine.config import QueryLimits
@@ -22,10 +23,16 @@ from sqlengine.queries.results import ResultBuffer
 
 # How often a query that waits looks whether it is to end.
 TURN_S = 0.05
+# Seconds between two looks whether its client may still ask.
+_RIGHTS_S: Final = 1.0
 
 
 class QueryEnded(ServiceError):
     """A query was ended before it was complete: its time was over, or nobody read its rows."""
+
+
+class RightsLost(QueryEnded):
+    """A query was ended since its client may not ask any more."""
 
 
 class TooManyQueries(ServiceError):
@@ -68,7 +75,8 @@ class Query:
 
     `client`: who asked, by name; `by`: the same as a principal; `started_ms`: when, since 1970;
     `rows_read`: rows of its tables; `warnings`: settings and options without effect. `session`: the
-    one that it ends with, as `lives` tells; without one it ends when nobody reads its rows."""
+    one that it ends with, as `lives` tells; without one it ends when nobody reads its rows.
+    `rights` raises the SqlError for which the client may not ask any more, `lost` is that error."""
 
     def __init__(
         self,
@@ -82,10 +90,14 @@ class Query:
         by: Principal = TRUSTED,
         session: str = "",
         lives: Callable[[], bool] | None = None,
+        rights: Callable[[], object] = lambda: None,
     ) -> None:
         self.by = by
         self.session = session
         self._lives = lives
+        self._rights = rights
+        self._entitled_until = time.monotonic() + _RIGHTS_S
+        self.lost: SqlError | None = None
         self.identity = identity
         self.sql = sql
         self.client = client
@@ -130,13 +142,24 @@ class Query:
 
     @property
     def abandoned(self) -> bool:
-        """True once its client has stopped it, does not ask for it any more, or has waited for as
-        long as it wanted to."""
-        if self._stopping.is_set() or not self.wanted:
+        """True once its client has stopped it, does not ask for it any more, may not, or has waited
+        for as long as it wanted to."""
+        if self._stopping.is_set() or not self.wanted or not self._is_entitled():
             return True
         if time.monotonic() - self._began > self._asked_s:
             return True
         return self._lives is None and self.buffer.silent_for() > self._limits.silence_s
+
+    def _is_entitled(self) -> bool:
+        """Looks now and then whether the client may still ask; False for good once it may not."""
+        now = time.monotonic()
+        if self.lost is None and now >= self._entitled_until:
+            self._entitled_until = now + _RIGHTS_S
+            try:
+                self._rights()
+            except SqlError as error:
+                self.lost = error
+        return self.lost is None
 
     def stop(self) -> None:
         """Ends the statement for its client: its thread ends with the epoch that runs, the rows
@@ -196,7 +219,13 @@ class Query:
         return None
 
     def check(self) -> None:
-        """Raises QueryEnded for a query over its time, or whose client is silent."""
+        """Raises QueryEnded for a query over its time, or whose client is silent, RightsLost where
+        that may not ask any more."""
+        if not self._is_entitled():
+            raise RightsLost(
+                "the query was ended, its client may not ask any more",
+                detail=None if self.lost is None else str(self.lost),
+            )
         silence = self._limits.silence_s if self._space else self._limits.pause_s
         if time.monotonic() - self._began > self._timeout_s:
             asked = self._timeout_s < self._limits.timeout_s

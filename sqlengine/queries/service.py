@@ -5,7 +5,6 @@ are fetched page by page."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 import uuid
@@ -14,14 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from parser.errors import JobError, PlanError, ServiceError, SqlError
+from parser.errors import JobError, PlanError, ServiceError
 from parser.limits import present
+from sqlengine.access.audit.log import NO_AUDIT, Audit
 from sqlengine.access.policy import Action, allows
 from sqlengine.access.principals import TRUSTED, Principal
 from sqlengine.access.shares import Shares, share_of
-from sqlengine.connectors.plain_secrets import plain_values
 from sqlengine.engine import Engine
-from sqlengine.functions.pool import POOL
 from sqlengine.queries.client_session import LOOKING, ClientSession, Names, names_in
 from sqlengine.queries.execution import Execution, Slot
 from sqlengine.queries.giving_way import GivingWay
@@ -34,24 +32,21 @@ from sqlengine.queries.query import (
     TooManyQueries,
 )
 from sqlengine.queries.room import make_room_for_query, make_room_for_session
+from sqlengine.queries.running import run
 from sqlengine.queries.turns import PlanningTurns
-from sqlengine.system.hidden import hide
 from sqlengine.system.memory import usable_bytes
-
-log = logging.getLogger("sqlengine")
 
 # Of the memory of the machine, results that wait for their readers have one in so many at most.
 _HELD_PART = 8
-# The group of the workers that run users' functions for queries.
-WORKERS = "queries"
 
 
 class QueryService:
     """Runs ad-hoc statements over an engine, each in a thread of its own. May be called from any
-    thread."""
+    thread. `audit` is told of those that end since their clients may not ask any more."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, audit: Audit = NO_AUDIT) -> None:
         self._engine = engine
+        self._audit = audit
         self._limits = engine.config.queries
         self._budget = Budget(self._limits.rows_per_second)
         self._lock = threading.Lock()
@@ -107,10 +102,14 @@ class QueryService:
         for identity in ended:
             self.stop(identity, by)
 
-    def session(self, name: str, by: Principal = TRUSTED) -> ClientSession:
-        """Returns a session of the client, which is used now. JobError if there is none of that
-        name."""
-        return self._session(name, by)
+    def session(
+        self, name: str, by: Principal = TRUSTED, rights: Callable[[], object] | None = None
+    ) -> ClientSession:
+        """Returns a session of the client, which is used now. `rights`: see `ClientSession`.
+        JobError if there is none of that name."""
+        session = self._session(name, by)
+        session.rights = rights or session.rights
+        return session
 
     def _fresh(self) -> ClientSession:
         return ClientSession(settings={**LOOKING, **self._engine.config.settings})
@@ -167,14 +166,24 @@ class QueryService:
         client: str = "",
         timeout_s: float | None = None,
         by: Principal = TRUSTED,
+        rights: Callable[[], object] | None = None,
     ) -> Query:
         """Starts a statement that ends with its session, and whose rows wait as long for their
-        reader. `execution` makes what runs it."""
-        state, now = self._session(session, by), self._engine.now_ms()
-        lives = partial(self._lives, session)
-        identity = str(uuid.uuid4())
-        limits, budget = self._limits, self._budget
-        query = Query(identity, sql, client, now, limits, budget, timeout_s, by, session, lives)
+        reader. `execution` makes what runs it; `rights`: see `ClientSession`."""
+        state, now = self.session(session, by, rights), self._engine.now_ms()
+        query = Query(
+            str(uuid.uuid4()),
+            sql,
+            client,
+            now,
+            self._limits,
+            self._budget,
+            timeout_s,
+            by,
+            session,
+            lives=partial(self._lives, session),
+            rights=lambda: state.rights(),  # those of whoever has used it last
+        )
         slot = partial(self._slot, query)
         return self._start(query, execution(self._engine, query, state, slot))
 
@@ -189,7 +198,9 @@ class QueryService:
         execution.planning = self._planning.of(query)
         query.guard.rest = self._giving_way.of(query)
         name = f"query-{query.identity[:8]}"
-        threading.Thread(target=_run, args=(query, execution), name=name, daemon=True).start()
+        threading.Thread(
+            target=run, args=(query, execution, self._audit), name=name, daemon=True
+        ).start()
         return query
 
     def _lives(self, session: str) -> bool:
@@ -282,19 +293,6 @@ def check_text(size: int) -> None:
             " ('text-size')",
             hint="send its statements one after the other, in a session",
         )
-
-
-def _run(query: Query, execution: Execution) -> None:
-    error: SqlError | None = None
-    try:
-        with POOL.apart(WORKERS):
-            execution.run()
-    except SqlError as failure:
-        error = hide(failure, plain_values(query.sql))
-    except Exception:
-        log.exception("query of %s failed: %s", query.client, query.shown[:200])
-        error = ServiceError("internal error in a query", detail="the server's log has the trace")
-    query.buffer.complete(error)
 
 
 def _is_own(owner: str, by: Principal) -> bool:

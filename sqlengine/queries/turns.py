@@ -49,6 +49,7 @@ class PlanningTurns:
         until, pause_s = time.monotonic() + patience_s, _SOON_S
         while not self._turns.take(query.by):
             if query.abandoned:
+                query.check()  # says why, unless the client has stopped it
                 raise QueryEnded("the query was stopped")
             if time.monotonic() >= until:
                 raise self._no_turn(query)
@@ -71,6 +72,7 @@ class PlanningTurns:
 
 def _ended(query: Query, seconds: float) -> PlanError | QueryEnded:
     if query.abandoned:
+        query.check()  # says why, unless the client has stopped it
         return QueryEnded("the query was stopped while it was planned")
     return PlanError(
         f"planning took more than {seconds:g} s ('planning-time')",

@@ -4,6 +4,7 @@ queries, turns of planning, requests that wait, streams of rows, prepared statem
 from __future__ import annotations
 
 import ctypes
+import json
 import socket
 import struct
 import time
@@ -300,6 +301,53 @@ def test_a_token_that_is_withdrawn(shared: Shared) -> None:
             shared.file.write_text(file)
             eventually(lambda: user.try_to(lambda: user.client.get("/api/v1/queries")) is None)
     Raw.close_all()
+
+
+def test_statements_of_a_session_whose_token_is_withdrawn(shared: Shared) -> None:
+    """They end though nobody asks for them, with the reason; whoever has got another token, and
+    asks with that, keeps his."""
+    file = shared.file.read_text()
+    old, new = TOKENS["alice"], "another" * 9
+    both = file.replace(f'"{hash_of(old)}"', f'["{hash_of(old)}", "{hash_of(new)}"]')
+    shared.file.write_text(both.replace("token = [", "tokens = ["))
+    eventually(lambda: _is_known(shared, new))
+    session, kept = shared.session("alice").__enter__(), shared.session("alice").__enter__()
+    for each in (session, kept):
+        each.run(ENDLESS)
+    ended, going_on = session.begin("SELECT n FROM endless"), kept.begin("SELECT n FROM endless")
+    queries = shared.service._queries._queries
+    kept.token = new
+    kept.page(going_on, 0)
+    shared.file.write_text(file.replace(hash_of(old), hash_of(new)))
+    try:
+        eventually(lambda: queries[ended].buffer.error is not None)
+        error = queries[ended].buffer.error
+        assert str(error).startswith("the query was ended, its client may not ask any more")
+        assert "the token is not the server's" in str(error)
+        audit = [
+            json.loads(line)
+            for path in (shared.file.parent / "data" / "audit").glob("*.jsonl")
+            for line in path.read_text().splitlines()
+        ]
+        (told,) = [line for line in audit if line.get("what") == "end query"]
+        assert (told["by"], told["object"]) == ("alice", ended)
+        assert "the token is not the server's): SELECT n FROM endless" in told["detail"]
+        assert queries[going_on].buffer.error is None
+        session.token = new
+        with pytest.raises(Failed) as failed:
+            list(session.pages(ended))
+        assert "may not ask any more" in str(failed.value.texts)
+    finally:
+        for each in (session, kept):
+            each.token = new
+            each.__exit__()
+        shared.file.write_text(file)
+        eventually(lambda: _is_known(shared, old))
+
+
+def _is_known(shared: Shared, token: str) -> bool:
+    user = User(Client(f"http://127.0.0.1:{shared.port}", token, "rest"))
+    return user.try_to(lambda: user.client.get("/api/v1/queries")) is None
 
 
 def _events(port: int, name: str) -> Raw:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sqlengine import Connection, ServiceError, async_udf, connect, udaf, udf
+from sqlengine import Connection, JobError, ServiceError, async_udf, connect, udaf, udf
 from sqlengine.connection.functions import module_source
 from tests.service.harness import running
 from tests.support import eventually
@@ -279,3 +279,28 @@ def test_what_cannot_be_sent_is_said() -> None:
 
     with pytest.raises(ServiceError, match="uses 'factor' of the function around it"):
         module_source(around(2))  # type: ignore[arg-type]
+
+
+def test_a_table_that_was_renamed_keeps_its_job(connection: Connection) -> None:
+    """A new table of the old name is another job, with rows of its own."""
+    for given in ([{"a": 1}], iter([{"a": 1}])):
+        connection.register_table("first", given).wait()
+        connection.sql("ALTER TABLE first RENAME TO later")
+        with pytest.raises(JobError, match="table 'first' is not one that was registered"):
+            connection.unregister_table("first")
+        is_topic = "first" in list(connection.topics)
+        connection.register_table("first", [{"b": "x"}], append=is_topic).wait()
+        assert [tuple(r) for r in connection.sql("SELECT a FROM later WHERE a IS NOT NULL")] == [
+            (1,)
+        ]
+        found = connection.sql("SELECT b FROM first WHERE b IS NOT NULL")
+        assert [tuple(r) for r in found] == [("x",)]
+        connection.register_table("first", [{"b": "y"}], append=is_topic).wait()
+        assert ("y",) in [tuple(r) for r in connection.sql("SELECT b FROM first")]
+        tables = {"table.first", "table.first-2"}
+        assert {j.name for j in connection.jobs if j.name.startswith("table.first")} == tables
+        connection.unregister_table("later")
+        connection.unregister_table("first")
+        assert not tables & {job.name for job in connection.jobs}
+        if is_topic:
+            connection.topics["first"].delete()

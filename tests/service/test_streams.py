@@ -175,6 +175,37 @@ def test_words_are_counted_over_a_topic_in_five_lines(connection: Connection) ->
     assert found == {"to": 2, "be": 2, "or": 1, "not": 1}
 
 
+def test_a_sink_that_is_made_twice_is_one_job(connection: Connection) -> None:
+    """So that a cell of a notebook may run again; other rows into a table that was made for these
+    are no mistake only where that is said."""
+    connection.register_table("tones", iter([{"tone": "c"}, {"tone": "d"}])).wait()
+    tones = connection.source("tones")
+    first = tones.sink("heard", create=True)
+    again = tones.sink("heard", create=True)
+    assert (again.name, again.info.version) == (first.name, 1)
+    first.wait()
+    loud = tones.map(tone="UPPER(tone)")
+    with pytest.raises(ServiceError) as refused:
+        loud.sink("heard", create=True)
+    assert f"table 'heard' is filled by the job '{first.name}' already" in str(refused.value)
+    assert f"job='{first.name}'" in str(refused.value.hint)
+    assert [tuple(r) for r in connection.sql("SELECT * FROM heard")] == [("c",), ("d",)]
+    beside = loud.sink("heard")
+    assert beside.name != first.name
+    beside.wait()
+    assert len(list(connection.sql("SELECT * FROM heard"))) == 4
+    replaced = loud.sink("heard", create=True, job=first.name)
+    assert (replaced.name, replaced.info.version) == (first.name, 2)
+
+
+def test_a_sink_leaves_a_table_that_was_renamed(connection: Connection) -> None:
+    tones = connection.source("tones")
+    tones.sink("before", create=True).remove()
+    connection.sql("ALTER TABLE `before` RENAME TO `after`")
+    tones.map(length="CHAR_LENGTH(tone)").sink("before", create=True)
+    assert {"before", "after"} <= {str(row[0]) for row in connection.sql("SHOW TABLES")}
+
+
 def test_what_is_refused(connection: Connection) -> None:
     bids = connection.source("bids")
     with pytest.raises(ServiceError, match="the type of a lambda's value is not known"):

@@ -29,10 +29,11 @@ from sqlengine.api.gateway.errors import failure
 from sqlengine.api.gateway.execution import ConfiguringExecution, GatewayExecution
 from sqlengine.api.gateway.results import MAX_WAIT_S, result_page, status_of, zone_of
 from sqlengine.api.gateway.rows import JSON, PLAIN_TEXT
-from sqlengine.api.principal import present_principal
+from sqlengine.api.principal import present_principal, present_rights
 from sqlengine.broker.topic_access import BadRequest
 from sqlengine.connectors.plain_secrets import shown
 from sqlengine.jobs.targets import TARGET, TARGETS
+from sqlengine.queries.client_session import ClientSession
 from sqlengine.queries.query import Query
 from sqlengine.queries.service import QueryService
 from sqlengine.system.data_folder import VERSION
@@ -84,7 +85,7 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.get("/<gateway:version>/sessions/<session>")
     def show_session(version: str, session: str) -> Response:
         """Shows the settings of a session."""
-        return jsonify({"properties": dict(service.session(session, present_principal()).settings)})
+        return jsonify({"properties": dict(_used(service, session).settings)})
 
     @blueprint.delete("/<gateway:version>/sessions/<session>")
     def close_session(version: str, session: str) -> Response:
@@ -95,13 +96,13 @@ def _add_sessions(blueprint: Blueprint, service: QueryService) -> None:
     @blueprint.post("/<gateway:version>/sessions/<session>/heartbeat")
     def heartbeat(version: str, session: str) -> Response:
         """Notes that somebody uses a session."""
-        service.session(session, present_principal())
+        _used(service, session)
         return jsonify({})
 
     @blueprint.post("/<gateway:version>/sessions/<session>/materialized-tables/<name>/refresh")
     def refresh(version: str, session: str, name: str) -> Response:
         """Refuses to refresh a materialized table: there are none."""
-        service.session(session, present_principal())
+        _used(service, session)
         error = UnsupportedError(
             f"materialized table '{name}' cannot be refreshed",
             detail="materialized tables are not supported here",
@@ -126,6 +127,7 @@ def _add_statements(blueprint: Blueprint, service: QueryService) -> None:
             client=client_name(),
             timeout_s=timeout_ms / 1000 or None,
             by=present_principal(),
+            rights=present_rights(),
         )
 
     @blueprint.post("/<gateway:version>/sessions/<session>/statements")
@@ -163,7 +165,7 @@ def _add_operations(blueprint: Blueprint, service: QueryService) -> None:
     place: Final = "/<gateway:version>/sessions/<session>/operations/<handle>"
 
     def found(session: str, handle: str) -> Query:
-        service.session(session, present_principal())
+        _used(service, session)
         query = service.query(handle, present_principal())
         if query.session != session:
             raise JobError(f"operation '{handle}' does not exist in this session")
@@ -181,7 +183,7 @@ def _add_operations(blueprint: Blueprint, service: QueryService) -> None:
         row_format = request.args.get("rowFormat", JSON)
         if row_format not in (JSON, PLAIN_TEXT):
             raise BadRequest(f"'{row_format[:60]}' is no rowFormat", hint=f"{JSON} or {PLAIN_TEXT}")
-        zone = zone_of(service.session(session, present_principal()).settings)
+        zone = zone_of(_used(service, session).settings)
         uri = f"/{version}/sessions/{session}/operations/{handle}/result/"
         try:
             page = result_page(query, token, uri, row_format, zone)
@@ -201,6 +203,11 @@ def _add_operations(blueprint: Blueprint, service: QueryService) -> None:
         """Ends an operation, and forgets its results."""
         service.stop(found(session, handle).identity, present_principal())
         return jsonify({"status": "CLOSED"})
+
+
+def _used(service: QueryService, session: str) -> ClientSession:
+    """Returns a session, whose statements go on as long as who uses it now may ask."""
+    return service.session(session, present_principal(), present_rights())
 
 
 def _settings(properties: Mapping[str, str]) -> dict[str, str]:
