@@ -169,9 +169,9 @@ class Client:
         raise self._refused(answer)
 
     def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
-        repeatable = method == "GET"
+        retryable = method == "GET"
         try:
-            return self._pool.request(method, path, body or None, headers, repeatable=repeatable)
+            return self._pool.request(method, path, body or None, headers, retryable=retryable)
         except OSError as error:
             raise self._unreachable(error) from None
         except http.client.HTTPException as error:

@@ -23,7 +23,7 @@ from parser.errors import (
     SqlError,
     UnknownObject,
 )
-from parser.types import STRING
+from parser.types import STRING, DataType
 from planner.capabilities import Capabilities, DeliveryGuarantee, SinkCapabilities
 from planner.catalog import Catalog, Function, Table
 from planner.logical.change_kinds import ALL_CHANGES, INSERT_ONLY, UPSERT
@@ -32,7 +32,7 @@ from sqlengine.connectors.base import Connector, Sink
 from sqlengine.connectors.environment import Environment
 from sqlengine.formats.base import Option
 from sqlengine.functions.sinks import SinkFunction
-from udf.user import Kind, coerce, is_user, takes_changes
+from udf.user import Kind, UserFunction, coerce, is_user, takes_changes
 
 _FUNCTION: Final = "function"
 _CALLABLE: Final = "callable"
@@ -114,23 +114,29 @@ def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | Non
         raise UnknownObject(
             f"function '{name}' of table '{table.display}' does not exist", hint=hint
         )
-    user, own = function.user, table.physical
+    user = function.user
     if user.kind is not Kind.SINK:
         raise PlanError(
             f"function '{name}' is no sink, but {user.kind.value}",
             hint="declare it with @sqlengine.sink",
         )
     changes = takes_changes(user)
+    _check_columns(table, name, user, [STRING] if changes else [])
+    rest = {key: text for key, text in table.options.items() if key != _CHANGES}
+    options = {**rest, _FUNCTION: user.identity, **({_CHANGES: "true"} if changes else {})}
+    return replace(table, options=options), function
+
+
+def _check_columns(table: Table, name: str, user: UserFunction, before: list[DataType]) -> None:
+    """Raises PlanError where a function cannot be called with a table's columns, behind those
+    `before` them."""
     try:
-        coerce(user, ([STRING] if changes else []) + [c.type for c in own])
+        coerce(user, before + [c.type for c in table.physical])
     except SqlError as error:
         message = f"the columns of table '{table.display}' do not fit function '{name}'"
         raise PlanError(
             message, detail=error.message, hint=f"it is {user.signature.partition(' ->')[0]}"
         ) from None
-    rest = {key: text for key, text in table.options.items() if key != _CHANGES}
-    options = {**rest, _FUNCTION: user.identity, **({_CHANGES: "true"} if changes else {})}
-    return replace(table, options=options), function
 
 
 class PythonSink(Sink):

@@ -48,7 +48,7 @@ class Pipeline:
 
     def process(self, record: EpochRecord, chunks: Iterable[tuple[str, Chunk]]) -> None:
         """Pushes the rows of an epoch through the operators. Output waits in the sinks for
-        `outputs.commit`."""
+        `outputs.committer`."""
         self.executor.begin(record)
         for resumption in record.resumed:
             self.executor.resume(resumption, record.proctime, record.seed, self.outputs.write)
@@ -170,7 +170,7 @@ class Pipeline:
         self.jobs = jobs
 
     def _take_over(self, job: RestoredJob, new_sources: Collection[str]) -> None:
-        self.outputs.add_pending(job.pending_commits)
+        self.outputs.uncommitted.add_pending(job.pending_commits)
         self.inputs.unstarted -= job.emitted_values
         for name in job.ended.intersection(new_sources):
             self.inputs.running[name].ended = True

@@ -79,7 +79,7 @@ class GraphRunner:
             options.result,
             None if subtask is None else subtask.shuffle.sink,
         )
-        self.outputs.tell, self.outputs.now = self.guard.tell, self.guard.now
+        self.outputs.committer.tell, self.outputs.committer.now = self.guard.tell, self.guard.now
         self.progress = self.outputs.progress
         self.pipeline = Pipeline(executor, self.inputs, self.outputs, subtask)
         self.epochs = EpochWriter(name, storage.log, environment.clock, options.firing_cost)
@@ -120,9 +120,9 @@ class GraphRunner:
     def _step(self) -> bool:
         self._require_sound()
         self.commit()  # what a sink had no space for
-        self.outputs.roll()
+        self.outputs.committer.roll()
         self._ask_tables()
-        if self.outputs.overflows and not self.paused:
+        if self.outputs.uncommitted.overflows and not self.paused:
             self._raise_failures()
         # Before more is read: a job over its limit gets no more rows.
         if not self.paused:  # a job over its limit must be able to leave
@@ -143,7 +143,7 @@ class GraphRunner:
             self.commit()
             spent.end(began, counts=True)
             if (record.ended or record.resumed) and self.finished:
-                self.outputs.roll(end=True)
+                self.outputs.committer.roll(end=True)
         self._raise_failures()
         self.checkpoint_when_due()
         return record is not None
@@ -173,7 +173,7 @@ class GraphRunner:
     def _measure_step(self, step: StepView) -> Exception | None:
         """Measures state and output within a step. Returns the failure that must end it."""
         assert self._options.memory is not None
-        output = self.outputs.uncommitted_bytes(step.jobs)
+        output = self.outputs.uncommitted.bytes_by_job(step.jobs)
         error = self._options.memory.exceeded(self.executor, self.graph, self.jobs, output)
         # A script ends with the error; other graphs are restored without the job.
         if error is None or self.storage.checkpoints is None:
@@ -220,7 +220,7 @@ class GraphRunner:
         record = self.epochs.next(self.graph.version, replay=replay)
         with self._logged_epoch(record):
             self.pipeline.process_replay(record)
-        self.outputs.commit(self.epoch)
+        self.outputs.committer.commit(self.epoch)
 
     # ---- the end of input, bounds, pauses --------------------------------------------------------
 
@@ -245,8 +245,8 @@ class GraphRunner:
                 self.pipeline.process(record, ())
         self._fire_all()
         self.complete()
-        self.outputs.roll(end=True)
-        if self.outputs.errors.fatal or self.outputs.refused:
+        self.outputs.committer.roll(end=True)
+        if self.outputs.errors.fatal or self.outputs.uncommitted.refused:
             raise ServiceError(
                 f"jobs of graph '{self.name}' fail at their end", hint="'sql jobs' says why"
             )
@@ -384,18 +384,18 @@ class GraphRunner:
         answer, does not hold up its graph, for a while; a script has nothing else to do."""
         serves = self.storage.checkpoints is not None
         try:
-            self.outputs.commit(self.epoch, wait=not serves)
+            self.outputs.committer.commit(self.epoch, wait=not serves)
         except TryAgain:
             patient = self.paused or (self.repeating and self._subtask is not None)
-            if patient and self.outputs.only_tables_blocked(self.executor.plan):
+            if patient and self.outputs.uncommitted.only_tables_blocked(self.executor.plan):
                 return
-            if not serves or not self.outputs.may_go_on(self.executor.plan):
+            if not serves or not self.outputs.uncommitted.may_go_on(self.executor.plan):
                 raise
 
     def complete(self) -> None:
         """Returns when all output so far is out; raises what prevents that."""
         self._require_sound()
-        self.outputs.commit(self.epoch)
+        self.outputs.committer.commit(self.epoch)
 
     def _complete_except_tables(self, plan: PhysicalPlan) -> None:
         """Returns when all output so far is out, except what tables of the plan have no space
@@ -403,7 +403,7 @@ class GraphRunner:
         try:
             self.complete()
         except TryAgain:
-            if not self.outputs.only_tables_blocked(plan):
+            if not self.outputs.uncommitted.only_tables_blocked(plan):
                 raise
 
     def pending_commits(self, jobs: Collection[str]) -> tuple[PendingCommit, ...]:
@@ -413,10 +413,10 @@ class GraphRunner:
         sinks = self.executor.plan.sinks
         mine = [
             n
-            for n in self.outputs.owing
+            for n in self.outputs.uncommitted.owing
             if (sink := sinks.get(sink_name(n))) is not None and sink.jobs <= set(jobs)
         ]
-        return self.outputs.pending_commits(mine, self.name, self.epoch)
+        return self.outputs.uncommitted.pending_commits(mine, self.name, self.epoch)
 
     def checkpoint_when_due(self) -> None:
         """Starts a checkpoint if one is due."""
@@ -426,7 +426,7 @@ class GraphRunner:
     def checkpoint(self, wait: bool = False, *, forced: bool = False) -> None:
         """Takes a checkpoint, if the graph has any; with `wait` returns when it is stored. Only a
         `forced` one is taken while a sink refuses rows."""
-        if not self.broken and (forced or not self.outputs.refused):
+        if not self.broken and (forced or not self.outputs.uncommitted.refused):
             self._checkpoints.take(wait=wait)
 
     def close(self) -> None:

@@ -85,7 +85,7 @@ class LoadMonitor:
         A topic waits for the disk of the broker, which all jobs share, unless the topic itself has
         reached its maximum size."""
         sinks = self.graph.runner.executor.plan.sinks
-        for name, error in self.graph.runner.outputs.sinks_without_space().items():
+        for name, error in self.graph.runner.outputs.uncommitted.sinks_without_space().items():
             table = sinks[name].sink.table if name in sinks else None
             own_space = table is not None and (
                 not declared_capabilities(table).on_broker or isinstance(error, TopicFull)

@@ -87,7 +87,7 @@ class OwedRows:
 
 def _brought(graph: ManagedGraph) -> frozenset[Writer]:
     sinks = graph.runner.executor.plan.sinks
-    found = graph.runner.outputs.brought()
+    found = graph.runner.outputs.uncommitted.brought()
     return _named(found, [sinks[name].sink for name, _ in found if name in sinks])
 
 

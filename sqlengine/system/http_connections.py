@@ -52,10 +52,10 @@ class ConnectionPool:
         body: bytes | None,
         headers: dict[str, str],
         *,
-        repeatable: bool,
+        retryable: bool,
     ) -> Answer:
         """Sends a request over a kept connection, or a new one; `path` begins where the server's
-        address ends. A `repeatable` one is sent once more where a kept connection breaks.
+        address ends. A `retryable` one is sent once more where a kept connection breaks.
 
         Raises OSError or HTTPException where there is no answer: the request may have been served;
         ServiceError for a file of certificates that cannot be used."""
@@ -64,7 +64,7 @@ class ConnectionPool:
             try:
                 return self._send(kept, method, path, body, headers)
             except ConnectionError:  # the server closed it in this moment
-                if not repeatable:
+                if not retryable:
                     raise
         new = open_connection(self._server, self._timeout_s, self._tls)
         return self._send(new, method, path, body, headers)

@@ -100,7 +100,7 @@ class Life:
                 while graph.runner.step():
                     pass
             except BrokerFull:
-                assert graph.runner.outputs.blocked
+                assert graph.runner.outputs.uncommitted.blocked
 
     def alerts(self) -> list[int]:
         records = self.engine.broker.read("alerts", 0, 0)

@@ -122,7 +122,9 @@ def test_a_lock_on_a_table_of_several_jobs_holds_up_none_but_these(
         assert alerts(engine) == [*range(8)]
         assert written() == sorted([*range(3)] * 2)
         assert {engine.job(n).graph for n in ("one", "two", "rule")} == {MAIN}
-        assert engine.graph.runner.outputs.blocked
+        assert engine.graph.runner.outputs.uncommitted.blocked
         other.execute("COMMIT")
         eventually(lambda: written() == sorted([*range(8)] * 2), "the sink goes on")
-    eventually(lambda: not engine.graph.runner.outputs.blocked, "nothing waits any more")
+    eventually(
+        lambda: not engine.graph.runner.outputs.uncommitted.blocked, "nothing waits any more"
+    )

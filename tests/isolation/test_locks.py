@@ -12,8 +12,8 @@ import pytest
 
 from sqlengine.connectors.base import Busy
 from sqlengine.engine import Engine
-from sqlengine.executors import outputs
 from sqlengine.executors.runner import GraphRunner
+from sqlengine.executors.sinks import uncommitted
 from tests.engine.by_hand import EVENTS, append, die, of_job, open_engine, step
 
 SEEN = """CREATE TABLE seen (job STRING, id BIGINT)
@@ -130,7 +130,7 @@ def test_rows_that_wait_go_along_with_their_job(
 def test_too_many_rows_hold_the_graph_up(
     engine: Engine, other: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "_WAITING_ROWS", 4)
+    monkeypatch.setattr(uncommitted, "_WAITING_ROWS", 4)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Busy):
         feed(engine, 0, 1, 2, 3)

@@ -125,10 +125,7 @@ class RocketBroker(EmbeddedBroker):
             return super().create_topic(
                 name, shards, compacted=compacted, if_not_exists=if_not_exists, **options
             )
-        new = self.new_definition(
-            name, shards, compacted=compacted, if_not_exists=if_not_exists, **options
-        )
-        if new is not None:
+        if self._new_in_cluster(name, shards, compacted, if_not_exists, options) is not None:
             self.cluster.create(name, shards)
         return self.cluster.info(name)
 
@@ -145,6 +142,12 @@ class RocketBroker(EmbeddedBroker):
             return super().new_definition(
                 name, shards, compacted=compacted, if_not_exists=if_not_exists, **options
             )
+        return self._new_in_cluster(name, shards, compacted, if_not_exists, options)
+
+    def _new_in_cluster(
+        self, name: str, shards: int, compacted: bool, if_not_exists: bool, options: TopicOptions
+    ) -> Definition | None:
+        """See `new_definition`, for a topic of the cluster."""
         if self.cluster.is_there(name):
             if not if_not_exists:
                 raise topic_exists(name)

@@ -331,7 +331,7 @@ class HttpTransport:
 
     def _ask(self, request_data: bytes, retryable: bool, headers: dict[str, str]) -> bytes:
         try:
-            answer = self._pool.request("POST", PATH, request_data, headers, repeatable=retryable)
+            answer = self._pool.request("POST", PATH, request_data, headers, retryable=retryable)
         except (http.client.HTTPException, OSError) as error:
             raise self._unreachable(error, retryable) from None
         if answer.status != 200:

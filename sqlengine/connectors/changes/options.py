@@ -9,9 +9,15 @@ from typing import Final
 import msgspec
 
 from planner.catalog import Table
-from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS
+from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.receivers.base import Stream
+from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, stream_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration
+
+# Longer than anything: a server keeps what nobody takes, or knows where a log has got to, and a log
+# keeps what nobody has read.
+_FOR_EVER_MS: Final = 100 * 365 * 86_400_000
 
 CHANGE_OPTIONS: Final[Mapping[str, Option]] = {
     "connect.timeout": Option(duration, default="30 s", doc="how long connecting may take"),
@@ -53,6 +59,19 @@ def account_of(options: Mapping[str, object]) -> Account:
         None if password is None else str(password),
         max(timeout_ms // 1000, 1),
     )
+
+
+def is_lasting(environment: Environment) -> bool:
+    """True unless what is received here ends with this process, as that of a script does."""
+    return environment.receivers is None or environment.receivers.lasting
+
+
+def changes_stream(
+    environment: Environment, place: str, what: Mapping[str, str], options: Mapping[str, object]
+) -> Stream:
+    """Returns the stream of a table with `CHANGE_OPTIONS`, see `stream_of`. Its log does not
+    expire, so that a job that was away goes on where it was."""
+    return stream_of(place, what, options, _FOR_EVER_MS if is_lasting(environment) else 0)
 
 
 def followed_by(table: Table, schema: object, options: Mapping[str, object]) -> dict[str, str]:

@@ -91,8 +91,8 @@ class Field:
 
 
 def maker(field: Field, rows: Rows) -> Maker:
-    """PlanError for options that do not suit the column's type, UnsupportedError for a type that
-    cannot be made up."""
+    """Returns what makes the values of a column. PlanError for options that do not suit its type,
+    UnsupportedError for a type that cannot be made up."""
     if field.option("kind") == "sequence":
         return _sequence(field)
     make = _random(field, rows)

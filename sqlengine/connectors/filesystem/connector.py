@@ -201,25 +201,22 @@ class FilesystemConnector(Connector):
         )
 
     def source(self, table: Table, environment: Environment) -> Source:
-        """ExecutionError where there is nothing at the path."""
+        """See `Connector`. ExecutionError where there is nothing at the path."""
         _check_format(table)
         check_partitions(table)
         options, path = options_of(table), path_of(table, environment.files)
         interval, follow = options["source.monitor-interval"], bool(options["source.follow"])
         assert interval is None or isinstance(interval, int)
         complete(path, environment.files)
-        whole, clock = bulk_format_of(table), environment.clock
+        whole = bulk_format_of(table)
         if follow and whole is not None:
-            hint = "'source.monitor-interval' reads new files"
-            raise UnsupportedError(
-                f"files of format '{table.options['format']}' do not grow", hint=hint
-            )
+            raise _does_not_grow(table)
         files = Files(
             table,
             path,
             interval,
             default_name(table),
-            clock,
+            environment.clock,
             environment.files,
             rotates=follow,
             skips=options["source.unreadable-files"] == "skip",
@@ -399,3 +396,10 @@ def _named(text: str) -> Path:
             f"path '{text}' is not on this machine", hint="give a local path or file:///…"
         )
     return Path(text)
+
+
+def _does_not_grow(table: Table) -> UnsupportedError:
+    return UnsupportedError(
+        f"files of format '{table.options['format']}' do not grow",
+        hint="'source.monitor-interval' reads new files",
+    )

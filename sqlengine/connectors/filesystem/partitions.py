@@ -46,8 +46,8 @@ MAX_NAME: Final = 255
 
 
 def check_partitions(table: Table) -> None:
-    """UnsupportedError where a partition column has a type that no name can hold, or all columns
-    are such."""
+    """Raises UnsupportedError where a partition column has a type that no name can hold, or all
+    columns are such."""
     for column in table.schema.select(table.partition_keys):
         if column.type.root not in _TYPES:
             raise UnsupportedError(

@@ -134,7 +134,7 @@ class FileSink(Sink):
 
 
 def check_folder(table: Table, folder: Path, disk: Disk = MACHINE) -> None:
-    """PlanError where the path is a file."""
+    """Raises PlanError where the path is a file."""
     if disk.exists(folder) and not disk.is_folder(folder):
         raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
 

@@ -14,7 +14,7 @@ from parser.errors import ExecutionError, PlanError
 from sqlengine.system.network_access import NetworkAccess
 
 if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager
+    from urllib3 import BaseHTTPResponse, HTTPConnectionPool, PoolManager
 
 REMEDY: Final = "pip install 'sqlengine[http]'"
 _MOST_SHOWN: Final = 200  # characters of an answer in an error
@@ -138,14 +138,28 @@ def _words(error: Exception) -> str:
 def _pool(
     context: ssl.SSLContext, network: NetworkAccess, timeout_s: float, connections: int
 ) -> PoolManager:
+    """Returns the library's pool, whose connections `network` judges. PlanError where the library
+    is not installed."""
     try:
-        from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Timeout
-        from urllib3.connection import HTTPConnection, HTTPSConnection
+        from urllib3 import PoolManager, Timeout
     except ImportError:
         raise PlanError("tables over HTTP need the library urllib3", hint=REMEDY) from None
+    pool = PoolManager(
+        num_pools=8,
+        maxsize=connections,
+        timeout=Timeout(connect=timeout_s, read=timeout_s),
+        ssl_context=context,
+    )
+    pool.pool_classes_by_scheme = _judging_pools(network)
+    return pool
 
-    # Subclasses as the library's documentation makes them: a connection is judged by the address
-    # that has answered, before anything is sent.
+
+def _judging_pools(network: NetworkAccess) -> dict[str, type[HTTPConnectionPool]]:
+    """Returns the classes of pools by scheme. They are made as the library's documentation has it:
+    a connection is judged by the address that has answered, before anything is sent."""
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+
     class Plain(HTTPConnection):
         def _new_conn(self) -> socket.socket:
             return _judged(super()._new_conn(), self.host, network)
@@ -160,14 +174,7 @@ def _pool(
     class EncryptedPool(HTTPSConnectionPool):
         ConnectionCls = Encrypted
 
-    pool = PoolManager(
-        num_pools=8,
-        maxsize=connections,
-        timeout=Timeout(connect=timeout_s, read=timeout_s),
-        ssl_context=context,
-    )
-    pool.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
-    return pool
+    return {"http": PlainPool, "https": EncryptedPool}
 
 
 def _judged(connected: socket.socket, host: str, network: NetworkAccess) -> socket.socket:

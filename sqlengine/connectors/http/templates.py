@@ -87,7 +87,7 @@ def _template(
 
 
 def _check_json(template: Template, option: str) -> None:
-    """PlanError for a template that gives no JSON, whatever the values are."""
+    """Raises PlanError for a template that gives no JSON, whatever the values are."""
     names = template.columns
     sample = template.filled(dict.fromkeys(names, msgspec.Raw(b"null")))
     try:

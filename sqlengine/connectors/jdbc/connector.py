@@ -152,7 +152,7 @@ class JdbcConnector(Connector):
 
 
 def _check_file(table: Table, environment: Environment) -> None:
-    """PlanError for a database in a file that SQL may not use."""
+    """Raises PlanError for a database in a file that SQL may not use."""
     url = table.options["url"]
     if url.startswith(_SQLITE):
         environment.files.check_file(Path(url.removeprefix(_SQLITE)), table=table.display)

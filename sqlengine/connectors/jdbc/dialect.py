@@ -23,7 +23,7 @@ MARK: Final = "\0"
 
 
 class DatabaseBusy(Busy):
-    """Another holds a lock on what is written to."""
+    """Raised where another holds a lock on what is written to."""
 
 
 class DatabaseFull(TryAgain):
@@ -81,20 +81,24 @@ class Dialect(ABC):
 
     @property
     @abstractmethod
-    def errors(self) -> type[Exception]: ...
+    def errors(self) -> type[Exception]:
+        """The class of all errors of the driver."""
 
     @abstractmethod
-    def full(self, error: Exception) -> bool: ...
+    def full(self, error: Exception) -> bool:
+        """True if the database has no space: the same statement may work later."""
 
     @abstractmethod
-    def busy(self, error: Exception) -> bool: ...
+    def busy(self, error: Exception) -> bool:
+        """True if another transaction is in the way: the same statement may work later."""
 
     @abstractmethod
     def at_fault(self, error: Exception) -> bool:
         """True if rows are at fault: others may be written."""
 
     @abstractmethod
-    def writer(self, table: Table, statements: Statements) -> Writer: ...
+    def writer(self, table: Table, statements: Statements) -> Writer:
+        """Returns what writes the rows of a table, within the transaction of a sink."""
 
     def statements(self, table: Table, name: str, epochs: str) -> Statements:
         """Returns what a sink says to write to the table `name`, with the table of `epochs`."""
@@ -104,11 +108,6 @@ class Dialect(ABC):
         others = [n for n in names if n not in key]
         conflict = self.on_conflict(target, key, others) if key else ""
         note = self.on_conflict(epochs, ("writer",), ("epoch",))
-        kinds = [
-            f"{n} {self.type_name(c.type, n in key)}"
-            for n, c in zip(names, table.physical, strict=True)
-        ]
-        kinds += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
         same = " AND ".join(f"{k} = {MARK}" for k in key)
         return Statements(
             quoted=self.quoted,
@@ -125,8 +124,18 @@ class Dialect(ABC):
                 f"SELECT epoch FROM {epochs} WHERE writer = {MARK}{self.lock}"
             ),
             note_epoch=self.complete(f"{self._insert(epochs, ('writer', 'epoch'))}{note}"),
-            definition=f"CREATE TABLE {target} ({', '.join(kinds)})",
+            definition=self._definition(table, target),
         )
+
+    def _definition(self, table: Table, target: str) -> str:
+        """Returns the CREATE TABLE of a table that is not there yet."""
+        kinds = [
+            f"{self.quoted(c.name)} {self.type_name(c.type, c.name in table.primary_key)}"
+            for c in table.physical
+        ]
+        if table.primary_key:
+            kinds.append(f"PRIMARY KEY ({', '.join(map(self.quoted, table.primary_key))})")
+        return f"CREATE TABLE {target} ({', '.join(kinds)})"
 
     def complete(self, text: str) -> str:
         """Returns a statement with values as the driver wants it."""
@@ -168,7 +177,7 @@ class Dialect(ABC):
         return {}
 
     def check_url(self, url: str) -> None:  # noqa: B027
-        """OptionError for a URL of this database that cannot be."""
+        """Raises OptionError for a URL of this database that cannot be."""
 
     def quoted(self, name: str) -> str:
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
@@ -178,7 +187,8 @@ class Dialect(ABC):
         return self.quoted(name)
 
     def type_name(self, kind: DataType, key: bool) -> str:
-        """A type of the database that holds the values of `kind`, also as part of a `key`."""
+        """Returns a type of the database that holds the values of `kind`, also as part of a
+        `key`."""
         if kind.is_binary:
             return "BLOB"
         if kind.is_timestamp:
@@ -188,7 +198,8 @@ class Dialect(ABC):
         return str(kind.plain)
 
     def open(self, url: str, account: Account) -> Connection:
-        """ExecutionError where the database cannot be reached; its text holds no password."""
+        """Opens a connection to a URL. ExecutionError where the database cannot be reached; its
+        text holds no password."""
         try:
             return self.connect(url.removeprefix("jdbc:"), account)
         except self.errors as error:
@@ -214,7 +225,7 @@ class Dialect(ABC):
 
 
 def shown(url: str) -> str:
-    """A URL without the password that may stand in it."""
+    """Returns a URL without the password that may stand in it."""
     parts = parts_of(url)
     if parts is None:
         return url.partition("//")[0] + "//…"

@@ -23,7 +23,7 @@ _DAY = timedelta(days=1)
 
 
 def check_types(table: Table, schema: Schema, *, arrays: bool) -> None:
-    """UnsupportedError for a column that the database has not."""
+    """Raises UnsupportedError for a column that the database has not."""
     for column in schema:
         kind = column.type
         while arrays and kind.root is Root.ARRAY:

@@ -59,6 +59,13 @@ _PRODUCER: Final[Settings] = {
     "message.timeout.ms": 0,  # rows are kept until they are delivered
     "partitioner": "murmur2_random",  # of a key the partition that Java's client chooses
 }
+_TRANSACTIONAL: Final[Settings] = {
+    # A transaction often comes before the server has ended the one before it.
+    "retry.backoff.ms": 20,
+    # Where all brokers were away the client makes new handles of them, and waits without end for
+    # the old one that coordinated its group.
+    "metadata.recovery.strategy": "none",
+}
 # Of the other side only.
 _CONSUMERS_ALONE: Final = ("fetch.", "group.", "isolation.", "queued.", "session.", "heartbeat.")
 _CONSUMERS_OWN: Final = frozenset(
@@ -131,14 +138,7 @@ def producer(
     own: dict[str, object] = {"on_delivery": told}
     if transactional_id is not None:
         del default["message.timeout.ms"]  # no record waits for longer than its transaction
-        own |= {
-            "transactional.id": transactional_id,
-            # A transaction often comes before the server has ended the one before it.
-            "retry.backoff.ms": 20,
-            # Where all brokers were away the client makes new handles of them, and waits without
-            # end for the old one that coordinated its group.
-            "metadata.recovery.strategy": "none",
-        }
+        own |= {"transactional.id": transactional_id, **_TRANSACTIONAL}
     made = {**_COMMON, **default, **given, **own, **_callbacks(health)}
     return _made(lambda: Producer(made, logger=_client_log))
 

@@ -117,7 +117,7 @@ class KafkaConnector(Connector):
         return _with_guarantee(self.capabilities, exactly=exactly)
 
     def check(self, table: Table) -> None:
-        """PlanError for options that contradict each other."""
+        """Raises PlanError for options that contradict each other."""
         options = options_of(table)
         check_keys(table, fields=self.key_by_fields)
         Topics.of(table, options)
@@ -219,7 +219,8 @@ def _with_guarantee(capabilities: Capabilities, *, exactly: bool) -> Capabilitie
 
 
 def _prepare(table: Table, environment: Environment) -> None:
-    """PlanError for a file that SQL may not use; ServiceError where the client is not installed."""
+    """Raises PlanError for a file that SQL may not use, ServiceError where the client is not
+    installed."""
     require_library()
     for path in files_of(table):
         environment.files.check_file(path, table=table.display)

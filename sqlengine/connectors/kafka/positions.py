@@ -67,8 +67,8 @@ POSITION_OPTIONS: Final[Mapping[str, Option]] = {
 
 
 def check_positions(table: Table, options: Mapping[str, object]) -> None:
-    """OptionError where a mode lacks the option that it needs, or offsets are those of several
-    topics."""
+    """Raises OptionError where a mode lacks the option that it needs, or offsets are those of
+    several topics."""
     for prefix, mode in ((STARTUP, startup_mode(options)), (BOUNDED, options[BOUNDED + "mode"])):
         needed = {"timestamp": prefix + "timestamp-millis", "group-offsets": GROUP}
         needed["specific-offsets"] = prefix + "specific-offsets"

@@ -85,6 +85,7 @@ class Connection:
             raise self._lost(_tls_words(error)) from None
 
     def _introduce(self) -> None:
+        """Sends CONNECT and waits for the answer."""
         account = self._account
         properties = {Properties.RECEIVE_MAXIMUM: account.in_flight}
         properties[Properties.LARGEST_PACKET] = LARGEST
@@ -102,7 +103,11 @@ class Connection:
                 properties={int(k): v for k, v in properties.items()},
             )
         )
-        answer = self.answer(Kind.CONNACK)
+        self._take_limits(self.answer(Kind.CONNACK))
+
+    def _take_limits(self, answer: Packet) -> None:
+        """Takes the limits of the connection from a CONNACK. ConnectionLost where the server
+        refuses the client."""
         if len(answer.body) < 2:
             raise self._lost("it answers nonsense")
         self.resumed = bool(answer.body[0] & 1)
@@ -110,7 +115,7 @@ class Connection:
         if answer.body[1]:
             raise self._refused(answer.body[1], told)
         self.in_flight = told.numbers.get(Properties.RECEIVE_MAXIMUM, 65_535)
-        self._keep_alive_s = told.numbers.get(Properties.KEEP_ALIVE, account.keep_alive_s)
+        self._keep_alive_s = told.numbers.get(Properties.KEEP_ALIVE, self._account.keep_alive_s)
 
     def _properties(self, data: bytes) -> Decoded:
         """Returns the properties at the end of a packet of MQTT 5."""

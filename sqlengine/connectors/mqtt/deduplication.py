@@ -19,7 +19,7 @@ class MessageKey:
     or `field:NAME`, a field of a JSON object. A message that lacks a part has no key."""
 
     def __init__(self, text: str) -> None:
-        """ValueError where the text names something else."""
+        """Raises ValueError where the text names something else."""
         parts = [part.strip() for part in text.split(";")]
         fields = tuple(p.removeprefix("field:") for p in parts if p.startswith("field:"))
         self._fields = _fields_decoder(fields) if fields else None

@@ -25,7 +25,7 @@ def filters_of(text: str) -> tuple[str, ...]:
 
 
 def check_filter(text: str) -> None:
-    """ValueError unless a text is a filter of topics."""
+    """Raises ValueError unless a text is a filter of topics."""
     if text.startswith(_SHARED):
         _, group, *rest = text.split("/", 2)
         if not group or not rest or set(group) & {"+", "#"}:

@@ -10,6 +10,7 @@ A receiver takes a snapshot and then the changes into a log of the server's own,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar, Final
 from zlib import crc32
 
@@ -20,7 +21,12 @@ from planner.capabilities import Capabilities, SourceCapabilities
 from planner.catalog import Table
 from planner.logical.change_kinds import ALL_CHANGES
 from sqlengine.connectors.base import Connector, Source
-from sqlengine.connectors.changes.options import CHANGE_OPTIONS, account_of, followed_by
+from sqlengine.connectors.changes.options import (
+    CHANGE_OPTIONS,
+    account_of,
+    changes_stream,
+    followed_by,
+)
 from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
 from sqlengine.connectors.environment import Environment
@@ -28,14 +34,11 @@ from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.mysql_cdc.database import Place, replication
 from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
 from sqlengine.connectors.mysql_cdc.starts import START_OPTIONS, start_of
-from sqlengine.connectors.receivers.service import Wanted
-from sqlengine.connectors.receivers.source import stream_of
+from sqlengine.connectors.receivers.service import Receivers, Wanted
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least
 
-# Longer than anything: the log of a table says where to go on.
-_FOR_EVER_MS: Final = 100 * 365 * 86_400_000
 _OF_PLACE: Final = ("username", "connect.timeout", "scan.on-truncate")
 _LEAST_NUMBER: Final = 1 << 30  # of those that are made up
 
@@ -76,7 +79,6 @@ class MySqlCdcConnector(Connector):
         replication()
         options = options_of(table)
         check_types(table, table.physical, arrays=False)
-        receivers = environment.receivers
         binary = [c.name for c in table.physical if c.type.is_binary]
         what = {
             **followed_by(table, options["database-name"], options),
@@ -87,19 +89,25 @@ class MySqlCdcConnector(Connector):
         number = options["server-id"]
         place = f"{options['hostname']}:{options['port']}"
         place += "" if number is None else f" as {number}"
-        lasting = receivers is None or receivers.lasting
-        stream = stream_of(place, what, options, _FOR_EVER_MS if lasting else 0)
-
-        def make() -> MariaDbReceiver:
-            assert receivers is not None
-            made = _LEAST_NUMBER + crc32(f"{receivers.identity()} {place}".encode()) % _LEAST_NUMBER
-            return MariaDbReceiver(
-                Place(account_of(options)),
-                number if isinstance(number, int) else made,
-                skips=options["scan.on-truncate"] == "skip",
-            )
-
-        shared = {name: str(options[name]) for name in _OF_PLACE}
-        wanted = Wanted(table.display, stream, shared, make)
+        wanted = Wanted(
+            table.display,
+            changes_stream(environment, place, what, options),
+            {name: str(options[name]) for name in _OF_PLACE},
+            partial(_receiver, options, place, environment.receivers),
+        )
         rows = ChangeRows(table, options, upsert=False)
         return ChangesSource(environment, table, options, wanted, rows, anew="server-id")
+
+
+def _receiver(
+    options: Mapping[str, object], place: str, receivers: Receivers | None
+) -> MariaDbReceiver:
+    """Returns the receiver of a place, with a number that is made up where the options have
+    none."""
+    number = options["server-id"]
+    if not isinstance(number, int):
+        assert receivers is not None, "they ask for it"
+        number = _LEAST_NUMBER + crc32(f"{receivers.identity()} {place}".encode()) % _LEAST_NUMBER
+    return MariaDbReceiver(
+        Place(account_of(options)), number, skips=options["scan.on-truncate"] == "skip"
+    )

@@ -26,7 +26,7 @@ class Gtid(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str) -> Gtid:
-        """ServiceError for a log of several domains: their transactions have no order."""
+        """Raises ServiceError for a log of several domains: their transactions have no order."""
         if not text:
             return cls(0)
         if "," in text:
@@ -50,8 +50,8 @@ class Gtid(NamedTuple):
 
 
 def require_order(before: Gtid, after: Gtid) -> None:
-    """ServiceError for two transactions, one read behind the other, whose numbers do not say so:
-    which changes were taken could not be told by them."""
+    """Raises ServiceError for two transactions, one read behind the other, whose numbers do not
+    say so: which changes were taken could not be told by them."""
     if before.number and before.domain != after.domain:
         raise ServiceError(
             f"the server writes its log in several domains ({before.text}, then {after.text}):"

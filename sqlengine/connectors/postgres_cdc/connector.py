@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar, Final
 
 from parser.types import DataType
@@ -19,7 +20,13 @@ from planner.capabilities import Capabilities, SourceCapabilities
 from planner.catalog import Table
 from planner.logical.change_kinds import ALL_CHANGES, UPSERT
 from sqlengine.connectors.base import Connector, Source
-from sqlengine.connectors.changes.options import CHANGE_OPTIONS, account_of, followed_by
+from sqlengine.connectors.changes.options import (
+    CHANGE_OPTIONS,
+    account_of,
+    changes_stream,
+    followed_by,
+    is_lasting,
+)
 from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
 from sqlengine.connectors.environment import Environment
@@ -28,14 +35,11 @@ from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.postgres_cdc.database import Place
 from sqlengine.connectors.postgres_cdc.receiver import PostgresReceiver
 from sqlengine.connectors.receivers.service import Wanted
-from sqlengine.connectors.receivers.source import stream_of
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice
 
 _UPSERT: Final = "upsert"
-# Longer than anything: a slot keeps what nobody takes, and the log what nobody has read.
-_FOR_EVER_MS: Final = 100 * 365 * 86_400_000
 _SLOT_NAME: Final = re.compile("[a-z0-9_]{1,63}")
 _OF_PLACE: Final = ("username", "publication.name", "connect.timeout", "scan.on-truncate")
 
@@ -90,29 +94,31 @@ class PostgresCdcConnector(Connector):
         have, ServiceError where the driver is missing."""
         driver()
         options = options_of(table)
-        upsert = options["changelog-mode"] == _UPSERT
         check_types(table, table.physical, arrays=True)
-        receivers = environment.receivers
-        lasting = receivers is None or receivers.lasting
-        host, slot = f"{options['hostname']}:{options['port']}", str(options["slot.name"])
-        place = f"{host}/{options['database-name']} slot '{slot}'"
+        host = f"{options['hostname']}:{options['port']}"
+        place = f"{host}/{options['database-name']} slot '{options['slot.name']}'"
         what = {
             **followed_by(table, options["schema-name"], options),
             "changelog": str(options["changelog-mode"]),
         }
-        stream = stream_of(place, what, options, _FOR_EVER_MS if lasting else 0)
-        publication = str(options["publication.name"] or f"sqlengine_{slot}")
-
-        def make() -> PostgresReceiver:
-            return PostgresReceiver(
-                Place(account_of(options), str(options["database-name"])),
-                slot,
-                publication,
-                temporary=not lasting,
-                skips=options["scan.on-truncate"] == "skip",
-            )
-
-        shared = {name: str(options[name]) for name in _OF_PLACE}
-        wanted = Wanted(table.display, stream, shared, make)
-        rows = ChangeRows(table, options, upsert=upsert)
+        wanted = Wanted(
+            table.display,
+            changes_stream(environment, place, what, options),
+            {name: str(options[name]) for name in _OF_PLACE},
+            partial(_receiver, options, temporary=not is_lasting(environment)),
+        )
+        rows = ChangeRows(table, options, upsert=options["changelog-mode"] == _UPSERT)
         return ChangesSource(environment, table, options, wanted, rows, anew="slot.name")
+
+
+def _receiver(options: Mapping[str, object], *, temporary: bool) -> PostgresReceiver:
+    """Returns the receiver of a slot, which is dropped with its connection where it is
+    `temporary`."""
+    slot = str(options["slot.name"])
+    return PostgresReceiver(
+        Place(account_of(options), str(options["database-name"])),
+        slot,
+        str(options["publication.name"] or f"sqlengine_{slot}"),
+        temporary=temporary,
+        skips=options["scan.on-truncate"] == "skip",
+    )

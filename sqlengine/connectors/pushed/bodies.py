@@ -40,31 +40,11 @@ class Bodies:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._format = table.options["format"]
+        self._readers = self._readers_by_kind()
 
     def records(self, body: bytes, kind: str) -> list[bytes]:
         """Returns the records of a body of this media type. BadBody, or UnsupportedBody."""
-        kind = kind.partition(";")[0].strip().lower()
-        readers: dict[str, Callable[[bytes], list[bytes]]] = {}
-        if self._format == "json":
-            readers = {
-                **dict.fromkeys(_JSON, _of_json),
-                **dict.fromkeys((*_LINES, *_ANY), _of_lines),
-                **dict.fromkeys(_CSV, self._of_csv),
-                **dict.fromkeys(_ARROW, self._of_arrow),
-            }
-        elif self._format == "csv":
-            readers = dict.fromkeys((*_CSV, *_ANY), _of_lines)
-        elif self._format.endswith("json"):
-            readers = {
-                **dict.fromkeys(_JSON, _of_json),
-                **dict.fromkeys((*_LINES, *_ANY), _of_lines),
-            }
-        elif self._format == "raw":
-            readers = {
-                **dict.fromkeys((*_LINES, *_CSV, *_ANY, *_JSON), _of_lines),
-            }
-        else:
-            readers = dict.fromkeys(_ANY, lambda whole: [whole])
+        kind, readers = kind.partition(";")[0].strip().lower(), self._readers
         reader = readers.get(kind)
         if reader is None:
             raise UnsupportedBody(
@@ -72,6 +52,24 @@ class Bodies:
                 hint="it takes " + ", ".join(k for k in readers if k),
             )
         return reader(body)
+
+    def _readers_by_kind(self) -> dict[str, Callable[[bytes], list[bytes]]]:
+        """Returns what takes a body apart, by the media types that the table's format takes."""
+        of_lines = dict.fromkeys((*_LINES, *_ANY), _of_lines)
+        if self._format == "json":
+            return {
+                **dict.fromkeys(_JSON, _of_json),
+                **of_lines,
+                **dict.fromkeys(_CSV, self._of_csv),
+                **dict.fromkeys(_ARROW, self._of_arrow),
+            }
+        if self._format.endswith("json"):
+            return {**dict.fromkeys(_JSON, _of_json), **of_lines}
+        if self._format == "csv":
+            return dict.fromkeys((*_CSV, *_ANY), _of_lines)
+        if self._format == "raw":
+            return dict.fromkeys((*_LINES, *_CSV, *_ANY, *_JSON), _of_lines)
+        return dict.fromkeys(_ANY, lambda whole: [whole])
 
     def _of_csv(self, body: bytes) -> list[bytes]:
         """Rows of CSV with names of columns in the first line, as JSON. An empty field is NULL."""

@@ -154,7 +154,7 @@ def topic_of(table: Table, options: Mapping[str, object], group: str) -> RocketT
 
 
 def check_files(table: Table, options: Mapping[str, object], files: FileAccess) -> None:
-    """PlanError for a certificate or key in a file that SQL may not use."""
+    """Raises PlanError for a certificate or key in a file that SQL may not use."""
     for option in _FILES:
         if path := text_of(options, option):
             files.check_file(Path(path), table=table.display)

@@ -148,7 +148,8 @@ def _of_users(pairs: Sequence[tuple[str, str | None]] | None) -> dict[str, str]:
 
 
 def _require_writable(column: MetadataColumn, encoder: MessageEncoder) -> None:
-    """UnsupportedError for metadata that a message cannot be given, or that it has already."""
+    """Raises UnsupportedError for metadata that a message cannot be given, or that it has
+    already."""
     if column.key not in WRITABLE:
         raise UnsupportedError(
             f"metadata column '{column.column.name}' cannot be written",
@@ -191,7 +192,7 @@ def _tag_column(table: Table, options: Mapping[str, object]) -> str | None:
 
 
 def _require_text(table: Table, option: str, name: str) -> None:
-    """OptionError where a table has no such column, or it has values that are no texts."""
+    """Raises OptionError where a table has no such column, or it has values that are no texts."""
     if name not in table.physical:
         raise OptionError(
             f"'{option}' of table '{table.display}' names no column '{name}'",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -57,6 +58,13 @@ SYSTEM: Final = frozenset(
         "__SHARDINGKEY", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "__BORNHOST",
     }
 )  # fmt: skip
+# Columns that are a field of `Message`.
+_FIELDS: Final = {
+    "queue": "queue",
+    "offset": "offset",
+    "timestamp": "stored_ms",
+    "born-timestamp": "born_ms",
+}
 _OF_PROPERTIES: Final = frozenset(
     {"tags", "keys", "delivery-timestamp", "message-id", "properties"}
 )
@@ -74,15 +82,12 @@ class MessageRows:
 
     def chunk(self, shard: str, start: int, end: int, messages: Sequence[Message]) -> Chunk:
         """Returns the rows of messages that were read from `start` to `end`."""
-        kinds, counts = None, None
+        kinds = None
         if self._upsert:
             messages, bodies, kinds = _upserts(messages)
-            records = pa.array(bodies, pa.binary())
-        elif any(rows_in(m.properties) is not None for m in messages):
-            parts = [_records(m) for m in messages]
-            records, counts = pa.concat_arrays(parts), [len(p) for p in parts]
+            records, counts = pa.array(bodies, pa.binary()), None
         else:
-            records = pa.array(map(_record, messages), pa.binary())
+            records, counts = _all_records(messages)
         read = self._reads_properties
         properties = [properties_of(m.properties) for m in messages] if read else []
         offsets = np.fromiter((m.offset for m in messages), np.int64, len(messages))
@@ -110,35 +115,34 @@ class MessageRows:
         properties: Sequence[Mapping[str, str]],
     ) -> pa.Array:
         """Returns a metadata column in the type that the table declares."""
-        own = METADATA[column.key].arrow
-        broker = shard.rpartition(":")[0]
-        match column.key:
-            case "topic":
-                values = pa.repeat(pa.scalar(self._topic, own), len(messages))
-            case "broker":
-                values = pa.repeat(pa.scalar(broker, own), len(messages))
-            case "queue":
-                values = pa.array([m.queue for m in messages], own)
-            case "offset":
-                values = pa.array([m.offset for m in messages], own)
-            case "timestamp":
-                values = pa.array([m.stored_ms for m in messages], pa.int64()).view(own)
-            case "born-timestamp":
-                values = pa.array([m.born_ms for m in messages], pa.int64()).view(own)
-            case "message-id":
-                ids = map(message_id, messages, properties)
-                values = pa.array(ids, own)
-            case "properties":
-                values = pa.array([_of_users(p) for p in properties], own)
-            case "delivery-timestamp":
-                values = pa.array([_whole(p.get(DELIVER_AT)) for p in properties], pa.int64()).view(
-                    own
-                )
-            case key:
-                name = TAGS if key == "tags" else KEYS
-                values = pa.array([p.get(name) for p in properties], own)
-        kind = column.column.type.arrow
+        own, kind = METADATA[column.key].arrow, column.column.type.arrow
+        of_all = {"topic": self._topic, "broker": shard.rpartition(":")[0]}
+        if column.key in of_all:
+            values = pa.repeat(pa.scalar(of_all[column.key], own), len(messages))
+        else:
+            found = _metadata_of(column.key, messages, properties)
+            is_time = pa.types.is_timestamp(own)  # as a number of milliseconds
+            values = pa.array(found, pa.int64()).view(own) if is_time else pa.array(found, own)
         return values if values.type == kind else values.cast(kind, safe=False)
+
+
+def _metadata_of(
+    key: str, messages: Sequence[Message], properties: Sequence[Mapping[str, str]]
+) -> Iterable[object]:
+    """Returns a value of METADATA for each message."""
+    match key:
+        case "message-id":
+            return map(message_id, messages, properties)
+        case "properties":
+            return map(_of_users, properties)
+        case "delivery-timestamp":
+            return (_whole(p.get(DELIVER_AT)) for p in properties)
+        case "tags":
+            return (p.get(TAGS) for p in properties)
+        case "keys":
+            return (p.get(KEYS) for p in properties)
+        case _:
+            return map(attrgetter(_FIELDS[key]), messages)
 
 
 def _record(message: Message) -> bytes:
@@ -148,6 +152,14 @@ def _record(message: Message) -> bytes:
         return plain_body(message)
     except ValueError:
         return message.body
+
+
+def _all_records(messages: Sequence[Message]) -> tuple[pa.Array, list[int] | None]:
+    """Returns the records of messages, and how many each has; None where each has one."""
+    if all(rows_in(m.properties) is None for m in messages):
+        return pa.array(map(_record, messages), pa.binary()), None
+    parts = [_records(m) for m in messages]
+    return pa.concat_arrays(parts), [len(p) for p in parts]
 
 
 def _records(message: Message) -> pa.Array:

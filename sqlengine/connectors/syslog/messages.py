@@ -57,7 +57,7 @@ class Messages:
         self._check()
 
     def _check(self) -> None:
-        """PlanError for a severity or facility that is none, where no column says it."""
+        """Raises PlanError for a severity or facility that is none, where no column says it."""
         for template, number in ((self._severity, _severity), (self._facility, _facility)):
             if not template.columns and number(template.filled({})) is None:
                 raise PlanError(

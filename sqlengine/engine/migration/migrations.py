@@ -213,7 +213,7 @@ class Migrations:
         if owed is not None:
             reason = f"table '{owed}' has not taken all rows that this graph wrote before"
             raise NotAligned([job.name for job in jobs], target.name, reason)
-        unanswered = source.runner.outputs.unanswered([job.name for job in jobs])
+        unanswered = source.runner.outputs.uncommitted.unanswered([job.name for job in jobs])
         if unanswered is not None:
             raise unanswered
         handover = self._graphs.targets.own_graph(jobs[0])

@@ -29,6 +29,6 @@ def _waits(graph: ManagedGraph) -> Iterator[tuple[frozenset[str], str]]:
         if health is not None and health.trouble is not None and name in plan.nodes:
             table = running.scan.table.display
             yield plan.nodes[name].jobs, f"table '{table}' gives no rows: {health.trouble}"
-    for name, error in runner.outputs.sinks_without_space().items():
+    for name, error in runner.outputs.uncommitted.sinks_without_space().items():
         if name in plan.sinks:
             yield plan.sinks[name].jobs, f"its rows wait: {error.reason}"

@@ -36,7 +36,7 @@ class CheckpointTrigger:
         Never while a sink has not taken all rows, which must be repeated after a crash, nor while a
         source owes an answer."""
         now, checkpoints = self._clock(), self._storage.checkpoints
-        if checkpoints is None or self._pipeline.outputs.owes_rows:
+        if checkpoints is None or self._pipeline.outputs.uncommitted.owes_rows:
             return False
         due = checkpoints.due(self._epochs.last, self._pipeline.executor.tables, now)
         return due and not self._pipeline.inputs.late
@@ -49,7 +49,7 @@ class CheckpointTrigger:
         if checkpoints is None:
             return
         # No epoch before a checkpoint is repeated, so the output of all of them must be out.
-        pipeline.outputs.commit(self._epochs.last)
+        pipeline.outputs.committer.commit(self._epochs.last)
         pipeline.inputs.require_answers()
         write = checkpoints.finish if wait else checkpoints.begin
         write(self._metadata(), pipeline.executor.tables, self._clock())

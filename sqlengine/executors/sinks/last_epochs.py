@@ -1,5 +1,5 @@
-"""Which epochs of a graph its tables have: new ones must be numbered behind these, as a table takes
-rows under a number that it knows for repeated ones."""
+"""The last epochs that the tables of a graph know: new ones must be numbered behind these, as a
+table takes rows under a number that it knows for repeated ones."""
 
 from __future__ import annotations
 

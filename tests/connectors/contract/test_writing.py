@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlengine.executors import outputs
+from sqlengine.executors.sinks import uncommitted
 from tests.connectors.contract.copying import (
     KILLS,
     LARGE,
@@ -60,7 +60,7 @@ def test_a_row_that_is_refused_is_a_dead_letter(place: Place, tmp_path: Path) ->
 def test_rows_wait_for_a_killed_server_and_few_are_read_meanwhile(
     place: Place, tmp_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "_WAITING_ROWS", 1000)
+    monkeypatch.setattr(uncommitted, "_WAITING_ROWS", 1000)
     data = tmp_path / "data"
     with copying(place, "out", "reconnect", data, rows_per_read=100) as (service, user):
         user.write("here", *map(dict, named([0])))

@@ -127,7 +127,7 @@ def test_a_broker_that_is_killed_and_comes_back(
         eventually(lambda: engine.rows_of("copy") == 100, lambda: engine.job("copy"))
         broker.kill()
         engine.broker.append("rows", 0, json_rows(range(10)), timestamp_ms=0)
-        blocked = engine.graph.runner.outputs.sinks_without_space
+        blocked = engine.graph.runner.outputs.uncommitted.sinks_without_space
         eventually(lambda: "table 'put' cannot be written now" in str(blocked().values()))
         eventually(lambda: any(troubles(engine)))
         broker.start()
