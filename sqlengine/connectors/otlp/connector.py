@@ -68,7 +68,7 @@ def logs_inbox(receivers: Receivers) -> Inbox | None:
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of the log records of a request: `too_large` have more bytes than one may have,
+    """The log records of a request that are kept: `too_large` others have more bytes than one may,
     `too_many` stand behind as many bytes as a request may have."""
 
     records: list[bytes]

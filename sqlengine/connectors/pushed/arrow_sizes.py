@@ -1,4 +1,4 @@
-"""How large an Arrow stream is before it is read: a few bytes may stand for any number of rows."""
+"""The size of an Arrow stream before it is read: a few bytes may stand for any number of rows."""
 
 from __future__ import annotations
 

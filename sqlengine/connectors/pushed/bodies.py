@@ -148,7 +148,9 @@ class Bodies:
 
 def _rows_at_once(batch: pa.RecordBatch) -> int:
     """Returns how many rows are written at once: a value of a dictionary may be that of each."""
-    coded = [c.dictionary.nbytes for c in batch.columns if pa.types.is_dictionary(c.type)]
+    coded: list[int] = [
+        c.dictionary.nbytes for c in batch.columns if pa.types.is_dictionary(c.type)
+    ]
     return max(1, min(_ROWS_AT_ONCE, _MOST_AT_ONCE // max(1, sum(coded))))
 
 
