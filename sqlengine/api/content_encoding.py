@@ -15,6 +15,9 @@ from sqlengine.api.serving.request_parser import too_large
 
 # The window bits of zlib for each encoding: gzip's header, zlib's header.
 _ZSTD: Final = "zstd"
+# Bytes of a packed body that are unpacked at once: what stands behind a member is copied with each.
+_FIRST_STEP: Final = 512
+_MOST_STEP: Final = 1 << 20
 _WINDOWS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": 15}
 
 
@@ -52,16 +55,19 @@ def _unpacked(packed: bytes, window: int, most: int) -> bytes | None:
     """Returns the body, of all members of a gzip one after the other; None if it is larger than
     `most`. Raises zlib.error, and EOFError for a body that is cut off."""
     parts: list[bytes] = []
-    size = 0
-    while packed:
-        reader = zlib.decompressobj(window)
-        parts.append(reader.decompress(packed, most - size + 1))
-        size += len(parts[-1])
-        if size > most:
-            return None
-        if not reader.eof:
-            raise EOFError("it is cut off")
-        packed = reader.unused_data
+    size = at = 0
+    while at < len(packed):
+        reader, step = zlib.decompressobj(window), _FIRST_STEP
+        while not reader.eof:
+            if at >= len(packed):
+                raise EOFError("it is cut off")
+            given = packed[at : at + step]
+            parts.append(reader.decompress(given, most - size + 1))
+            size += len(parts[-1])
+            if size > most:
+                return None
+            at += len(given) - len(reader.unused_data)
+            step = min(2 * step, _MOST_STEP)
     return b"".join(parts)
 
 

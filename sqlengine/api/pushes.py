@@ -87,11 +87,17 @@ def _log_records(engine: Engine, kind: str, body: bytes) -> Response:
     inbox = logs_inbox(engine.receivers)
     if inbox is None:
         raise NotTaken("no job reads log records now")
-    most = present().record_size
-    records, rejected = records_of(rows, most)
-    _pushed(inbox, records)
-    why = f"records of more than {most} bytes are not taken" if rejected else ""
-    return Response(messages.answer(kind, rejected, why), 200, mimetype=kind)
+    limits = present()
+    kept = records_of(rows, limits.record_size, limits.request_size)
+    _pushed(inbox, kept.records)
+    why = []
+    if kept.too_large:
+        why.append(f"records of more than {limits.record_size} bytes are not taken")
+    if kept.too_many:
+        most = f"more than {limits.request_size} bytes of records, each with its resource"
+        why.append(f"{most}, are not taken at once: send fewer")
+    rejected = kept.too_large + kept.too_many
+    return Response(messages.answer(kind, rejected, "; ".join(why)), 200, mimetype=kind)
 
 
 def _pushed(inbox: Inbox, records: Sequence[bytes]) -> Push:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import struct
+import time as clock
 from typing import Any
 
 import pyarrow as pa
@@ -301,6 +302,13 @@ def test_exported_entries_are_found_in_a_file(
         for e in entries
     ]
     assert framed.size + rest.size == len(whole)
+
+
+def test_a_field_of_the_journal_that_stands_very_often_is_read_once() -> None:
+    times = 200_000
+    start = clock.process_time()
+    assert parse_export(b"A=b\n" * times + b"C=d\n") == {"A": "b\n" * (times - 1) + "b", "C": "d"}
+    assert clock.process_time() - start < 5
 
 
 _FORMATS = ("syslog", "cef", "leef", "key-value", "windows-event-xml", "journald")

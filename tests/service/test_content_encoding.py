@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+import time as clock
 import zlib
 
 import pytest
 
+from sqlengine.api.content_encoding import _unpacked
 from tests.service.harness import User
 from tests.service.test_http_service import ask
 
@@ -57,3 +60,27 @@ def test_refused(user: User, encoding: str, body: bytes, status: int, message: s
     assert isinstance(answer, dict)
     assert (found, answer["status"]) == (status, status)
     assert message in answer["message"]
+
+
+def test_a_body_of_very_many_parts(user: User) -> None:
+    """Each part of a packed body costs what it has, and not what stands behind it."""
+    body = gzip.compress(b"") * 100_000 + gzip.compress(LINES)
+    user.client.post("/api/v1/topics", {"name": "parts"})
+    start = clock.process_time()
+    assert send(user, "/api/v1/topics/parts/records", body, "gzip")[0] < 300
+    assert clock.process_time() - start < 3
+    records = user.client.get("/api/v1/topics/parts/records")["records"]
+    assert isinstance(records, list)
+    assert len(records) == 2
+
+
+def test_parts_of_any_length() -> None:
+    texts = [os.urandom(size) for size in (0, 1, 5000, 200_000, 3, 700_000)]
+    for packed in (gzip.compress, zlib.compress):
+        window = 31 if packed is gzip.compress else 15
+        body = b"".join(map(packed, texts))
+        whole = b"".join(texts)
+        assert _unpacked(body, window, len(whole)) == whole
+        assert _unpacked(body, window, len(whole) - 1) is None
+        with pytest.raises(EOFError):
+            _unpacked(body[:-1], window, len(whole))

@@ -8,7 +8,8 @@ takes them at /v1/logs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import msgspec
@@ -65,8 +66,28 @@ def logs_inbox(receivers: Receivers) -> Inbox | None:
     return found if isinstance(found, Inbox) else None
 
 
-def records_of(rows: list[LogRow], most: int) -> tuple[list[bytes], int]:
-    """Returns what is kept of log records, and how many are not, as they have over `most` bytes."""
-    encoded = [encode_row(row) for row in rows]
-    kept = [record for record in encoded if len(record) <= most]
-    return kept, len(encoded) - len(kept)
+@dataclass(frozen=True)
+class Kept:
+    """The log records of a request that are kept: `too_large` others have more bytes than one may,
+    `too_many` stand behind as many bytes as a request may have."""
+
+    records: list[bytes]
+    too_large: int
+    too_many: int
+
+
+def records_of(rows: Sequence[LogRow], most: int, together: int) -> Kept:
+    """Returns what is kept of log records: each with `most` bytes, and `together` of all. What a
+    request says once, such as a resource, each of its records has."""
+    kept: list[bytes] = []
+    size = too_large = 0
+    for number, row in enumerate(rows):
+        record = encode_row(row)
+        if len(record) > most:
+            too_large += 1
+            continue
+        if size + len(record) > together:
+            return Kept(kept, too_large, len(rows) - number)
+        kept.append(record)
+        size += len(record)
+    return Kept(kept, too_large, 0)

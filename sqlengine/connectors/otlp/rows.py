@@ -67,7 +67,7 @@ def time_text(nanoseconds: int) -> str | None:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{rest:09d}Z"
+    return f"{moment.replace(tzinfo=None).isoformat(' ')}.{rest:09d}Z"
 
 
 def severity_of(number: int, text: str) -> str | None:
@@ -106,7 +106,8 @@ class LogRows(PushedRows):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._names = table.physical.names
-        self._decoder = get_format("json").decoder(table.physical, {})
+        # A number or a time that the type of its column does not have is NULL, and costs no row.
+        self._decoder = get_format("json").decoder(table.physical, {"ignore-parse-errors": "true"})
 
     def chunk(self, shard: str, start: int, records: Records) -> Chunk:
         """See `TopicRows`."""

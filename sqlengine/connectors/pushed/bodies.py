@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from parser.errors import ServiceError
+from parser.limits import present
 from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch
+from sqlengine.connectors.pushed.arrow_sizes import unpacked
 from sqlengine.formats.registry import encoder_of
 
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -22,6 +24,12 @@ _JSON: Final = ("application/json",)
 _LINES: Final = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 _CSV: Final = ("text/csv",)
 _ARROW: Final = ("application/vnd.apache.arrow.stream",)
+# Rows of a request, and commas of an array in JSON for each.
+_MOST_RECORDS: Final = 2_000_000
+_COMMAS: Final = 4
+# Rows, and bytes of values, that are written as JSON at once.
+_ROWS_AT_ONCE: Final = 8192
+_MOST_AT_ONCE: Final = 16 << 20
 _ANY: Final = ("", "application/octet-stream", "text/plain", "application/x-www-form-urlencoded")
 
 
@@ -100,14 +108,29 @@ class Bodies:
     def _of_arrow(self, body: bytes) -> list[bytes]:
         """Rows of an Arrow IPC stream, as JSON. Columns are found by name."""
         try:
+            rows, size = unpacked(body)
+            _check_size(size)
+            _check_records(rows)
             with pa.ipc.open_stream(body) as reader:
-                return [record for batch in reader for record in self._encoded(batch)]
+                return self._of_batches(reader)
         except (pa.ArrowException, OSError) as error:
             detail = " ".join(str(error).split())[:300]
             raise BadBody("the body is no Arrow stream of this table", detail=detail) from None
 
+    def _of_batches(self, reader: pa.RecordBatchReader) -> list[bytes]:
+        found: list[bytes] = []
+        size = 0
+        for batch in reader:
+            batch.validate(full=True)
+            step = _rows_at_once(batch)
+            for start in range(0, batch.num_rows, step):
+                more = self._encoded(batch.slice(start, step))
+                size += sum(map(len, more))
+                _check_size(size)
+                found += more
+        return found
+
     def _encoded(self, rows: pa.RecordBatch) -> list[bytes]:
-        rows.validate(full=True)
         known = [c for c in self._table.physical if c.name in rows.schema.names]
         if len(known) < len(rows.schema.names):
             unknown = [n for n in rows.schema.names if n not in self._table.physical]
@@ -121,6 +144,33 @@ class Bodies:
         return found
 
 
+def _rows_at_once(batch: pa.RecordBatch) -> int:
+    """Returns how many rows are written at once: a value of a dictionary may be that of each."""
+    coded: list[int] = [
+        c.dictionary.nbytes for c in batch.columns if pa.types.is_dictionary(c.type)
+    ]
+    return max(1, min(_ROWS_AT_ONCE, _MOST_AT_ONCE // max(1, sum(coded))))
+
+
+def _check_size(size: int) -> None:
+    most = present().request_size
+    if size > most:
+        raise BadBody(
+            "the body has too many rows",
+            detail=f"unpacked and as JSON they have more than {most} bytes",
+            hint="send fewer at once",
+        )
+
+
+def _check_records(records: int) -> None:
+    if not 0 <= records <= _MOST_RECORDS:
+        raise BadBody(
+            "the body has too many rows",
+            detail=f"a request has {_MOST_RECORDS} at most",
+            hint="send fewer at once",
+        )
+
+
 def _cast(column: pa.Array, to: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -129,6 +179,7 @@ def _cast(column: pa.Array, to: pa.DataType) -> pa.Array:
 
 def _of_lines(body: bytes) -> list[bytes]:
     """The lines that are not empty."""
+    _check_records(body.count(b"\n"))
     return [line for line in body.replace(b"\r\n", b"\n").split(b"\n") if line.strip()]
 
 
@@ -139,7 +190,11 @@ def _of_json(body: bytes) -> list[bytes]:
         if begin != b"[":
             msgspec.json.decode(body)
             return [body.strip()]
-        return [bytes(raw) for raw in _ARRAY.decode(body)]
+        # No more elements than these: each costs memory before they can be counted.
+        _check_records(body.count(b",") // _COMMAS)
+        found = _ARRAY.decode(body)
+        _check_records(len(found))
+        return [bytes(raw) for raw in found]
     except (msgspec.DecodeError, RecursionError) as error:
         hint = "one object a line is application/x-ndjson"
         raise BadBody("the body is no JSON", detail=str(error), hint=hint) from None

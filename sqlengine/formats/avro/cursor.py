@@ -32,7 +32,8 @@ class Cursor:
     """A position in each record (`lanes` are their numbers, ascending).
 
     A record that turns out bad stands at its end from then on, and gives zeros and empty texts. One
-    in `slow` has to be read by itself: side by side with others it would take too long."""
+    in `slow` has to be read by itself: side by side with others it would take too long. `steps`:
+    how often elements of arrays or maps were read, each time one of every record that has more."""
 
     def __init__(self, records: pa.Array) -> None:
         offsets, data = text_buffers(records)
@@ -43,6 +44,7 @@ class Cursor:
         self._ends = offsets[1:].astype(np.int64) - first
         self.failures = Failures()
         self.slow = np.zeros(len(records), np.bool_)
+        self.steps = 0
 
     def fail(self, lanes: IntArray, reason: str) -> None:
         """Gives records up."""

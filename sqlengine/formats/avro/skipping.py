@@ -13,6 +13,8 @@ from sqlengine.formats.avro.schemas import AvroType
 
 # A record with more elements is read by itself: each costs a step for all of the batch.
 _MOST_STEPS: Final = 1000
+# So are those that have elements left after so many steps of all arrays, within each other, too.
+_MOST_STEPS_TOGETHER: Final = 8000
 
 
 def skip(kind: AvroType, cursor: Cursor, lanes: IntArray) -> None:
@@ -60,11 +62,12 @@ def steps(cursor: Cursor, lanes: IntArray) -> Iterator[IntArray]:
         active = np.flatnonzero(left)
         if not len(active):
             return
-        if steps == _MOST_STEPS:
+        if steps == _MOST_STEPS or cursor.steps >= _MOST_STEPS_TOGETHER:
             cursor.give_up(lanes[active])
             return
         yield active
         steps += 1
+        cursor.steps += 1
         left[active] -= 1
         short = active[cursor.left(lanes[active]) == 0]
         if len(short):

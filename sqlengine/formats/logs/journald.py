@@ -46,7 +46,7 @@ def _text(value: object) -> str | None:
 def parse_export(record: bytes) -> dict[str, str]:
     """Returns the fields of an entry in the export format: lines NAME=text, and a line NAME before
     the length of a value, and this. BadLine for what is no entry."""
-    fields: dict[str, str] = {}
+    fields: dict[str, list[str]] = {}
     at = 0
     while at < len(record):
         end = record.find(b"\n", at)
@@ -59,11 +59,11 @@ def parse_export(record: bytes) -> dict[str, str]:
             size = _size(record, at)
             value = record[at + _SIZE : at + _SIZE + size]
             at += _SIZE + size + 1
-        text, key = value.decode("utf-8", "replace"), name.decode("utf-8", "replace")
-        fields[key] = f"{fields[key]}\n{text}" if key in fields else text
+        key = name.decode("utf-8", "replace")
+        fields.setdefault(key, []).append(value.decode("utf-8", "replace"))
     if not fields:
         raise BadLine("it has no fields")
-    return fields
+    return {key: "\n".join(texts) for key, texts in fields.items()}
 
 
 def _size(record: bytes, at: int) -> int:

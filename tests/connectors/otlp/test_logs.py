@@ -229,6 +229,39 @@ def test_records_that_are_too_large_are_told_and_others_taken(server: tuple[int,
     eventually(lambda: [r["body"] for r in user.read("seen")[before:]] == ["small"])
 
 
+def test_numbers_that_no_column_holds_cost_no_row(server: tuple[int, User]) -> None:
+    port, user = server
+    before = len(user.read("seen"))
+    odd: list[dict[str, Any]] = [
+        {"severityNumber": 2**40, "body": {"stringValue": "a"}},
+        {
+            "severityNumber": 9,
+            "timeUnixNano": "-62135596800000000000",
+            "body": {"stringValue": "b"},
+        },
+        {"severityNumber": 9, "body": {"stringValue": "c"}},
+    ]
+    body = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": odd}]}]}).encode()
+    assert post(port, body, JSON)[0] == 200
+    eventually(lambda: [r["body"] for r in user.read("seen")[before:]] == ["a", "b", "c"])
+
+
+def test_what_all_records_share_is_counted_for_each(server: tuple[int, User]) -> None:
+    """A megabyte of attributes of a resource, of a hundred thousand records, would be 100 GB."""
+    port, user = server
+    before = len(user.read("seen"))
+    resource = {"attributes": [{"key": "k", "value": {"stringValue": "x" * (1 << 20)}}]}
+    records = [{"body": {"stringValue": "first"}}, *[{}] * 100_000]
+    request = {"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]}
+    status, body, _ = post(port, json.dumps(request).encode(), JSON)
+    told = json.loads(body)["partialSuccess"]
+    assert status == 200
+    assert int(told["rejectedLogRecords"]) > 99_900
+    assert "send fewer" in told["errorMessage"]
+    eventually(lambda: len(user.read("seen")) == before + 100_001 - int(told["rejectedLogRecords"]))
+    assert user.read("seen")[before]["body"] == "first"
+
+
 def test_the_real_exporter_is_answered(server: tuple[int, User]) -> None:
     pytest.importorskip("opentelemetry.sdk._logs")
     from opentelemetry._logs import SeverityNumber

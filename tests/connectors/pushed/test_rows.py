@@ -7,6 +7,7 @@ import gzip
 import http.client
 import json
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -120,6 +121,44 @@ def test_what_is_refused_is_not_taken(
     post(port, b'{"id": 99}')
     eventually(lambda: len(user.read("seen")) > before)
     assert [r["id"] for r in user.read("seen")[before:]] == [99]
+
+
+def few_bytes(column: pa.Array, compression: str | None) -> bytes:
+    sink = pa.BufferOutputStream()
+    rows = pa.record_batch([column], ["name"])
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def coded(value: str, times: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * times, pa.int8()), pa.array([value]))
+
+
+def peak() -> int:
+    """The most bytes that this process, in which the server runs, had in memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+MANY_ROWS = {
+    "nothing, two billion times": (few_bytes(pa.nulls(2_000_000_000), None), ARROW),
+    "a megabyte, five thousand times": (few_bytes(coded("x" * (1 << 20), 5000), "zstd"), ARROW),
+    "zeros that are packed": (few_bytes(pa.array(["\0" * (100 << 20)]), "zstd"), ARROW),
+    "lines": (b"1\n" * 2_100_000, LINES),
+    "elements": (b"[" + b"1," * 2_100_000 + b"1]", JSON),
+    "so many elements that none is made": (b"[" + b"1," * 9_000_000 + b"1]", JSON),
+}
+
+
+@pytest.mark.parametrize("name", MANY_ROWS)
+def test_few_bytes_that_are_many_rows_are_refused(server: tuple[int, User], name: str) -> None:
+    body, kind = MANY_ROWS[name]
+    before = peak()
+    status, answer, _ = post(server[0], body, kind)
+    assert (status, answer["message"]) == (400, "the body has too many rows")
+    assert "send fewer" in answer["hint"]
+    assert peak() - before < 700 << 20
 
 
 def test_records_that_the_table_cannot_read_are_dead_letters(server: tuple[int, User]) -> None:
