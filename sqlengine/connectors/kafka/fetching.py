@@ -30,6 +30,8 @@ _RECORDS: Final = 10_000
 _WAITING_RECORDS, _WAITING_BYTES = 20_000, 8 << 20
 # Seconds without a record of a range that is read again.
 _SILENCE_S: Final = 20.0
+# Seconds between two looks whether a server that was away is back.
+_LOOK_S: Final = 2.0
 
 
 class OutOfRange(ExecutionError):
@@ -113,6 +115,7 @@ class Fetcher:
         self._kafka_error, self._message, self._place = KafkaError, Message, TopicPartition
         self._fetched: dict[Partition, _Fetched] = {}
         self._asked: set[Partition] = set()
+        self._next_look = 0.0
 
     def take(
         self, partition: Partition, offset: int, *, most: int, stop: int | None, until: int | None
@@ -203,6 +206,8 @@ class Fetcher:
 
     def _fetch(self, wait_s: float) -> None:
         messages = self._client.consume(_RECORDS, wait_s)
+        if not messages:
+            self._look()
         errors = list(map(self._message.error, messages))
         if not {*map(type, errors)} <= {NoneType}:
             told = [m for m, e in zip(messages, errors, strict=True) if e is not None]
@@ -212,6 +217,18 @@ class Fetcher:
                 self._note(message)
         else:
             self._store(messages)
+
+    def _look(self) -> None:
+        """Reads the ends of partitions anew while there is trouble: the client tells of an end once,
+        so that after a lost connection a topic to which nobody writes would never show that it
+        works again."""
+        if self._health.trouble is None or time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + _LOOK_S
+        for partition, fetched in self._fetched.items():
+            if fetched.at_end and not fetched.paused:
+                self._client.incremental_unassign([self._at(partition)])
+                self._client.incremental_assign([self._at(partition, fetched.next)])
 
     def _note(self, message: Message) -> None:
         """Takes in what the client tells in the place of a record."""

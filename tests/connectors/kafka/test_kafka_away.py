@@ -1,5 +1,5 @@
 """A server and its Kafka die together, and Kafka comes back later: what was read before is there once,
-and other jobs do not wait."""
+and other jobs do not wait. Where Kafka alone dies a table tells it until Kafka is back."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from sqlengine.connectors.registry import open_source
 from tests.connectors.databases import Database, sqlite
 from tests.connectors.kafka.clients import Kafka, Record
 from tests.connectors.life_of_jobs import LifeOfJobs, Where
-from tests.connectors.tables import json_rows
+from tests.connectors.tables import environment, json_rows, table
 from tests.servers.postgresql import PostgresServer
 from tests.support import eventually
 
@@ -153,3 +155,36 @@ def test_rows_are_there_once_where_parts_and_tasks_wait_for_kafka(
             lives.die()
             time.sleep(lives.chance.uniform(2.0, 6.0))
             kafka.server.start()
+
+
+@pytest.mark.slow
+def test_a_silent_topic_tells_that_kafka_is_back(kafka: Kafka) -> None:
+    """Nothing is written to it that would show it, and no row comes twice or is missing after that."""
+    topic = kafka.topic()
+    kafka.write(topic, json_rows(range(3)))
+    options = kafka.options(topic, {"scan.startup.mode": "earliest-offset"})
+    with closing(open_source(table(options), environment())) as source:
+        (shard,), health = source.shards(), source.health
+        assert health is not None
+        assert eventually(partial(source.read, shard, 0, max_rows=10)).num_rows == 3
+
+        def works() -> bool:
+            assert source.read(shard, 3, max_rows=10) is None
+            return health.trouble is None
+
+        eventually(lambda: works() and source.end(shard) == 3)
+        for _ in range(2):
+            kafka.server.kill()
+            try:
+                eventually(lambda: not works(), "the trouble")
+                until = time.monotonic() + 5.0
+                while time.monotonic() < until:  # it is looked for meanwhile
+                    works()
+                    time.sleep(0.02)
+                assert not works()
+            finally:
+                kafka.server.start()
+            eventually(works, lambda: health.trouble, patience_s=30.0)
+        kafka.write(topic, json_rows(range(3, 5)))
+        again = eventually(partial(source.read, shard, 3, max_rows=10))
+        assert (again.start, again.end) == (3, 5)
