@@ -219,9 +219,9 @@ class Fetcher:
             self._store(messages)
 
     def _look(self) -> None:
-        """Reads the ends of partitions anew while there is trouble: the client tells of an end once,
-        so that after a lost connection a topic to which nobody writes would never show that it
-        works again."""
+        """Reads the ends of partitions anew while there is trouble: the client tells of an end
+        once, so that after a lost connection a topic to which nobody writes would never show that
+        it works again."""
         if self._health.trouble is None or time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + _LOOK_S
