@@ -84,6 +84,7 @@ class Rising:
     def __init__(self) -> None:
         self._before: dict[str, float] = {}
         self._last: dict[str, float] = {}
+        self._parts: dict[str, Mapping[str, float]] = {}
 
     def at_least(self, name: str, value: float) -> float:
         """Returns a sum, which is too small for a moment while a part of it is being closed."""
@@ -97,3 +98,11 @@ class Rising:
             self._before[name] = self._before.get(name, 0) + last
         self._last[name] = value
         return self._before.get(name, 0) + value
+
+    def total(self, name: str, parts: Mapping[str, float]) -> float:
+        """Returns the sum of numbers, by their names, which begin and end by themselves: one that
+        has gone, or begins anew, counts on."""
+        ended = (n for part, n in self._parts.get(name, {}).items() if parts.get(part, -1) < n)
+        self._before[name] = self._before.get(name, 0) + sum(ended)
+        self._parts[name] = dict(parts)
+        return self._before[name] + sum(parts.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -31,17 +32,21 @@ _OF_RECEIVERS: Final = {
 }
 
 
-def _healths(graphs: Iterable[ManagedGraph]) -> Iterator[tuple[list[str], Health]]:
-    """Yields what open tables tell of their connections, with graph, table and direction."""
+def _healths(graphs: Iterable[ManagedGraph]) -> dict[tuple[str, str, str], dict[str, Health]]:
+    """Returns what open tables tell of their connections, by graph, table and direction: jobs may
+    have tables of one name, each with an id."""
+    found: dict[tuple[str, str, str], dict[str, Health]] = defaultdict(dict)
     for graph in graphs:
-        for running in list(graph.runner.inputs.running.values()):
+        for name, running in list(graph.runner.inputs.running.items()):
             if running.source.health is not None:
-                yield [graph.name, running.scan.table.display, "in"], running.source.health
+                of = graph.name, running.scan.table.display, "in"
+                found[of][name] = running.source.health
         plan = graph.runner.executor.plan
         for name, sink in list(graph.runner.outputs.running.items()):
             table = plan.sinks[name].sink.table if name in plan.sinks else None
             if sink.health is not None and table is not None:
-                yield [graph.name, table.display, "out"], sink.health
+                found[graph.name, table.display, "out"][name] = sink.health
+    return found
 
 
 def lookups(graphs: Sequence[ManagedGraph], rising: Rising) -> Iterator[Metric]:
@@ -56,16 +61,17 @@ def lookups(graphs: Sequence[ManagedGraph], rising: Rising) -> Iterator[Metric]:
     failures = CounterMetricFamily(
         "sqlengine_lookup_failures", "Versions that could not be made", labels=labels
     )
-    found: dict[tuple[str, str], CacheStatus] = {}
+    found: dict[tuple[str, str], dict[str, CacheStatus]] = defaultdict(dict)
     for graph in graphs:
-        for running in list(graph.runner.inputs.running.values()):
+        for name, running in list(graph.runner.inputs.running.items()):
             if running.full_cache is not None:
-                found[graph.name, running.scan.table.display] = running.full_cache.status
-    for of, status in found.items():
-        name = " ".join(of)
-        rows.add_metric(of, status.rows)
-        versions.add_metric(of, rising.onwards(f"versions {name}", status.versions))
-        failures.add_metric(of, rising.onwards(f"failures {name}", status.failures))
+                found[graph.name, running.scan.table.display][name] = running.full_cache.status
+    for of, tables in found.items():
+        rows.add_metric(of, sum(status.rows for status in tables.values()))
+        came = {name: float(status.versions) for name, status in tables.items()}
+        versions.add_metric(of, rising.total(f"versions {' '.join(of)}", came))
+        failed = {name: float(status.failures) for name, status in tables.items()}
+        failures.add_metric(of, rising.total(f"failures {' '.join(of)}", failed))
     yield from (rows, versions, failures)
 
 
@@ -78,10 +84,10 @@ def connections(graphs: Iterable[ManagedGraph], rising: Rising) -> Iterator[Metr
         )
         for name, text in _OF_CONNECTIONS.items()
     }
-    for of, health in _healths(graphs):
+    for of, tables in _healths(graphs).items():
         for name, family in families.items():
-            label = f"{name} {' '.join(of)}"
-            family.add_metric(of, rising.onwards(label, getattr(health, name)))
+            counted = {table: float(getattr(health, name)) for table, health in tables.items()}
+            family.add_metric(of, rising.total(f"{name} {' '.join(of)}", counted))
     yield from families.values()
 
 

@@ -92,3 +92,33 @@ def test_what_was_between_two_scrapes_is_there(life: Life) -> None:
     assert found["sqlengine_sink_records_total", "outs"] == of_jobs
     letters = life.engine.broker.end_offset("_dead_letters", 0)
     assert found["sqlengine_dead_letters_total", ""] == letters > 0
+
+
+HOOK = """
+CREATE TEMPORARY TABLE hook (id BIGINT) WITH ('connector' = 'webhook', 'url' = 'http://127.0.0.1:1/{job}', 'format' = 'json');
+INSERT INTO hook SELECT id FROM events WHERE id >= 0{more};
+"""
+
+
+def of_hooks(engine: Engine, rising: Rising) -> list[float]:
+    families = text_string_to_metric_families(render(engine, rising).decode())
+    samples = [sample for family in families for sample in family.samples]
+    return [s.value for s in samples if s.name == "sqlengine_connector_errors_total"]
+
+
+def test_tables_of_one_name_have_one_counter(life: Life) -> None:
+    """It counts what each has told, also one that has gone, and stays where nothing comes."""
+    rising = Rising()
+    for number, job in enumerate(("first", "second")):
+        life.submit(job, HOOK.format(job=job, more=f" AND id <> {number}"))
+    errors = [
+        sink.health.errors
+        for graph in life.engine.graphs.by_name.values()
+        for sink in graph.runner.outputs.running.values()
+        if sink.health is not None
+    ]
+    assert of_hooks(life.engine, rising) == of_hooks(life.engine, rising) == [sum(errors)]
+    assert len(errors) == 2
+    assert min(errors) > 0
+    life.engine.stop_job("first")
+    assert of_hooks(life.engine, rising) == [sum(errors)]
