@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from parser.errors import TryAgain
 from sqlengine.engine import Engine
 from sqlengine.graphs.totals import Rising
 from sqlengine.metrics import render
@@ -120,5 +121,8 @@ def test_tables_of_one_name_have_one_counter(life: Life) -> None:
     assert of_hooks(life.engine, rising) == of_hooks(life.engine, rising) == [sum(errors)]
     assert len(errors) == 2
     assert min(errors) > 0
+    with pytest.raises(TryAgain, match=r"'sql stop first', then 'sql remove first'"):
+        life.engine.remove("first")
     life.engine.stop_job("first")
+    life.engine.remove("first")
     assert of_hooks(life.engine, rising) == [sum(errors)]

@@ -6,10 +6,10 @@ it was; one that a crash interrupts is rolled forward by the next start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from parser.errors import SqlError
+from parser.errors import SqlError, TryAgain
 from sqlengine.access.shadow_names import is_shadow, rule_of, shadow_of
 from sqlengine.connectors.environment import rehearsing
 from sqlengine.engine.deploying.checks import DeploymentChecks
@@ -86,7 +86,10 @@ class Deployment:
             registry.policies.register(versions[name].version, work.ready[name])
         earlier = registry.versions.earlier(change.renamed)
         new = [versions[n] for n in work.ready]
-        self._execute(change, [*earlier, *new], prepared.parts, prepared.restored)
+        try:
+            self._execute(change, [*earlier, *new], prepared.parts, prepared.restored)
+        except TryAgain as error:
+            raise (_still_owing(error, work.gone) if work.gone else error) from None
         registry.complete_change(change, work.ready)
         self._graphs.retire_idle()
 
@@ -312,3 +315,11 @@ def _beside(numbers: Mapping[str, int], running: Collection[str]) -> dict[str, s
         elif is_shadow(name) and name not in running and rule_of(name) in running:
             found[name] = rule_of(name)
     return found
+
+
+def _still_owing(error: TryAgain, gone: Iterable[str]) -> TryAgain:
+    """Returns the error of a table that has not taken the rows of jobs which are to go, with what
+    lets them go without it."""
+    names = " ".join(sorted(gone))
+    hint = f"try again, or give its rows up: 'sql stop {names}', then 'sql remove {names}'"
+    return TryAgain(error.message, detail=error.detail, hint=hint)
