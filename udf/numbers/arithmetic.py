@@ -269,7 +269,7 @@ def ln(ctx: KernelContext, value: Values) -> Values:
 
 @function("LOG10", signature=takes(double, result=DOUBLE))
 def log10(ctx: KernelContext, value: Values) -> Values:
-    """LOG10(number): the logarithm to base 10 as DOUBLE.
+    """LOG10(number): the logarithm to base 10 as DOUBLE. Its last digit may depend on the processor.
 
     >>> LOG10(1000)
     3.0
@@ -280,7 +280,8 @@ def log10(ctx: KernelContext, value: Values) -> Values:
 
 
 def _logarithms(values: pa.Array) -> pa.Array:
-    """Computes logarithms to base 10 as Java does to the last digit, unlike Arrow."""
+    """Computes logarithms to base 10 as Java does to the last digit, unlike Arrow, where the
+    processor has AVX-512; elsewhere the last digit of some is another."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # NULL becomes 1, whose logarithm raises no warning.
         logarithms = np.log10(values.fill_null(1.0).to_numpy(zero_copy_only=False))
