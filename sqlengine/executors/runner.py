@@ -15,7 +15,7 @@ from typing import Final
 from parser.errors import ServiceError, TryAgain
 from planner.graph.merge import Graph
 from planner.graph.physical import PhysicalPlan
-from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.environment import Environment, is_rehearsal
 from sqlengine.executors.embedded import EmbeddedExecutor
 from sqlengine.executors.epoch_writer import EpochWriter
 from sqlengine.executors.epochs import EpochRecord, LoggedChange, Replay
@@ -307,8 +307,10 @@ class GraphRunner:
         operators, opens connectors, asks new tables which epochs they have. SqlError leaves
         everything as it was."""
         change = self.pipeline.prepare(graph, jobs, renamed or {})
-        # A recovery asks all tables at its end. A subtask cannot refuse the change any more.
-        if not self._asks_tables or self._subtask is not None or self.outputs.opener.is_recovering:
+        # A recovery asks all tables at its end. A subtask cannot refuse the change any more. Before
+        # a rehearsal nobody created the topics of tables.
+        later = self._subtask is not None or self.outputs.opener.is_recovering
+        if not self._asks_tables or later or is_rehearsal():
             return change
         try:
             return replace(change, last_epochs=ask_new(change.prepared.plan, change.sinks))
