@@ -269,7 +269,7 @@ def ln(ctx: KernelContext, value: Values) -> Values:
 
 @function("LOG10", signature=takes(double, result=DOUBLE))
 def log10(ctx: KernelContext, value: Values) -> Values:
-    """LOG10(number): the logarithm to base 10 as DOUBLE. Its last digit may depend on the processor.
+    """LOG10(number): the logarithm to base 10 as DOUBLE; its last digit may be that of the CPU.
 
     >>> LOG10(1000)
     3.0
