@@ -51,6 +51,7 @@ from benchmarks import (
 from benchmarks.connectors import databases as connectors_databases
 from benchmarks.connectors import http as connectors_http
 from benchmarks.connectors import kafka as connectors_kafka
+from benchmarks.connectors import mariadb as connectors_mariadb
 from benchmarks.connectors import mqtt as connectors_mqtt
 from benchmarks.connectors import rocketmq as connectors_rocketmq
 from benchmarks.nexmark import compare as nexmark
@@ -75,6 +76,7 @@ BENCHMARKS: dict[str, Callable[[], Section]] = {
     "connectors_databases": connectors_databases.run,
     "connectors_http": connectors_http.run,
     "connectors_kafka": connectors_kafka.run,
+    "connectors_mariadb": connectors_mariadb.run,
     "connectors_mqtt": connectors_mqtt.run,
     "connectors_rocketmq": connectors_rocketmq.run,
     "delivery": delivery.run,
