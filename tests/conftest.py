@@ -16,6 +16,8 @@ from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from sqlengine.connectors.boundary import source as boundary_of_sources
+from sqlengine.executors.steps.guard import StepInterrupted
+from sqlengine.system.deadlines import Overdue
 from tests.support import load_oracle, oracle_missing, shared_folder
 
 # Folders whose files share a server in Java.
@@ -93,6 +95,21 @@ def as_before() -> Iterator[None]:
     interval = sys.getswitchinterval()
     yield
     sys.setswitchinterval(interval)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lost_interrupts() -> Iterator[None]:
+    """An interrupt may strike a callback of the collector, which tells it to nobody: it comes again
+    then. pytest would let the test fail that runs."""
+    tell = sys.unraisablehook
+
+    def tell_others(found: sys.UnraisableHookArgs) -> None:
+        if not issubclass(found.exc_type, Overdue | StepInterrupted):
+            tell(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", tell_others)
+        yield
 
 
 @pytest.fixture(scope="session")

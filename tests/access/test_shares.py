@@ -144,8 +144,6 @@ def test_texts_that_are_too_long(shared: Shared) -> None:
     assert (len(str(shown)), str(shown)[-2:]) == (16_386, " …")
 
 
-# An interrupt may strike a callback of the collector, which tells it to nobody; it comes again then.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_turns_of_planning(shared: Shared) -> None:
     """Long texts are ended at their time; meanwhile others are planned."""
     alice, bob = shared.user("alice"), shared.user("bob").client

@@ -110,8 +110,6 @@ def test_what_was_accepted_is_planned_under_any_limits() -> None:
         assert plan("INSERT INTO o SELECT s FROM s WHERE n > 1").sinks
 
 
-# An interrupt may strike a callback of the collector, which tells it to nobody; it comes again then.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_planning_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "INSERT INTO o SELECT s FROM s WHERE " + " OR ".join(f"n = {i}" for i in range(50_000))
     monkeypatch.setattr(deadlines, "_INTERVAL_S", 0.05)
