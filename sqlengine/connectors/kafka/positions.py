@@ -217,7 +217,8 @@ class Positions:
 
     def _written_end(self, partition: Partition) -> int:
         """Returns the offset after the last record, be its transaction open or not."""
-        with closing(consumer({**self._settings, "isolation.level": "read_uncommitted"})) as other:
+        settings = {**self._settings, "isolation.level": "read_uncommitted"}
+        with closing(consumer(settings, self._table)) as other:
             return self._range(partition, other)[1]
 
     def stop(self, partition: Partition, options: Mapping[str, object]) -> int:

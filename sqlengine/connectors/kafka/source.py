@@ -37,7 +37,7 @@ class KafkaSource(Source):
         self.health: Health = Health()
         self._options = options
         servers = str(options[SERVERS])
-        self._client: Consumer = consumer(settings_of(table), self.health)
+        self._client: Consumer = consumer(settings_of(table), table.display, self.health)
         self._positions = Positions(self._client, servers, table)
         self._fetcher = Fetcher(self._client, servers, self.health)
         self._rows = KafkaRows(table)

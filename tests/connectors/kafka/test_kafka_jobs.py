@@ -106,6 +106,35 @@ def test_keys_and_metadata_of_rows(kafka: Kafka, tmp_path: Path) -> None:
         assert text in shown
 
 
+def test_metadata_are_cast_to_and_from_the_declared_types(kafka: Kafka, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    written = (
+        "id INT, ts TIMESTAMP(3) METADATA FROM 'timestamp', headers MAP<STRING, STRING> METADATA"
+    )
+    zone = "SET 'table.local-time-zone' = 'Asia/Shanghai';\n"
+    run(
+        tmp_path,
+        zone
+        + target(kafka, topic, written)
+        + "INSERT INTO target VALUES (1, TIMESTAMP '2023-11-15 06:13:20.123', MAP['a', 'b']);",
+    )
+    (record,) = kafka.read(topic)
+    assert (record.value, record.timestamp) == (b'{"id":1}', 1_700_000_000_123)
+    assert record.headers == (("a", b"b"),)
+    read = (
+        written
+        + ", `offset` INT METADATA VIRTUAL, `partition` STRING METADATA VIRTUAL, n AS `offset` + 1"
+    )
+    shown = run(
+        tmp_path,
+        zone
+        + source(kafka, topic, read, **BOUNDED)
+        + "SELECT ts, headers['a'] AS h, `offset`, CONCAT('p', `partition`) AS p, n FROM source;",
+    )
+    for text in ("2023-11-15T06:13:20.123 ", " b ", " p0 ", " 0 "):
+        assert text in shown
+
+
 def test_upserts_come_back_as_rows(kafka: Kafka, tmp_path: Path) -> None:
     events, totals = kafka.topic(), kafka.topic(cleanup_policy="compact")
     kafka.write(events, [b'{"id": %d, "name": "%s"}' % (n, b"ab"[n % 2 :][:1]) for n in range(5)])

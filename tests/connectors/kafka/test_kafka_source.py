@@ -393,8 +393,19 @@ def test_subtasks_share_out_the_partitions(kafka: Kafka) -> None:
     ("options", "error", "message"),
     [
         ({"topic": "", "properties.x": "y"}, OptionError, "needs one of the options"),
-        ({"topic-pattern": "x"}, OptionError, "needs one of"),
-        ({"properties.x": "y"}, OptionError, "refuses a setting, option 'properties.x'"),
+        ({"topic-pattern": "x"}, OptionError, "has both 'topic' and 'topic-pattern'"),
+        ({"properties.x": "y"}, OptionError, "refuses a setting of table 't', option 'properties.x'"),
+        (
+            {"properties.security.protocol": "SASL_PLAINTEXT", "properties.sasl.mechanism": "NIX"},
+            OptionError,
+            "option 'properties.sasl.mechanism'",
+        ),
+        (
+            {"properties.security.protocol": "SASL_PLAINTEXT", "properties.sasl.mechanism": "PLAIN"},
+            OptionError,
+            "option 'properties.sasl.username'",
+        ),
+        ({"properties.security.protocol": "SASL_PLAINTEXT"}, OptionError, "option 'properties.sasl.mechanism'"),
         ({"properties.fetch.min.bytes": "many"}, OptionError, "option 'properties.fetch.min.bytes'"),
         ({"properties.enable.auto.commit": "true"}, OptionError, "cannot be set so"),
         ({"properties.ssl.truststore.location": "x"}, OptionError, "cannot be set so"),
