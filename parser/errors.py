@@ -5,6 +5,7 @@ SqlError
 ├── PlanError         the statement means nothing here (unknown names, wrong types)
 │   ├── UnknownObject      no table, view or function of that name (it may come later)
 │   ├── OptionError        a WITH option (`subject` is its key) is missing, unknown or wrong
+│   ├── ColumnError        a column (`subject` is its name) is none that its table can have
 │   └── UnsupportedError   Flink has it, this version does not
 ├── ExecutionError    a job failed while it ran
 ├── JobError          a change of jobs was refused
@@ -134,6 +135,10 @@ class UnknownObject(PlanError):
 
 
 class OptionError(PlanError):
+    pass
+
+
+class ColumnError(PlanError):
     pass
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from parser.types import Column, Schema
+from parser.types import Column, Schema, TimeAttribute
 from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Scalar
 
@@ -26,7 +26,10 @@ class Watermark:
 
 @dataclass(frozen=True)
 class MetadataColumn:
-    """A column that the connector fills by its metadata `key`; a `virtual` one is not written."""
+    """A column that the connector fills by its metadata `key`; a `virtual` one is not written.
+
+    The type of `column` is the one in which the connector gives and takes values. Where that is not
+    the declared one, which the table's schema has, plans cast."""
 
     column: Column
     key: str
@@ -63,6 +66,17 @@ class Table:
     by_key: bool = False
     texts: Mapping[str, str] = field(default_factory=dict, compare=False)
     definition: str = field(default="", compare=False)
+
+    @property
+    def declared_columns(self) -> tuple[Column, ...]:
+        """The physical and the metadata columns, in their declared types."""
+        given = (*self.physical, *(m.column for m in self.metadata))
+        known = self.schema.names
+        types = (self.schema.type(c.name) if c.name in known else c.type for c in given)
+        none = TimeAttribute.NONE
+        return tuple(
+            Column(c.name, t.as_attribute(none)) for c, t in zip(given, types, strict=True)
+        )
 
     @property
     def display(self) -> str:

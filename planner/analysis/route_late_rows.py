@@ -16,6 +16,7 @@ from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
 from planner.binder.expressions.casts import implicit_cast
 from planner.binder.inserts import writable
+from planner.binder.metadata import as_written
 from planner.binder.queries.relations import unknown_table
 from planner.binder.queries.sources import check_connector
 from planner.binder.scope import Context, did_you_mean
@@ -91,7 +92,8 @@ def _items(
 
     def value(column: Column) -> Scalar:
         source = _source(column.name, rows)
-        return with_zone(_value(column, source, rows.schema, table), context.zone)
+        found = as_written(column.name, _value(column, source, rows.schema, table), table)
+        return with_zone(found, context.zone)
 
     return tuple((c.name, value(c)) for c in writable(table))
 

@@ -16,6 +16,7 @@ from planner.binder.expressions import literals
 from planner.binder.expressions.calls import function_call
 from planner.binder.expressions.casts import implicit_cast
 from planner.binder.expressions.scalars import bind_scalar
+from planner.binder.metadata import as_written
 from planner.binder.queries.relations import bind_query, unknown_table
 from planner.binder.queries.sources import check_connector
 from planner.binder.queries.table_hints import with_hints
@@ -31,8 +32,8 @@ from udf.casts.coercion import can_assign, can_cast
 
 def bind_insert(statement: Insert, context: Context) -> Sink:
     """A sink whose input has the writable columns of the table, in their order and with their
-    types. A value that may be NULL can stand in a NOT NULL column: the sink refuses the row when it
-    is."""
+    types (of metadata that of the connector). A value that may be NULL can stand in a NOT NULL
+    column: the sink refuses the row when it is."""
     context = emitting(statement.emit, context)
     table = _target(statement, context)
     columns = writable(table)
@@ -45,7 +46,7 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
     places = _places(statement, targets)
     drops = one_of(context.settings, NOT_NULL, ("ERROR", "DROP")) == "DROP"
     items = tuple(
-        (c.name, fixed.get(c.name) or _value(c, given.get(c.name), table, places, drops))
+        (c.name, fixed.get(c.name) or _written(c, given.get(c.name), table, places, drops))
         for c in columns
     )
     unchanged = [c.name for c in query.plan.schema] == [c.name for c in columns] and all(
@@ -147,6 +148,17 @@ def _first_row(query: exp.Expression) -> list[exp.Expression]:
     """The values of the first row of VALUES."""
     row = query.expressions[0] if isinstance(query, exp.Values) else None
     return list(row.expressions) if isinstance(row, exp.Tuple) else []
+
+
+def _written(
+    target: Column,
+    given: Column | None,
+    table: Table,
+    places: Mapping[str, exp.Expression],
+    drops: bool,
+) -> Scalar:
+    """Returns the value for a column, as the table's connector takes it."""
+    return as_written(target.name, _value(target, given, table, places, drops), table)
 
 
 def _value(

@@ -90,6 +90,10 @@ class Source(ABC):
     def forget(self, shards: Iterable[str]) -> None:  # noqa: B027
         """Drops closed shards: an epoch has recorded that they are."""
 
+    def check_start(self) -> None:  # noqa: B027
+        """Raises SqlError where no new job can begin, by the table's options. Called before a job
+        that begins is accepted; what `start` finds out later fails the job."""
+
     def expect(self, shard: str, start: int, end: int, digest: str) -> None:  # noqa: B027
         """Tells the `digest` of the chunk that is repeated next."""
 

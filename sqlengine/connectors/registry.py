@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from parser.errors import OptionError, PlanError, SqlError, UnsupportedError
-from parser.types import DataType, Root, Schema
+from parser.types import Schema
 from planner.analysis.deliver import cannot_be_written
 from planner.capabilities import OF_FORMAT, Capabilities, FormatUse, Lookup, Overwrite
 from planner.catalog import PARTITION, MetadataColumn, Table
@@ -32,13 +32,13 @@ from sqlengine.connectors.boundary.opening import (
 )
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.lookup_options import ANSWER_TIMEOUT
+from sqlengine.connectors.metadata_types import check_metadata, with_own_types
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector
 from sqlengine.connectors.table_options import parsed_options, unknown_of
 from sqlengine.formats.options import did_you_mean
 from sqlengine.formats.registry import (
-    VALUE,
     changelog_mode_of,
     connect,
     connects,
@@ -121,7 +121,7 @@ def validate(table: Table) -> None:
             hint="leave it out, or keep the table in files: 'connector' = 'filesystem'",
         )
     for column in table.metadata:
-        _check_metadata(column, connector, table)
+        check_metadata(column, connector, table)
     if can.format is not FormatUse.NONE:
         format_, options = format_of(table)
         if format_.capabilities.bulk and can.format is FormatUse.RECORDS_AND_FILES:
@@ -130,35 +130,6 @@ def validate(table: Table) -> None:
             decoder_for(table)
         else:
             format_.decoder(table.physical, options)  # says that it has none
-
-
-def _check_metadata(declared: MetadataColumn, connector: Connector, table: Table) -> None:
-    """Checks that the connector, or the format of the table, has the key, and that its values fit
-    in the declared type."""
-    can = connector.capabilities
-    if can.keeps_rows or (can.partitioning and declared.key.startswith(PARTITION)):
-        return
-    known = dict(connector.metadata)
-    if can.format is not FormatUse.NONE:
-        format_, _ = format_of(table)
-        known |= {VALUE + key: kind for key, kind in format_.metadata.items()}
-    if declared.key not in known:
-        hint = did_you_mean(declared.key, known) or "keys: " + (", ".join(sorted(known)) or "none")
-        raise PlanError(f"connector '{connector.name}' has no metadata '{declared.key}'", hint=hint)
-    own, kind = known[declared.key], declared.column.type
-    if not _holds(kind, own):
-        raise PlanError(
-            f"metadata '{declared.key}' of connector '{connector.name}' is {own}, not {kind}"
-        )
-
-
-def _holds(declared: DataType, own: DataType) -> bool:
-    """True if a column of the declared type can hold metadata of the connector's own type."""
-    return (
-        own.root is declared.root
-        or (own.is_timestamp and declared.is_timestamp)
-        or (own.is_integer and declared.root is Root.BIGINT)
-    )
 
 
 def options_of(table: Table) -> dict[str, object]:
@@ -334,10 +305,11 @@ def _open_sink(
 
 
 def declared(table: Table) -> Table:
-    """Returns the table with the changes that its rows bring, by its capabilities. Options that are
-    wrong are reported where the table is used."""
+    """Returns the table with the changes that its rows bring, by its capabilities, and metadata in
+    the types of its connector. Options that are wrong are reported where the table is used."""
     try:
         capabilities = capabilities_of(table)
+        table = with_own_types(table, connector_of(table))
     except PlanError:
         return table
     if capabilities.partitioning:

@@ -60,9 +60,9 @@ def pem_files(table: Table, options: Mapping[str, object], files: FileAccess) ->
 
     PlanError for one that SQL may not use, and for a key alone."""
     paths = [None if options[name] is None else Path(str(options[name])) for name in TLS_OPTIONS]
-    for path in paths:
+    for option, path in zip(TLS_OPTIONS, paths, strict=True):
         if path is not None:
-            files.check_file(path, table=table.display)
+            files.check_file(path, table=table.display, option=option)
     found = PemFiles(*paths)
     if found.key is not None and found.certificate is None:
         raise PlanError(f"table '{table.display}' has '{KEY}', and no '{CERTIFICATE}'")

@@ -57,6 +57,12 @@ class GraphChange:
     moved: bool = False
     last_epochs: Mapping[str, int] | None = None
 
+    def check_starts(self) -> None:
+        """Raises SqlError where one of the new sources cannot begin."""
+        for name, source in self.sources.items():
+            if name not in self.continued and name not in self.starts:
+                source.source.check_start()
+
     def abandon(self) -> None:
         """Closes the sources and sinks of a change that is not applied."""
         for source in self.sources.values():

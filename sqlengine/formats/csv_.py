@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from parser.types import Schema
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
 from sqlengine.formats.csv_encode import CsvEncoder
@@ -72,8 +72,11 @@ class CsvFormat(Format):
     def _dialect(self, options: Mapping[str, str]) -> Dialect:
         values = parse_options(options, self.options, "format 'csv'")
         if values["disable-quote-character"] and "quote-character" in options:
-            raise PlanError(
-                "'quote-character' and 'disable-quote-character' of format 'csv' exclude each other"
+            raise OptionError(
+                "'quote-character' and 'disable-quote-character' of format 'csv' exclude each"
+                " other",
+                hint="leave one of them out",
+                subject="disable-quote-character",
             )
         escape, null = values["escape-character"], values["null-literal"]
         return Dialect(

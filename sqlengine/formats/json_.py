@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from parser.types import Schema
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
 from sqlengine.formats.json_encode import JsonEncoder, Writing
@@ -85,9 +85,11 @@ class JsonFormat(Format):
     ) -> Decoder:
         values = parse_options(options, self.options, "format 'json'")
         if values["fail-on-missing-field"] and values["ignore-parse-errors"]:
-            raise PlanError(
+            raise OptionError(
                 "'fail-on-missing-field' and 'ignore-parse-errors' of format 'json' exclude each"
-                " other"
+                " other",
+                hint="leave one of them out",
+                subject="fail-on-missing-field",
             )
         rules = Rules(
             str(values["timestamp-format.standard"]),

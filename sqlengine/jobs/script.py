@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from parser.alterations import Alter
-from parser.errors import JobError, OptionError, SqlError, UnknownObject, UnsupportedError
+from parser.errors import (
+    ColumnError,
+    JobError,
+    OptionError,
+    SqlError,
+    UnknownObject,
+    UnsupportedError,
+)
 from parser.statements import (
     CreateCatalog,
     CreateDatabase,
@@ -49,6 +57,7 @@ from sqlengine.catalog.dropping import drop_temporary
 from sqlengine.catalog.using import use
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import check_named, declared, validate
+from sqlengine.formats.registry import format_prefixes
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.references import called, expressions_of, names_of
 from sqlengine.jobs.setting_checks import check_setting
@@ -244,7 +253,7 @@ def _alter(script: Script, statement: Alter) -> None:
 
 def _validate(table: Table, statement: CreateTable | None) -> None:
     """Checks a table's options where it is defined: Flink does so when the table is used, but the
-    author of a job wants to know now. OptionError with the option's position.
+    author of a job wants to know now. OptionError, ColumnError with the position.
 
     A table without any option is a template for LIKE."""
     if not table.options:
@@ -253,14 +262,21 @@ def _validate(table: Table, statement: CreateTable | None) -> None:
     try:
         check_named(table)
         validate(table)
+    except ColumnError as error:
+        columns = () if statement is None else statement.columns
+        found = (c.position for c in columns if c.name == error.subject)
+        raise error.at(next(found, None)) from None
     except OptionError as error:
         if statement is None:
             raise
-        prefix = f"{table.options.get('format')}."  # the error names a format's option without it
-        places = {key.removeprefix(prefix): p for key, p in statement.option_places.items()}
+        places = dict(statement.option_places)
+        with suppress(SqlError):  # the error names a format's option without what stands before
+            for _, prefix in format_prefixes(table):
+                given = statement.option_places.items()
+                places = {k.removeprefix(prefix): p for k, p in given} | places
         if "type" in places:
             places.setdefault("connector", places["type"])
-        raise error.at((dict(statement.option_places) | places).get(error.subject or "")) from None
+        raise error.at(places.get(error.subject or "")) from None
 
 
 def _insert(script: Script, statement: Insert | StatementSet) -> None:

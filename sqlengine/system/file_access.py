@@ -42,9 +42,10 @@ class PathRefused(PlanError):
         super().__init__(f"'{path}' {why}", detail=detail, hint=hint)
         self._path, self._why = path, why
 
-    def of_table(self, table: str) -> PathRefused:
-        """Names the table that has the path; returns the error itself."""
+    def of_table(self, table: str, option: str | None = None) -> PathRefused:
+        """Names the table that has the path, and its option; returns the error itself."""
         self.message = f"'{self._path}' of table '{table}' {self._why}"
+        self.subject = option
         return self
 
 
@@ -67,17 +68,19 @@ class FileAccess:
     data: Path | None = None
     command: str = "sql serve"
 
-    def check(self, path: Path, *, table: str | None = None) -> None:
-        """Raises PlanError for a path that SQL may not use; `table`: the one that it names. Nothing
-        needs to be there yet."""
+    def check(self, path: Path, *, table: str | None = None, option: str | None = None) -> None:
+        """Raises PlanError for a path that SQL may not use; `table`: the one that names it, in this
+        option. Nothing needs to be there yet."""
         try:
             self._check(path, os.path.realpath(path))
         except PathRefused as error:
-            raise (error if table is None else error.of_table(table)) from None
+            raise (error if table is None else error.of_table(table, option)) from None
 
-    def check_file(self, path: Path, *, table: str | None = None) -> None:
+    def check_file(
+        self, path: Path, *, table: str | None = None, option: str | None = None
+    ) -> None:
         """Raises as `check`, and ExecutionError for what is there and is no regular file."""
-        self.check(path, table=table)
+        self.check(path, table=table, option=option)
         if os.path.exists(path) and (kind := kind_of(os.stat(path).st_mode)) is not None:
             raise not_regular(path, kind)
 

@@ -108,7 +108,7 @@ def instant(text: str) -> int:
 def row_schema(table: Table) -> Schema:
     """Returns the columns that an event of the table may have: those of its records, and those
     that its connector would give."""
-    return Schema((*table.physical, *(m.column for m in table.metadata)))
+    return Schema(table.declared_columns)
 
 
 def batch_of(events: Sequence[Event]) -> Batch:

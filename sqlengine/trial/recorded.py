@@ -8,12 +8,13 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from parser.errors import ServiceError
 from parser.types import BIGINT, Column, timestamp_ltz
 from planner.catalog import Table
 from planner.logical import Scan
-from planner.scalar import Scalar
+from planner.scalar import Call, ColumnRef, Scalar
 from planner.tables import MetadataColumn
 from sqlengine.batch import Batch, IntArray, concat, empty
 from sqlengine.broker.base import Broker
@@ -21,6 +22,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import connect_formats, connector_of
 from sqlengine.executors.node_state.node_context import NodeContext
 from sqlengine.executors.sources import ChunkRows
+from sqlengine.expressions import evaluate
 from sqlengine.formats.registry import decoder_for, value_metadata, with_any_times
 from sqlengine.operators.base import ERROR_PORT
 from sqlengine.operators.scan import ScanOperator
@@ -198,13 +200,21 @@ class TableRecords:
 
     def _recorded(self, shard: int, rows: Batch) -> Recorded:
         schema = row_schema(self.table)
-        columns = [rows.column(c.name) for c in schema]
+        columns = [self._column(c, rows) for c in schema]
         offsets, times = (
             np.asarray(rows.column(m.column.name).cast("int64"), np.int64) for m in (_OFFSET, _TIME)
         )
         plain = Batch(schema, tuple(columns), rows.num_rows, kinds=rows.kinds)
         shards = np.full(rows.num_rows, shard, np.int64)
         return Recorded(self.table, self.topic, plain, shards, offsets, times, times)
+
+    def _column(self, column: Column, rows: Batch) -> pa.Array:
+        """Returns a column of the table; metadata of another type is cast."""
+        given = ColumnRef(column.name, rows.schema.type(column.name))
+        if given.type.same_as(column.type):
+            return rows.column(column.name)
+        cast = Call("CAST", (given,), column.type.with_nullable(given.type.nullable))
+        return evaluate(cast, rows).array(rows.num_rows)
 
     def _none(self) -> Recorded:
         none = np.empty(0, np.int64)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from parser.errors import PlanError, UnsupportedError
 from planner.binder import pool
+from planner.binder.metadata import as_declared
 from planner.binder.scope import Context, Query
 from planner.catalog import Table
 from planner.logical import (
@@ -40,9 +41,9 @@ _queries: dict[tuple[int, str, bool, bool], tuple[Table, Query]] = {}
 
 
 def query_of_table(table: Table, context: Context) -> Query:
-    """Scan, then computed columns in the order of the declaration, then the watermark, then changes
-    told in full. In batch mode there is no watermark, and no column is the time of events more than
-    another."""
+    """Scan, then metadata in their declared types, then computed columns in the order of the
+    declaration, then the watermark, then changes told in full. In batch mode there is no watermark,
+    and no column is the time of events more than another."""
     check_connector(table)
     if context.batch and table.changes:
         raise UnsupportedError(
@@ -93,7 +94,7 @@ def _is_normalized(table: Table, context: Context) -> bool:
 
 
 def _build(table: Table, salt: str, normalized: bool, batch: bool) -> LogicalPlan:
-    plan: LogicalPlan = Scan(table)
+    plan = as_declared(Scan(table), table)
     if table.schema.names != plan.schema.names:
         computed: dict[str, Scalar] = dict(table.computed)
         items = (

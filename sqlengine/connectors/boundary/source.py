@@ -235,6 +235,9 @@ class WalledSource(Source):
     def start(self, shard: str) -> int:
         return self._calls.need("start", lambda: answers.whole(self._source.start(shard)))
 
+    def check_start(self) -> None:
+        self._calls.need("check_start", self._source.check_start)
+
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None
     ) -> Chunk | None:

@@ -381,7 +381,7 @@ def _check_format(table: Table) -> None:
 def path_of(table: Table, files: FileAccess) -> Path:
     """Returns where the files are. PlanError where SQL may not use that."""
     path = _named(table.options["path"])
-    files.check(path, table=table.display)
+    files.check(path, table=table.display, option="path")
     return path
 
 

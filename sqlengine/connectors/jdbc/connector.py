@@ -155,7 +155,8 @@ def _check_file(table: Table, environment: Environment) -> None:
     """Raises PlanError for a database in a file that SQL may not use."""
     url = table.options["url"]
     if url.startswith(_SQLITE):
-        environment.files.check_file(Path(url.removeprefix(_SQLITE)), table=table.display)
+        path = Path(url.removeprefix(_SQLITE))
+        environment.files.check_file(path, table=table.display, option="url")
 
 
 def _account(table: Table) -> Account:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from parser.errors import ExecutionError, OptionError, ServiceError, SqlError
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.kafka.properties import PREFIX, Settings
+from sqlengine.connectors.kafka.remedies import refused_option, remedy
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
@@ -19,8 +20,9 @@ _C = TypeVar("_C")
 log = logging.getLogger("sqlengine.connectors.kafka")
 _client_log = logging.getLogger("sqlengine.connectors.kafka.client")
 
-# The setting that an error of the client is about.
-_NAMED: Final = re.compile(r'configuration property:? "([^"]+)"')
+# The kind of lines about a connection that is lost, and what they begin with.
+_FAILED: Final = "FAIL"
+_THREAD: Final = re.compile(r"^\[thrd:[^\]]*\]: ")
 # Seconds between two lines of one kind in the log.
 _QUIET_S: Final = 60.0
 # Seconds that a question to the server may take.
@@ -30,7 +32,6 @@ ANSWER_S: Final = 10.0
 _BACKOFF: Final = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 60_000}
 _COMMON: Final[Settings] = {
     "client.id": f"sqlengine-{os.getpid()}",
-    "log.connection.close": False,
     "socket.keepalive.enable": True,
     "socket.timeout.ms": 10_000,  # a commit must come back, be it without an answer
     **_BACKOFF,
@@ -96,32 +97,64 @@ class _Seldom(logging.Filter):
 _client_log.addFilter(_Seldom())
 
 
+class _Heard:
+    """What one client tells, from within `consume` or `poll`: its lines for the log, and errors of
+    connections for the health of a table."""
+
+    def __init__(self, health: Health | None) -> None:
+        self._health = health
+        self._lost = ""
+
+    def log(self, level: int, text: str, *args: object) -> None:
+        """Takes a line, as a logger does: kind, name of the client and what it says. That the
+        other side has closed a connection is no matter for the log: most were idle."""
+        is_end = bool(args) and args[0] == _FAILED
+        if is_end:
+            self._lost = _THREAD.sub("", words(args[-1]))
+        if not is_end or level > logging.INFO:
+            _client_log.log(level, text, *args)
+
+    def error(self, error: KafkaError) -> None:
+        """Takes an error. That all brokers are down is no reason: that is in the log, alone where a
+        server closes the connection."""
+        if self._health is None:
+            log.info("kafka: %s", words(error))
+        elif error.code() == error._ALL_BROKERS_DOWN and self._lost:
+            self._health.failed(self._lost)
+        elif not error.fatal():
+            self._health.failed(words(error))
+
+
 class KafkaAway(ServiceError):
     """Raised where no broker answers; the same may work later."""
 
     def because(self, trouble: str | None) -> KafkaAway:
         """Returns the error with what is known of the connection, if something is."""
-        return self if trouble is None else KafkaAway(self.message, detail=trouble, hint=self.hint)
+        if trouble is None:
+            return self
+        return KafkaAway(self.message, detail=trouble, hint=remedy(trouble) or self.hint)
 
 
-def consumer(settings: Settings, health: Health | None = None) -> Consumer:
-    """Opens a consumer that reads what it is told to. OptionError for a setting that the client
-    does not know."""
+def consumer(settings: Settings, table: str, health: Health | None = None) -> Consumer:
+    """Opens a consumer for a table, which reads what it is told to. OptionError for a setting that
+    the client does not know."""
     from confluent_kafka import Consumer
 
     given = {k: v for k, v in settings.items() if not k.startswith(_PRODUCERS_ALONE)}
-    made = {**_COMMON, **_CONSUMER, **given, **_callbacks(health)}
-    return _made(lambda: Consumer(made, logger=_client_log))
+    heard = _Heard(health)
+    made = {**_COMMON, **_CONSUMER, **given, "error_cb": heard.error}
+    return _made(lambda: Consumer(made, logger=heard), table)
 
 
 def producer(
     settings: Settings,
+    table: str,
     health: Health,
     failed: Callable[[KafkaError], None],
     transactional_id: str | None,
 ) -> Producer:
-    """Opens a producer. `failed` hears of records that cannot be delivered. OptionError as
-    `consumer` raises it."""
+    """Opens a producer for a table. `failed` hears of records that cannot be delivered. OptionError
+    as `consumer` raises it."""
     from confluent_kafka import Producer
 
     given = {
@@ -139,33 +172,21 @@ def producer(
     if transactional_id is not None:
         del default["message.timeout.ms"]  # no record waits for longer than its transaction
         own |= {"transactional.id": transactional_id, **_TRANSACTIONAL}
-    made = {**_COMMON, **default, **given, **own, **_callbacks(health)}
-    return _made(lambda: Producer(made, logger=_client_log))
+    heard = _Heard(health)
+    made = {**_COMMON, **default, **given, **own, "error_cb": heard.error}
+    return _made(lambda: Producer(made, logger=heard), table)
 
 
-def _callbacks(health: Health | None) -> dict[str, object]:
-    """Returns what the client calls when a connection is lost, from within `consume` or `poll`."""
-    if health is None:
-        return {"error_cb": lambda error: log.info("kafka: %s", words(error))}
-
-    def failed(error: KafkaError) -> None:
-        if not error.fatal():
-            health.failed(words(error))
-
-    return {"error_cb": failed}
-
-
-def _made(make: Callable[[], _C]) -> _C:
+def _made(make: Callable[[], _C], table: str) -> _C:
     from confluent_kafka import KafkaException
 
     try:
         return make()
     except KafkaException as error:
         why = words(error.args[0])
-        named = _NAMED.search(why)
-        option = PREFIX + (named[1] if named else "*")
-        hint = "its settings are librdkafka's, and those of Java's client that have a counterpart"
-        message = f"the client of Kafka refuses a setting, option '{option}'"
+        setting, hint = refused_option(why)
+        option = PREFIX + setting
+        message = f"the client of Kafka refuses a setting of table '{table}', option '{option}'"
         raise OptionError(message, detail=why, hint=hint, subject=option) from None
 
 
@@ -204,8 +225,5 @@ def failure(what: str, servers: str, error: object) -> SqlError:
     )  # fmt: skip
     if error.code() in away or error.retriable():
         hint = f"see whether Kafka at {servers} is there and can be reached"
-        return KafkaAway(what, detail=detail, hint=hint)
-    if error.code() in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
-        hint = "see 'properties.sasl.mechanism', 'properties.sasl.username' and '….password'"
-        return ExecutionError(what, detail=detail, hint=hint)
-    return ExecutionError(what, detail=detail)
+        return KafkaAway(what, detail=detail, hint=remedy(detail) or hint)
+    return ExecutionError(what, detail=detail, hint=remedy(detail))

@@ -222,5 +222,5 @@ def _prepare(table: Table, environment: Environment) -> None:
     """Raises PlanError for a file that SQL may not use, ServiceError where the client is not
     installed."""
     require_library()
-    for path in files_of(table):
-        environment.files.check_file(path, table=table.display)
+    for option, path in files_of(table):
+        environment.files.check_file(path, table=table.display, option=option)

@@ -93,11 +93,12 @@ def _bytes(option: str, table: Table) -> int:
         raise _refused(option, table, "expected a number of bytes") from None
 
 
-def files_of(table: Table) -> Iterator[Path]:
-    """Yields the files that the client will read, whatever for: certificates, keys, tokens."""
+def files_of(table: Table) -> Iterator[tuple[str, Path]]:
+    """Yields the files that the client will read, whatever for (certificates, keys, tokens), each
+    with the option that names it."""
     for option, text in table.options.items():
         if option.startswith(PREFIX) and option.endswith(_OF_FILES):
-            yield Path(text)
+            yield option, Path(text)
 
 
 def offset_reset(table: Table) -> str:

@@ -95,7 +95,7 @@ class KafkaSink(Sink):
     def __init__(self, table: Table, options: Mapping[str, object]) -> None:
         self.health: Health = Health()
         self._topic, self._servers = str(options["topic"]).strip(), str(options[SERVERS])
-        self._settings = settings_of(table)
+        self._table, self._settings = table.display, settings_of(table)
         self._records = KafkaRecords(table)
         self.partition: int | None = None
         self._pending: list[tuple[pa.Array, ...]] = []
@@ -129,7 +129,9 @@ class KafkaSink(Sink):
 
     def _opened(self) -> Producer:
         if self._client is None:
-            self._client = producer(self._settings, self.health, self._refusals.append, None)
+            self._client = producer(
+                self._settings, self._table, self.health, self._refusals.append, None
+            )
         return self._client
 
     def last_epoch(self) -> int | None:

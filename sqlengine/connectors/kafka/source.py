@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from planner.catalog import Table
@@ -12,8 +12,8 @@ from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.kafka.client import KafkaAway, consumer, log
 from sqlengine.connectors.kafka.fetching import Fetcher, OutOfRange
-from sqlengine.connectors.kafka.positions import BOUNDED, GROUP, Positions
-from sqlengine.connectors.kafka.properties import offset_reset, settings_of
+from sqlengine.connectors.kafka.positions import BOUNDED, GROUP, STARTUP, Positions
+from sqlengine.connectors.kafka.properties import settings_of
 from sqlengine.connectors.kafka.rows import KafkaRows
 from sqlengine.connectors.kafka.topics import Discovery, Partition, Topics
 
@@ -37,15 +37,17 @@ class KafkaSource(Source):
         self.health: Health = Health()
         self._options = options
         servers = str(options[SERVERS])
-        self._client: Consumer = consumer(settings_of(table), self.health)
-        self._positions = Positions(self._client, servers, offset_reset(table))
+        self._client: Consumer = consumer(settings_of(table), table.display, self.health)
+        self._positions = Positions(self._client, servers, table)
         self._fetcher = Fetcher(self._client, servers, self.health)
         self._rows = KafkaRows(table)
         self._group = options.get(GROUP)
         self._bounded = options[BOUNDED + "mode"] != "unbounded"
+        self._there: Sequence[Partition] = ()  # also those that other subtasks read
         try:
             self._discovery = self._discovered(table, servers, assignment)
             partitions = self._discovery.partitions()
+            self._positions.require_named(BOUNDED, options, self._there)
             self._bounded = self._bounded or not (partitions or options[DISCOVERY])
             self._stops = {p: self._positions.stop(p, options) for p in partitions if self._bounded}
         except BaseException:
@@ -62,6 +64,7 @@ class KafkaSource(Source):
             except KafkaAway as error:
                 self._client.poll(0)  # hears why
                 raise error.because(self.health.trouble) from None
+            self._there = found
             return [p for p in found if p.read_by(assignment)]
 
         return Discovery(ask, 0.0 if self._bounded else interval / 1000)
@@ -74,7 +77,16 @@ class KafkaSource(Source):
         return [p.shard for p in self._discovery.partitions()]
 
     def start(self, shard: str) -> int:
+        """See `Source`. OptionError for offsets that no partition has: of those that a job goes on
+        from nothing is asked."""
+        self._positions.require_named(STARTUP, self._options, self._there)
         return self._positions.start(Partition.of(shard), self._options)
+
+    def check_start(self) -> None:
+        """See `Source`."""
+        if self._positions.start_may_fail(self._options):
+            for shard in self.shards():
+                self.start(shard)
 
     def end(self, shard: str) -> int | None:
         """See `Source`. Of a table without end it is what the client was told last."""

@@ -59,7 +59,13 @@ class Topics:
         both, or the pattern is none."""
         names = _split(options.get("topic"))
         pattern = options.get("topic-pattern")
-        if bool(names) == (pattern is not None):
+        if names and pattern is not None:
+            raise OptionError(
+                f"table '{table.display}' has both 'topic' and 'topic-pattern'",
+                hint="keep one: names with ; between them, or a regular expression for names",
+                subject="topic-pattern",
+            )
+        if not names and pattern is None:
             message = (
                 f"table '{table.display}' needs one of the options 'topic' and 'topic-pattern'"
             )

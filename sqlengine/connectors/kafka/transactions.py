@@ -113,7 +113,9 @@ class TransactionalSink(KafkaSink):
             if self._owns:
                 # A transaction that a client before has left open must not hold this up.
                 self._read_mark(settled=False)
-            made = producer(self._settings, self.health, self._refusals.append, self._name)
+            made = producer(
+                self._settings, self._table, self.health, self._refusals.append, self._name
+            )
             made.init_transactions(ATTEMPT_S)
             # Nobody else can commit as this writer any more: what is read now stays so.
             self._mark = self._settled_mark()
@@ -155,7 +157,7 @@ class TransactionalSink(KafkaSink):
         get_on()
         isolation = "read_committed" if settled else "read_uncommitted"
         asking = {**self._settings, "group.id": self._name, "isolation.level": isolation}
-        reader = consumer(asking, self.health)
+        reader = consumer(asking, self._table, self.health)
         try:
             found = self._committed(reader)
             group = reader.consumer_group_metadata()

@@ -157,7 +157,7 @@ def check_files(table: Table, options: Mapping[str, object], files: FileAccess) 
     """Raises PlanError for a certificate or key in a file that SQL may not use."""
     for option in _FILES:
         if path := text_of(options, option):
-            files.check_file(Path(path), table=table.display)
+            files.check_file(Path(path), table=table.display, option=option)
 
 
 def _account(table: Table, options: Mapping[str, object]) -> Account:

@@ -256,7 +256,9 @@ class Deployment:
             return None
         renamed = {new: old for new, old in kept.items() if numbers.get(new)}
         renamed |= _beside(numbers, running)
-        return graph.plan_change(graph.runner.graph, plans, numbers, renamed)
+        found = graph.plan_change(graph.runner.graph, plans, numbers, renamed)
+        _check_starts(found[0])
+        return found
 
     def _unfit(self, graph: ManagedGraph, plans: Mapping[str, PlannedJob]) -> dict[str, SqlError]:
         """Returns the jobs that cannot be prepared although they were planned (a pattern does not
@@ -267,7 +269,9 @@ class Deployment:
         try:
             # Any version will do (here 1): the change is never applied. n jobs with k faults take
             # about k log n tries.
-            graph.change(graph.runner.graph, runnable, dict.fromkeys(runnable, 1), {}).abandon()
+            change = graph.change(graph.runner.graph, runnable, dict.fromkeys(runnable, 1), {})
+            _check_starts(change)
+            change.abandon()
             return {}
         except SqlError as error:
             if len(runnable) == 1:
@@ -280,6 +284,15 @@ class Deployment:
             for some in halves
             for n, e in self._unfit(graph, {n: plans[n] for n in some}).items()
         }
+
+
+def _check_starts(change: GraphChange) -> None:
+    """Raises SqlError, and abandons the change, where one of its sources cannot begin."""
+    try:
+        change.check_starts()
+    except BaseException:
+        change.abandon()
+        raise
 
 
 def _pending_change(

@@ -92,7 +92,8 @@ def archived(table: Table, path: Path) -> Table:
     format_ = _SUFFIXES.get(Path(first).suffix, "json")
     given = {k: v for k, v in table.options.items() if k.startswith(f"{format_}.")}
     options = {"connector": FILES, "path": str(path.absolute()), "format": format_, **given}
-    own = [m.column for m in table.metadata if not m.key.startswith(PARTITION)]
+    own_names = {m.column.name for m in table.metadata if not m.key.startswith(PARTITION)}
+    own = [c for c in table.declared_columns if c.name in own_names]
     columns = (*table.physical, *(replace(c, type=c.type.with_nullable(True)) for c in own))
     kept = tuple(m for m in table.metadata if m.key.startswith(PARTITION))
     return declared(replace(table, options=options, physical=Schema(tuple(columns)), metadata=kept))

@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from parser.errors import SqlError
 from sqlengine.cli import cli
 from sqlengine.config import Config
 from sqlengine.engine import Engine
-from sqlengine.jobs.job import JobState
+from sqlengine.engine.requests import Request
+from sqlengine.jobs.job import JobState, Origin
+from sqlengine.jobs.planning import JobText
 from sqlengine.metrics import render
 from sqlengine.session import spark
 from tests.connectors.kafka.clients import Kafka, Record
@@ -103,6 +106,35 @@ def test_keys_and_metadata_of_rows(kafka: Kafka, tmp_path: Path) -> None:
         assert text in shown
 
 
+def test_metadata_are_cast_to_and_from_the_declared_types(kafka: Kafka, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    written = (
+        "id INT, ts TIMESTAMP(3) METADATA FROM 'timestamp', headers MAP<STRING, STRING> METADATA"
+    )
+    zone = "SET 'table.local-time-zone' = 'Asia/Shanghai';\n"
+    run(
+        tmp_path,
+        zone
+        + target(kafka, topic, written)
+        + "INSERT INTO target VALUES (1, TIMESTAMP '2023-11-15 06:13:20.123', MAP['a', 'b']);",
+    )
+    (record,) = kafka.read(topic)
+    assert (record.value, record.timestamp) == (b'{"id":1}', 1_700_000_000_123)
+    assert record.headers == (("a", b"b"),)
+    read = (
+        written
+        + ", `offset` INT METADATA VIRTUAL, `partition` STRING METADATA VIRTUAL, n AS `offset` + 1"
+    )
+    shown = run(
+        tmp_path,
+        zone
+        + source(kafka, topic, read, **BOUNDED)
+        + "SELECT ts, headers['a'] AS h, `offset`, CONCAT('p', `partition`) AS p, n FROM source;",
+    )
+    for text in ("2023-11-15T06:13:20.123 ", " b ", " p0 ", " 0 "):
+        assert text in shown
+
+
 def test_upserts_come_back_as_rows(kafka: Kafka, tmp_path: Path) -> None:
     events, totals = kafka.topic(), kafka.topic(cleanup_policy="compact")
     kafka.write(events, [b'{"id": %d, "name": "%s"}' % (n, b"ab"[n % 2 :][:1]) for n in range(5)])
@@ -160,6 +192,60 @@ def test_records_that_are_no_rows_are_dead_letters(kafka: Kafka, tmp_path: Path)
                 assert f"sqlengine_connector_{name}_total{{{labels}}} 0.0" in metrics
         behind = f'sqlengine_job_behind{{job="{JOB}",table="source",unit="records"}} 0.0'
         eventually(lambda: behind in render(server).decode(), "how far the job is behind")
+
+
+def test_a_job_that_would_begin_behind_the_end_is_refused(kafka: Kafka, tmp_path: Path) -> None:
+    """It does not begin elsewhere, and takes no job along that is submitted with it."""
+    first, second = kafka.topic(), kafka.topic()
+    kafka.write(first, json_rows(range(3)))
+
+    def job(offset: int) -> str:
+        begins = {
+            "scan_startup_mode": "specific-offsets",
+            "scan_startup_specific__offsets": f"partition:0,offset:{offset}",
+        }
+        tables = source(kafka, first, **begins) + target(kafka, second)
+        tables = tables.replace(" TABLE", " TEMPORARY TABLE")
+        return tables + "INSERT INTO target SELECT id, name FROM source;"
+
+    with engine(tmp_path / "data") as server:
+        texts = {name: JobText(name, job(at), None) for name, at in (("bad", 9), ("good", 2))}
+        for dry_run in (True, False):
+            outcomes = server.change(Request(Origin.SDK, texts, dry_run=dry_run))
+            error = outcomes["bad"].error
+            assert "cannot begin at offset 9" in str(error)
+            assert error is not None
+            assert error.position is not None
+            assert outcomes["good"].error is None
+        eventually(lambda: kafka.values(second) == json_rows([2]), "the row")
+        assert [j.name for j in server.jobs()] == ["good"]
+
+
+def test_a_job_whose_offset_is_gone_fails_and_does_not_begin_elsewhere(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    """It was stopped, and has no state: it begins anew, again and again."""
+    first, second = kafka.topic(), kafka.topic()
+    kafka.write(first, json_rows(range(4)))
+    begins = {
+        "scan_startup_mode": "specific-offsets",
+        "scan_startup_specific__offsets": "partition:0,offset:2",
+    }
+    text = (
+        "SET 'restart-strategy.type' = 'fixed-delay';\nSET 'restart-strategy.fixed-delay.delay' = '50 ms';\n"
+        + source(kafka, first, **begins)
+        + target(kafka, second)
+        + "INSERT INTO target SELECT id, name FROM source;"
+    )  # fmt: skip
+    with engine(tmp_path / "data") as server:
+        server.submit(JOB, text)
+        eventually(lambda: kafka.values(second) == json_rows([2, 3]), "the rows")
+        server.stop_job(JOB)
+        kafka.delete(first, 4)
+        with pytest.raises(SqlError, match=r"cannot begin at offset 2 .* begins at 4 by now"):
+            server.start_job(JOB, begin="configured")
+        time.sleep(0.5)
+        assert len(kafka.values(second)) == 2
 
 
 @pytest.mark.parametrize(

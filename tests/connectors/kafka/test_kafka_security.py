@@ -88,6 +88,42 @@ def test_who_may_not_is_told_without_a_password(
     assert secret not in told
 
 
+@pytest.mark.slow  # the client asks again for ten seconds
+@pytest.mark.parametrize(
+    ("listener", "given", "named"),
+    [
+        ("USERS", {"sasl_mechanism": "SCRAM-SHA-512"}, ["properties.sasl.mechanism"]),
+        ("USERS", {"sasl_password": "x"}, ["properties.sasl.username", "properties.sasl.password"]),
+        ("USERS", {"security_protocol": "SASL_PLAINTEXT"}, ["properties.security.protocol", "SASL_SSL"]),
+        ("USERS", {"security_protocol": "PLAINTEXT"}, ["properties.security.protocol", "SASL_SSL"]),
+        ("USERS", {"security_protocol": "SSL"}, ["properties.security.protocol", "SASL_SSL"]),
+        ("USERS", {"ssl_ca_location": ""}, ["properties.ssl.ca.location"]),
+        ("PLAINTEXT", {}, ["properties.security.protocol", "'PLAINTEXT'"]),
+        ("PLAINTEXT", {"security_protocol": "SASL_PLAINTEXT"}, ["properties.security.protocol", "'PLAINTEXT'"]),
+        ("CERTIFICATES", {"security_protocol": "SSL"}, ["properties.ssl.certificate.location"]),
+    ],
+)  # fmt: skip
+def test_the_option_to_look_at_is_named(
+    kafka: Kafka, authority: Authority, listener: str, given: dict[str, str], named: list[str]
+) -> None:
+    """Where a connection is refused it is rarely the network."""
+    account = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": PASSWORD}
+    wanted = {k.replace("_", "."): v for k, v in (account | given).items()}
+    settings = {k: v for k, v in (users(authority, "PLAIN") | wanted).items() if v}
+    made = options(kafka, "USERS" if listener == "PLAINTEXT" else listener, "any", settings)
+    if listener == "PLAINTEXT":
+        made["properties.bootstrap.servers"] = kafka.address
+    for opening in (open_source, open_sink):
+        with pytest.raises(SqlError) as raised:
+            opening(table(made if opening is open_source else without_scan(made)), environment())
+        for text in named:
+            assert text in (raised.value.hint or ""), raised.value.detail
+
+
+def without_scan(given: dict[str, str]) -> dict[str, str]:
+    return {k: v for k, v in given.items() if "scan." not in k}
+
+
 def test_a_password_comes_from_a_secret_and_is_not_shown(
     kafka: Kafka, authority: Authority, tmp_path: Path
 ) -> None:

@@ -131,6 +131,93 @@ def test_where_a_new_job_begins(
     source.close()
 
 
+@pytest.mark.parametrize(
+    ("offsets", "begin", "message"),
+    [
+        ("partition:0,offset:5", 5, None),  # exactly at the end
+        ("partition:0,offset:0", 0, None),  # whatever is there first
+        ("partition:0,offset:6", None, "cannot begin at offset 6 of partition '.*-0', which ends at 5"),
+        ("partition:0,offset:1", None, "cannot begin at offset 1 .*, which begins at 2 by now"),
+        ("partition:0,offset:3;partition:7,offset:0", None, "names partition 7 in .*, which topic"),
+    ],
+)  # fmt: skip
+def test_offsets_that_are_named_are_there(
+    kafka: Kafka, two_to_five: str, offsets: str, begin: int | None, message: str | None
+) -> None:
+    """What Kafka's client would do with others is to begin somewhere else, silently."""
+    options = {
+        "scan.startup.mode": "specific-offsets",
+        "scan.startup.specific-offsets": offsets,
+    }
+    with opened(kafka, two_to_five, options) as source:
+        if message is None:
+            assert [source.start(s) for s in source.shards()] == [begin]
+            return
+        with pytest.raises(OptionError, match=message) as raised:
+            source.start(f"{two_to_five}-0")
+        assert raised.value.subject == "scan.startup.specific-offsets"
+        assert raised.value.hint
+
+
+@pytest.fixture(scope="module")
+def two_to_five(kafka: Kafka) -> str:
+    """A topic that has the offsets 2 to 4."""
+    topic = kafka.topic()
+    kafka.write(topic, json_rows(range(5)))
+    kafka.delete(topic, 2)
+    return topic
+
+
+def test_an_offset_in_an_open_transaction_is_there(kafka: Kafka) -> None:
+    """Its records are to come, once it is committed."""
+    topic = kafka.topic()
+    kafka.leave_open("of an offset", topic, json_rows(range(3)))
+    mode = {"scan.startup.mode": "specific-offsets"}
+    for offset, is_there in ((3, True), (4, False)):
+        named = {"scan.startup.specific-offsets": f"partition:0,offset:{offset}"}
+        with opened(kafka, topic, mode | named) as source:
+            assert source.end(f"{topic}-0") in (None, 0)
+            if is_there:
+                assert source.start(f"{topic}-0") == offset
+            else:
+                with pytest.raises(OptionError, match="ends at 3"):
+                    source.start(f"{topic}-0")
+
+
+def test_a_partition_that_is_not_there_ends_nowhere(kafka: Kafka, four: str) -> None:
+    options = {
+        "scan.bounded.mode": "specific-offsets",
+        "scan.bounded.specific-offsets": "partition:0,offset:1;partition:3,offset:1",
+    }
+    with (
+        pytest.raises(OptionError, match=r"names partition 3 in 'scan.bounded.specific-offsets'"),
+        opened(kafka, four, options),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(("reset", "begin"), [("earliest", 2), ("latest", 5), ("none", None)])
+def test_a_group_whose_offset_is_not_there_begins_as_without_one(
+    kafka: Kafka, two_to_five: str, reset: str, begin: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {
+        "scan.startup.mode": "group-offsets",
+        "properties.group.id": f"far {reset}",
+        "properties.auto.offset.reset": reset,
+    }
+    shard = f"{two_to_five}-0"
+    with opened(kafka, two_to_five, options) as source:
+        source.notify_checkpoint({shard: 9})
+    with opened(kafka, two_to_five, options) as source:
+        if begin is None:
+            with pytest.raises(ExecutionError, match="the group has no offset") as raised:
+                source.start(shard)
+            assert raised.value.detail == "it has 9, and the partition ends at 5"
+        else:
+            assert source.start(shard) == begin
+            assert "its group has 9, and the partition ends at 5" in caplog.text
+
+
 @pytest.fixture(scope="module")
 def four(kafka: Kafka) -> str:
     """A topic of four records at 1, 1, 2 and 3 s, of which a group has read three."""
@@ -306,8 +393,19 @@ def test_subtasks_share_out_the_partitions(kafka: Kafka) -> None:
     ("options", "error", "message"),
     [
         ({"topic": "", "properties.x": "y"}, OptionError, "needs one of the options"),
-        ({"topic-pattern": "x"}, OptionError, "needs one of"),
-        ({"properties.x": "y"}, OptionError, "refuses a setting, option 'properties.x'"),
+        ({"topic-pattern": "x"}, OptionError, "has both 'topic' and 'topic-pattern'"),
+        ({"properties.x": "y"}, OptionError, "refuses a setting of table 't', option 'properties.x'"),
+        (
+            {"properties.security.protocol": "SASL_PLAINTEXT", "properties.sasl.mechanism": "NIX"},
+            OptionError,
+            "option 'properties.sasl.mechanism'",
+        ),
+        (
+            {"properties.security.protocol": "SASL_PLAINTEXT", "properties.sasl.mechanism": "PLAIN"},
+            OptionError,
+            "option 'properties.sasl.username'",
+        ),
+        ({"properties.security.protocol": "SASL_PLAINTEXT"}, OptionError, "option 'properties.sasl.mechanism'"),
         ({"properties.fetch.min.bytes": "many"}, OptionError, "option 'properties.fetch.min.bytes'"),
         ({"properties.enable.auto.commit": "true"}, OptionError, "cannot be set so"),
         ({"properties.ssl.truststore.location": "x"}, OptionError, "cannot be set so"),
