@@ -93,7 +93,7 @@ def _each(array: pa.Array, name: str) -> _Sizes:
         or pa.types.is_decimal(kind)
         or pa.types.is_fixed_size_binary(kind)
     ):
-        return max(1, kind.bit_width // 8)
+        return max(1, int(kind.bit_width) // 8)
     what = f"column '{name[:100]}' has values of {str(kind)[:200]}, which no table takes so"
     raise pa.ArrowNotImplementedError(f"{what}: cast it before")
 

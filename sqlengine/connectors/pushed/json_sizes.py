@@ -1,7 +1,8 @@
-"""The number of elements of an array in JSON before it is read: each costs memory."""
+"""The number of elements or objects in JSON before it is read: each costs memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -21,17 +22,34 @@ def elements(body: bytes) -> int:
     >>> elements(b'[{"a": [1, 2]}, "x\\\\",y", 3]')
     3
     """
-    commas = depth = backslashes = 0
-    within = False
+    commas = depth = 0
+    for part, texts in _parts(body):
+        depths = depth + np.cumsum(_steps(part, texts), dtype=np.int64)
+        commas += int(np.count_nonzero((part == _COMMA) & ~texts & (depths == 1)))
+        depth = int(depths[-1])
+    return commas + 1
+
+
+def objects(body: bytes) -> int:
+    """Returns how many objects begin in a text, at any depth.
+
+    >>> objects(b'[{"a": [{}]}, "{"]')
+    2
+    """
+    begin = b"{"[0]
+    return sum(int(np.count_nonzero((part == begin) & ~texts)) for part, texts in _parts(body))
+
+
+def _parts(body: bytes) -> Iterator[tuple[_Bytes, _Flags]]:
+    """Yields the bytes part by part, and which of them lie in texts."""
+    backslashes, within = 0, False
     data = np.frombuffer(body, np.uint8)
     for start in range(0, len(data), _BYTES_AT_ONCE):
         part = data[start : start + _BYTES_AT_ONCE]
         quotes, backslashes = _quotes(part, backslashes)
         texts = (np.cumsum(quotes) + within) & 1 == 1
-        depths = depth + np.cumsum(_steps(part, texts), dtype=np.int64)
-        commas += int(np.count_nonzero((part == _COMMA) & ~texts & (depths == 1)))
-        within, depth = bool(texts[-1]), int(depths[-1])
-    return commas + 1
+        within = bool(texts[-1])
+        yield part, texts
 
 
 def _quotes(part: _Bytes, before: int) -> tuple[_Flags, int]:
