@@ -6,7 +6,8 @@ is its offset; its key holds its job and table."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -14,6 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from parser.errors import TryAgain
 from planner.graph.families import place_in
 from planner.graph.family_members import Member, operation_of
 from planner.graph.family_nodes import Family, node_of_member
@@ -21,6 +23,7 @@ from planner.graph.physical import PhysicalNode
 from planner.logical import AssignWatermark, Scan, ShuffleScan
 from sqlengine.batch import Batch
 from sqlengine.broker.base import Broker
+from sqlengine.broker.errors import BrokerError
 from sqlengine.connectors.base import Sink
 from sqlengine.executors.epochs import Replay
 from sqlengine.operators.base import DEAD_LETTER
@@ -80,13 +83,14 @@ class DeadLetterSink(Sink):
     def write_at_once(self, batch: Batch) -> None:
         """Writes dead letters that belong to no epoch; a crash may write them again."""
         rows = [{**r, "graph": self._writer} for r in self._records(batch)]
-        self._broker.append(
-            DEAD_LETTERS,
-            0,
-            [msgspec.json.encode(r) for r in rows],
-            keys=[encode_owner(str(r["job"]), str(r["table"])) for r in rows],
-            timestamp_ms=batch.proctime,
-        )
+        with _waiting():
+            self._broker.append(
+                DEAD_LETTERS,
+                0,
+                [msgspec.json.encode(r) for r in rows],
+                keys=[encode_owner(str(r["job"]), str(r["table"])) for r in rows],
+                timestamp_ms=batch.proctime,
+            )
 
     def _records(self, batch: Batch) -> list[dict[str, object]]:
         versions = self._versions()
@@ -106,6 +110,7 @@ class DeadLetterSink(Sink):
         )
 
     def commit(self, epoch: int) -> int:
+        """See `Sink`. TryAgain whatever it is that refuses the letters: no job is at fault."""
         if epoch <= self._known:
             self._pending = []
             return 0
@@ -116,19 +121,36 @@ class DeadLetterSink(Sink):
             None if "replayed" in r else encode_owner(str(r["job"]), str(r["table"]))
             for r in self._pending
         ]
-        done = self._broker.append(
-            DEAD_LETTERS,
-            0,
-            rows,
-            keys=keys,
-            timestamp_ms=self._time,
-            writer=self._writer,
-            epoch=epoch,
-        )
+        with _waiting():
+            done = self._broker.append(
+                DEAD_LETTERS,
+                0,
+                rows,
+                keys=keys,
+                timestamp_ms=self._time,
+                writer=self._writer,
+                epoch=epoch,
+            )
         self._pending = []
         return 0 if done.duplicate else len(rows)
 
     def close(self) -> None: ...
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """Lets a graph wait with its letters for a topic that cannot be written, as for space: a sink
+    that refuses them has no job that could leave with them."""
+    try:
+        yield
+    except TryAgain:
+        raise
+    except BrokerError as error:
+        raise TryAgain(
+            "dead letters cannot be written now",
+            detail=f"{error.message}: {error.detail}" if error.detail else error.message,
+            hint="they are kept, and written when their topic can be",
+        ) from error
 
 
 def encode_owner(job: str, table: str) -> bytes:

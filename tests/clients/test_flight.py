@@ -190,6 +190,35 @@ def test_a_table_by_its_path(client: Client) -> None:
     assert client.query("SELECT a, b FROM f_path") == [{"a": 1, "b": "x"}]
 
 
+def test_few_values_that_are_many_are_refused(client: Client) -> None:
+    """A few bytes of a dictionary that would be five gigabytes, also within others, and nothing two
+    billion times."""
+    client.update(topic_table("f_few", "a ARRAY<STRING>"))
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int8()), ["x" * (1 << 20)])
+    few = {
+        "f_few": pa.ListArray.from_arrays(pa.array([0, 5000], pa.int32()), texts),
+        "items": texts,
+    }
+    for name, column in few.items():
+        rows = pa.table({"a" if name == "f_few" else "name": column})
+        with pytest.raises(flight.FlightServerError, match="are the most"):
+            client.put("CommandStatementIngest", ingest(name), rows)
+    handle = field(1, client.prepare("SELECT ? AS a").data(1) or b"")
+    nothing = pa.table({"a": pa.nulls(2_000_000_000)})
+    with pytest.raises(flight.FlightServerError, match="are the most"):
+        client.put("CommandPreparedStatementQuery", handle, nothing)
+
+
+def test_a_batch_of_many_rows_is_written(client: Client) -> None:
+    client.update(topic_table("f_many"))
+    rows = pa.table(
+        {"a": pa.array(range(200_000)), "b": pa.array(["x"] * 200_000).dictionary_encode()}
+    )
+    assert count(client.put("CommandStatementIngest", ingest("f_many"), rows)) == 200_000
+    counted = "SELECT COUNT(*) AS n, SUM(a) AS s, MAX(b) AS b FROM f_many"
+    assert client.query(counted) == [{"n": 200_000, "s": sum(range(200_000)), "b": "x"}]
+
+
 # ---- the catalog -----------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import sys
 import threading
 import time
@@ -38,12 +39,13 @@ class Got:
 
 @dataclass(frozen=True)
 class Told:
-    """An answer. `after_s`: how long it takes."""
+    """An answer. `after_s`: how long it takes; with `pause_s` it comes byte by byte."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     after_s: float = 0.0
+    pause_s: float = 0.0
 
 
 class Receiver(ThreadingHTTPServer):
@@ -63,7 +65,8 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://127.0.0.1:{self.server_port}"
 
     def take(self, got: Got) -> Told:
         with self._lock:
@@ -99,8 +102,19 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in told.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(told.body)))
+        if told.pause_s:
+            self._drip(told)
+            return
         self.end_headers()
         self.wfile.write(told.body)
+
+    def _drip(self, told: Told) -> None:
+        """Sends the head from its middle on, and the body, byte by byte."""
+        head = b"".join(self._headers_buffer) + b"\r\n"  # type: ignore[attr-defined]
+        self.wfile.write(head[:-10])
+        for byte in head[-10:] + told.body:
+            time.sleep(told.pause_s)
+            self.wfile.write(bytes([byte]))
 
     do_PUT = do_PATCH = do_GET = do_POST  # noqa: N815
 
@@ -108,9 +122,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
+def receiving(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
     """A receiver in a thread of this process."""
     with Receiver() as receiver:
+        if context is not None:
+            receiver.socket = context.wrap_socket(receiver.socket, server_side=True)
         thread = threading.Thread(target=receiver.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

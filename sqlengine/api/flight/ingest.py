@@ -15,6 +15,7 @@ from sqlengine.api.flight.messages import Ingest
 from sqlengine.api.flight.statements import Statements
 from sqlengine.api.flight.wire import BadMessage
 from sqlengine.connection.columns import batch_of, sql_types
+from sqlengine.connectors.pushed.arrow_values import decoded_size
 from sqlengine.queries.owned_topics import OWNED, owned_topic
 
 # Rows, and bytes, that are written at once.
@@ -71,20 +72,43 @@ def _prepare(
     statements.run(context, f"CREATE TABLE {path} ({columns}) WITH ({topic}, 'format' = 'json')")
 
 
+def batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a stream that comes, large ones in parts. BadMessage for one whose
+    values, each for itself, have more bytes than a request may, or that is damaged."""
+    for chunk in reader:
+        if chunk.data is not None:
+            _check(chunk.data)
+            yield from _slices(chunk.data)
+
+
+def _check(batch: pa.RecordBatch) -> None:
+    most = present().request_size
+    try:
+        batch.validate(full=True)  # a column that is not what it says could end this process
+        size = max(batch.nbytes, batch.num_rows, decoded_size(batch))
+    except pa.ArrowException as error:
+        raise BadMessage("a batch cannot be taken", detail=str(error)[:300]) from None
+    if size > most:
+        raise BadMessage(
+            f"a batch has {size:,} bytes, and {most:,} are the most",
+            detail="what has no value, and each that stands for others, is counted",
+            hint="send smaller ones",
+        )
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows <= _ROWS:
+        yield batch
+        return
+    for start in range(0, batch.num_rows, _ROWS):
+        yield batch.slice(start, _ROWS)
+
+
 def _parts(reader: Any) -> Iterator[pa.Table]:
     """Yields the batches of a stream, small ones together."""
     waiting: list[pa.RecordBatch] = []
     size = rows = 0
-    for chunk in reader:
-        batch = chunk.data
-        if batch is None:
-            continue
-        if batch.nbytes > present().request_size:
-            raise BadMessage(
-                f"a batch has {batch.nbytes:,} bytes, and {present().request_size:,} are the most",
-                hint="send smaller ones",
-            )
-        batch.validate(full=True)  # a column that is not what it says could end this process
+    for batch in batches(reader):
         waiting.append(batch)
         size, rows = size + batch.nbytes, rows + batch.num_rows
         if rows >= _ROWS or size >= _SIZE:

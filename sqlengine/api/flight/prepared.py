@@ -19,6 +19,7 @@ from parser.writer.parameters import BadParameters, Template, template
 from parser.writer.row_inserts import inserts, row_insert
 from sqlengine.connection.parameters import of_batch
 from sqlengine.connection.values import python_values
+from sqlengine.connectors.pushed.arrow_values import decoded_size
 
 # Statements of one server, and the bytes of their texts and parameters: of who has the most, the
 # one that was not used for longest makes way for another.
@@ -122,9 +123,9 @@ class Prepared:
         rows: list[Sequence[object]] = []
         size = 0
         for batch in batches:
-            size += batch.nbytes
             if len(rows) + batch.num_rows > _ROWS:
                 raise BadParameters(f"a query takes {_ROWS} rows of parameters at most")
+            size += decoded_size(batch)
             _check_length(size, "the parameters have")
             rows += rows_of(batch)
         self.parameters, self.parameter_bytes = rows, size

@@ -27,7 +27,7 @@ from sqlengine.api.flight.callers import MIDDLEWARE, Callers, NoHandshake, Sessi
 from sqlengine.api.flight.catalog import answer, schema_of
 from sqlengine.api.flight.connections import Connections
 from sqlengine.api.flight.failures import answering, without_trace
-from sqlengine.api.flight.ingest import ingest
+from sqlengine.api.flight.ingest import batches, ingest
 from sqlengine.api.flight.prepared import PreparedStatements, shape, template_of
 from sqlengine.api.flight.statements import Statements, principal_of, shape_of
 from sqlengine.api.flight.wire import BadMessage, Message, field
@@ -161,7 +161,7 @@ class FlightServer(flight.FlightServerBase):
             name, message = _command(descriptor)
             if name == _PREPARED_QUERY:
                 by = principal_of(context).name
-                self._prepared.find(message.data(1), by).bind(_batches(reader))
+                self._prepared.find(message.data(1), by).bind(batches(reader))
                 writer.write(pa.py_buffer(field(1, message.data(1) or b"")))
                 return
             written = self._written(context, name, message, reader)
@@ -175,7 +175,7 @@ class FlightServer(flight.FlightServerBase):
                 return statements.run(context, message.text(1) or "")
             case "CommandPreparedStatementUpdate":
                 prepared = self._prepared.find(message.data(1), principal_of(context).name)
-                updates = prepared.updates(_batches(reader))
+                updates = prepared.updates(batches(reader))
                 return sum(statements.update(context, update) for update in updates)
             case "CommandStatementIngest":
                 _check_alone(message, 6)
@@ -255,10 +255,6 @@ def _check_alone(message: Message, number: int) -> None:
     """Raises UnsupportedError for a statement in a transaction."""
     if message.data(number):
         raise UnsupportedError("there are no transactions", hint="each statement counts at once")
-
-
-def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
-    return (chunk.data for chunk in reader if chunk.data is not None)
 
 
 def _guarded(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

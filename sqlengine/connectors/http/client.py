@@ -3,11 +3,14 @@ that SQL may not reach."""
 
 from __future__ import annotations
 
+import io
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from http.client import HTTPResponse
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from parser.errors import ExecutionError, PlanError
@@ -68,8 +71,8 @@ def http_url(text: str) -> str:
 class HttpClient:
     """Sends requests over connections that stay open, at most `connections` a host. Any thread.
 
-    `timeout_s`: for connecting, and for each wait on the other side. PlanError where the library is
-    not installed."""
+    `timeout_s`: for connecting, and for the whole of an answer. PlanError where the library is not
+    installed."""
 
     def __init__(
         self,
@@ -150,21 +153,31 @@ def _pool(
         timeout=Timeout(connect=timeout_s, read=timeout_s),
         ssl_context=context,
     )
-    pool.pool_classes_by_scheme = _judging_pools(network)
+    pool.pool_classes_by_scheme = _judging_pools(network, timeout_s)
     return pool
 
 
-def _judging_pools(network: NetworkAccess) -> dict[str, type[HTTPConnectionPool]]:
+def _judging_pools(network: NetworkAccess, timeout_s: float) -> dict[str, type[HTTPConnectionPool]]:
     """Returns the classes of pools by scheme. They are made as the library's documentation has it:
     a connection is judged by the address that has answered, before anything is sent."""
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
+    class InTime(HTTPResponse):
+        def __init__(self, sock: socket.socket, *args: Any, **named: Any) -> None:
+            super().__init__(sock, *args, **named)
+            raw = cast("socket.SocketIO", self.fp.detach())
+            self.fp = io.BufferedReader(_Bounded(raw, sock, time.monotonic() + timeout_s))
+
     class Plain(HTTPConnection):
+        response_class = InTime
+
         def _new_conn(self) -> socket.socket:
             return _judged(super()._new_conn(), self.host, network)
 
     class Encrypted(HTTPSConnection):
+        response_class = InTime
+
         def _new_conn(self) -> socket.socket:
             return _judged(super()._new_conn(), self.host, network)
 
@@ -175,6 +188,32 @@ def _judging_pools(network: NetworkAccess) -> dict[str, type[HTTPConnectionPool]
         ConnectionCls = Encrypted
 
     return {"http": PlainPool, "https": EncryptedPool}
+
+
+class _Bounded(io.RawIOBase):
+    """What a socket receives until an instant of the monotonic clock (s); TimeoutError from then
+    on, and where the socket waits for too long. The library itself only bounds each wait, of which
+    an answer that comes byte by byte has any number."""
+
+    def __init__(self, raw: socket.SocketIO, connected: socket.socket, until: float) -> None:
+        self._raw, self._connected, self._until = raw, connected, until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        before, left = self._connected.gettimeout(), self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._connected.settimeout(left if before is None else min(left, before))
+        try:
+            return self._raw.readinto(buffer)
+        finally:
+            self._connected.settimeout(before)  # the next request goes over it, too
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def _judged(connected: socket.socket, host: str, network: NetworkAccess) -> socket.socket:

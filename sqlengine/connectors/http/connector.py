@@ -80,7 +80,7 @@ class HttpConnector(Connector):
         "pagination.parameter": Option(doc="the parameter that takes the mark"),
         "pagination.max-pages": Option(at_least(1), default="1000"),
         "request.timeout": Option(
-            duration, default="10 s", doc="for connecting, and for each wait for the answer"
+            duration, default="10 s", doc="for connecting, and for the whole answer"
         ),
         **TLS_OPTIONS,
         **ASKED_OPTIONS,

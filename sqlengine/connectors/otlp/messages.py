@@ -13,6 +13,7 @@ import msgspec
 
 from parser.errors import PlanError, ServiceError
 from sqlengine.connectors.otlp.rows import LogRow, severity_of, time_text
+from sqlengine.connectors.otlp.sizes import MOST, has_too_many_messages, has_too_many_objects
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue as ProtoValue
@@ -98,13 +99,24 @@ _DECODER: Final = msgspec.json.Decoder(_Request)
 
 
 def rows_of_json(body: bytes) -> list[LogRow]:
-    """Returns the log records of a request in JSON. BadMessage where it is none."""
+    """Returns the log records of a request in JSON. BadMessage where it is none, or has too many
+    objects."""
+    if has_too_many_objects(body):
+        raise _too_many()
     try:
         return list(_json_rows(_DECODER.decode(body)))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadMessage(
             "the body is no request of OTLP in JSON", detail=str(error)[:300]
         ) from None
+
+
+def _too_many() -> BadMessage:
+    return BadMessage(
+        "the request has too many log records",
+        detail=f"with attributes and values it has {MOST:,} at most",
+        hint="send fewer at once",
+    )
 
 
 def _json_rows(request: _Request) -> Iterator[LogRow]:
@@ -166,13 +178,15 @@ def _text(value: object) -> str | None:
 
 
 def rows_of_protobuf(body: bytes) -> list[LogRow]:
-    """Returns the log records of a request in protobuf. BadMessage where it is none, PlanError
-    where the library is not installed."""
+    """Returns the log records of a request in protobuf. BadMessage where it is none, or has too
+    many messages, PlanError where the library is not installed."""
     try:
         from google.protobuf.message import DecodeError
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
     except ImportError:
         raise PlanError("OTLP in protobuf needs opentelemetry-proto", hint=REMEDY) from None
+    if has_too_many_messages(body):
+        raise _too_many()
     request = ExportLogsServiceRequest()
     try:
         request.ParseFromString(body)

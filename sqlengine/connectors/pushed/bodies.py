@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -17,19 +16,19 @@ from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.pushed.arrow_sizes import unpacked
+from sqlengine.connectors.pushed.arrow_values import decoded_size
+from sqlengine.connectors.pushed.csv_rows import CsvRows
+from sqlengine.connectors.pushed.json_sizes import elements
 from sqlengine.formats.registry import encoder_of
 
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_VALUE: Final = msgspec.json.Decoder(msgspec.Raw)
 _JSON: Final = ("application/json",)
 _LINES: Final = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 _CSV: Final = ("text/csv",)
 _ARROW: Final = ("application/vnd.apache.arrow.stream",)
-# Rows of a request, and commas of an array in JSON for each.
-_MOST_RECORDS: Final = 2_000_000
-_COMMAS: Final = 4
-# Rows, and bytes of values, that are written as JSON at once.
-_ROWS_AT_ONCE: Final = 8192
-_MOST_AT_ONCE: Final = 16 << 20
+_MOST_RECORDS: Final = 2_000_000  # rows of a request
+_ROWS_AT_ONCE: Final = 8192  # that are written as JSON
 _ANY: Final = ("", "application/octet-stream", "text/plain", "application/x-www-form-urlencoded")
 
 
@@ -81,29 +80,40 @@ class Bodies:
 
     def _of_csv(self, body: bytes) -> list[bytes]:
         """Rows of CSV with names of columns in the first line, as JSON. An empty field is NULL."""
-        text = body.decode("utf-8-sig", "replace")
+        rows = CsvRows(body.decode("utf-8-sig", "replace"))
+        found: list[bytes] = []
+        size, most = 0, present().request_size
         try:
-            rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-            names = next(rows, [])
-            return list(self._objects(names, rows))
+            for record in self._objects(rows):
+                found.append(record)
+                size += len(record)
+                if size > most:
+                    _check_size(size)
         except csv.Error as error:
             raise BadBody("the body is no CSV", detail=str(error)) from None
+        return found
 
-    def _objects(self, names: list[str], rows: Iterator[list[str]]) -> Iterator[bytes]:
+    def _objects(self, rows: CsvRows) -> Iterator[bytes]:
+        names: list[str] | None = None
+        for row in rows:
+            if names is None:
+                self._check_names(names := row)
+                continue
+            if rows.number > _MOST_RECORDS:
+                _check_records(rows.number - 1)
+            if row:
+                yield msgspec.json.encode(_values(names, row, rows.number))
+        if names is None:
+            self._check_names([])
+
+    def _check_names(self, names: list[str]) -> None:
         unknown = [name for name in names if name not in self._table.physical]
         if unknown or not names:
             columns = ", ".join(self._table.physical.names)
             raise BadBody(
-                f"the first line of CSV names no column '{', '.join(unknown)[:100]}'",
+                f"the first line of CSV names no column '{', '.join(unknown[:20])[:100]}'",
                 hint=f"columns: {columns}",
             )
-        for number, row in enumerate(rows, 2):
-            if not row:
-                continue
-            if len(row) != len(names):
-                detail = f"row {number} has {len(row)} fields, and {len(names)} are named"
-                raise BadBody("the body is no CSV of these columns", detail=detail)
-            yield msgspec.json.encode(dict(zip(names, (v or None for v in row), strict=True)))
 
     def _of_arrow(self, body: bytes) -> list[bytes]:
         """Rows of an Arrow IPC stream, as JSON. Columns are found by name."""
@@ -122,9 +132,9 @@ class Bodies:
         size = 0
         for batch in reader:
             batch.validate(full=True)
-            step = _rows_at_once(batch)
-            for start in range(0, batch.num_rows, step):
-                more = self._encoded(batch.slice(start, step))
+            _check_size(decoded_size(batch))
+            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                more = self._encoded(batch.slice(start, _ROWS_AT_ONCE))
                 size += sum(map(len, more))
                 _check_size(size)
                 found += more
@@ -142,14 +152,6 @@ class Bodies:
         batch = Batch(schema, tuple(columns), rows.num_rows)
         found: list[bytes] = encoder_of(self._table, schema).encode(batch).to_pylist()
         return found
-
-
-def _rows_at_once(batch: pa.RecordBatch) -> int:
-    """Returns how many rows are written at once: a value of a dictionary may be that of each."""
-    coded: list[int] = [
-        c.dictionary.nbytes for c in batch.columns if pa.types.is_dictionary(c.type)
-    ]
-    return max(1, min(_ROWS_AT_ONCE, _MOST_AT_ONCE // max(1, sum(coded))))
 
 
 def _check_size(size: int) -> None:
@@ -177,6 +179,13 @@ def _cast(column: pa.Array, to: pa.DataType) -> pa.Array:
     return column if column.type == to else pc.cast(column, to)
 
 
+def _values(names: list[str], row: list[str], number: int) -> dict[str, str | None]:
+    if len(row) != len(names):
+        detail = f"row {number} has {len(row)} fields, and {len(names)} are named"
+        raise BadBody("the body is no CSV of these columns", detail=detail)
+    return dict(zip(names, (v or None for v in row), strict=True))
+
+
 def _of_lines(body: bytes) -> list[bytes]:
     """The lines that are not empty."""
     _check_records(body.count(b"\n"))
@@ -188,13 +197,11 @@ def _of_json(body: bytes) -> list[bytes]:
     begin = body.lstrip()[:1]
     try:
         if begin != b"[":
-            msgspec.json.decode(body)
+            _VALUE.decode(body)
             return [body.strip()]
-        # No more elements than these: each costs memory before they can be counted.
-        _check_records(body.count(b",") // _COMMAS)
-        found = _ARRAY.decode(body)
-        _check_records(len(found))
-        return [bytes(raw) for raw in found]
+        if body.count(b",") >= _MOST_RECORDS:  # else it has no more elements
+            _check_records(elements(body))
+        return [bytes(raw) for raw in _ARRAY.decode(body)]
     except (msgspec.DecodeError, RecursionError) as error:
         hint = "one object a line is application/x-ndjson"
         raise BadBody("the body is no JSON", detail=str(error), hint=hint) from None

@@ -85,7 +85,7 @@ class WebhookConnector(Connector):
             codes, default=RETRIED, doc="statuses after which a request is sent again"
         ),
         "request.timeout": Option(
-            duration, default="10 s", doc="for connecting, and for each wait for the answer"
+            duration, default="10 s", doc="for connecting, and for the whole answer"
         ),
         **TLS_OPTIONS,
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
+import time
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from parser.errors import ExecutionError, PlanError
+from sqlengine.connectors.http.client import HttpClient, NoAnswer
 from sqlengine.connectors.http.polling import PollReceiver, Polls
 from sqlengine.connectors.http.reading import BadAnswer, at_pointer, with_parameters
 from sqlengine.connectors.receivers.base import Stream, Taken, Unreachable
@@ -20,7 +23,8 @@ from sqlengine.session.session import Session
 from sqlengine.system.network_access import NetworkAccess
 from tests.connectors.http.answers import JSON, told
 from tests.connectors.tables import environment, table
-from tests.servers.webhook import Got, Receiver, Told
+from tests.hostile.certificates import MISSING, Authority
+from tests.servers.webhook import Got, Receiver, Told, receiving
 from tests.service.harness import Process, User, running
 from tests.sql.golden import Collected
 from tests.support import eventually
@@ -44,6 +48,36 @@ def read(given: dict[str, str]) -> list[bytes]:
 
 
 # ---- read as a whole
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+@pytest.mark.parametrize(
+    "encrypted",
+    [False, pytest.param(True, marks=pytest.mark.skipif(bool(MISSING), reason=str(MISSING)))],
+)
+def test_an_answer_that_drips_has_a_deadline(size: int, *, encrypted: bool, tmp_path: Path) -> None:
+    """Its head, or its body: of many waits none is too long. The next request over a connection has
+    all of its time again."""
+    body = b"x" * size
+    ours = theirs = ssl.create_default_context()
+    if encrypted:
+        authority = Authority(tmp_path)
+        ours = ssl.create_default_context(cafile=authority.own.certificate)
+        theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        pair = authority.sign("host")
+        theirs.load_cert_chain(pair.certificate, pair.key)
+    with receiving(theirs if encrypted else None) as host:
+        client = HttpClient(ours, NetworkAccess(), 1.0)
+        host.tells += [Told(), Told(200, {}, body, after_s=0.6), Told(200, {}, body, pause_s=0.2)]
+        for _ in range(2):
+            assert client.send("GET", host.url, {}, None, 10_000).status == 200
+        began = time.monotonic()
+        with pytest.raises(NoAnswer, match="no answer in time"):
+            client.send("GET", host.url, {}, None, 10_000)
+        assert time.monotonic() - began < 1.9
+        host.tells.append(Told(200, {}, body, after_s=0.6))
+        assert client.send("GET", host.url, {}, None, 10_000).body == body
+        client.close()
 
 
 @pytest.mark.parametrize(

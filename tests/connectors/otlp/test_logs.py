@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import resource
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from sqlengine.connectors.otlp.messages import (
     JSON,
     PROTOBUF,
     BadMessage,
+    _varint,
     answer,
     failure,
     rows_of_json,
@@ -146,6 +148,67 @@ def test_values_that_lie_too_deep() -> None:
 def test_what_is_no_request_in_protobuf() -> None:
     with pytest.raises(BadMessage, match="protobuf"):
         rows_of_protobuf(b"\xff\xff\xff")
+
+
+def nested(kind: str) -> tuple[bytes, bytes]:
+    """Requests in JSON and protobuf with millions of empty records, attributes, values or
+    resources."""
+
+    def field(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2]) + _varint(len(data)) + data
+
+    many = 6_000_000
+    empty = b"{}" + b",{}" * many
+    match kind:
+        case "records":
+            text, data = b'"logRecords":[%s]' % empty, b"\x12\x00" * many
+        case "records, with longer tags":
+            text, data = b'"logRecords":[{"body":{}}%s]' % (b",{}" * many), b"\x92\x00\x00" * many
+        case "attributes":
+            text = b'"logRecords":[{"attributes":[%s]}]' % empty
+            data = field(2, b"\x32\x00" * many)
+        case _:
+            text = b'"logRecords":[{"body":{"arrayValue":{"values":[%s]}}}]' % empty
+            data = field(2, field(5, field(5, b"\x0a\x00" * many)))
+    return b'{"resourceLogs":[{"scopeLogs":[{%s}]}]}' % text, field(1, field(2, data))
+
+
+@pytest.mark.parametrize("kind", ["records", "records, with longer tags", "attributes", "values"])
+def test_empty_messages_have_a_bound(kind: str) -> None:
+    text, data = nested(kind)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for read, body in ((rows_of_json, text), (rows_of_protobuf, data)):
+        with pytest.raises(BadMessage, match="too many log records") as refused:
+            read(body)
+        assert "send fewer" in str(refused.value.hint)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+
+
+def test_what_looks_like_many_messages_is_read() -> None:
+    """Texts with the bytes of tags and with braces."""
+    text = ("{*2\n" * 300_000) + '"\\'
+    records = [{"body": {"stringValue": text}} for _ in range(4)]
+    request = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    message = service_pb2.ExportLogsServiceRequest()
+    for _ in records:
+        scope = message.resource_logs.add().scope_logs.add()
+        scope.log_records.add().body.string_value = text
+    found = rows_of_json(json.dumps(request).encode())
+    assert [row.body for row in found] == [text] * 4
+    assert rows_of_protobuf(message.SerializeToString()) == found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x0a" * 2_000_000,
+        b"\x0a" + b"\x8a" * 2_000_000,
+        b"\x0a\xff\xff\xff\x0f" + b"\x12" * 3_000_001,
+    ],
+)
+def test_damaged_protobuf_is_refused_however_long(body: bytes) -> None:
+    with pytest.raises(BadMessage):
+        rows_of_protobuf(body)
 
 
 def test_answers_are_what_clients_read() -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import signal
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from parser.types import BIGINT, STRING, Schema
+from parser.types import BIGINT, STRING, Schema, array, map_of, row
 from sqlengine.connectors.pushed.bodies import BadBody, Bodies, UnsupportedBody
 from sqlengine.connectors.pushed.inbox import Inbox, NotTaken, Push
 from sqlengine.connectors.pushed.metadata import Metadata, encode_metadata
@@ -123,13 +124,56 @@ def test_what_is_refused_is_not_taken(
     assert [r["id"] for r in user.read("seen")[before:]] == [99]
 
 
-def few_bytes(column: pa.Array, compression: str | None) -> bytes:
+def few_bytes(column: pa.Array, compression: str | None, name: str = "name") -> bytes:
     sink = pa.BufferOutputStream()
-    rows = pa.record_batch([column], ["name"])
+    rows = pa.record_batch([column], [name])
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
         writer.write_batch(rows)
     return sink.getvalue().to_pybytes()
+
+
+def few_values(kind: str) -> tuple[pa.Array, Schema]:
+    """A column of a few bytes whose values take gigabytes, and what the table has in its place."""
+    value, texts = "x" * (1 << 20), coded("x" * (1 << 20), 5000)
+    once = pa.array([0, 5000], pa.int32())
+    many, one = pa.array([0] * 5000, pa.int32()), pa.array([value])
+    match kind:
+        case "list":
+            return pa.ListArray.from_arrays(once, texts), Schema.of(v=array(STRING))
+        case "fixed list":
+            return pa.FixedSizeListArray.from_arrays(texts, 5000), Schema.of(v=array(STRING))
+        case "row":
+            return pa.StructArray.from_arrays([texts], ["f"]), Schema.of(v=row(("f",), (STRING,)))
+        case "map":
+            keys = pa.array([str(i) for i in range(5000)])
+            column = pa.MapArray.from_arrays(once, keys, texts)
+            return column, Schema.of(v=map_of(STRING, STRING))
+        case "nothing in a list":
+            nothing = pa.ListArray.from_arrays(
+                pa.array([0, 2**31 - 1], pa.int32()), pa.nulls(2**31 - 1)
+            )
+            return nothing, Schema.of(v=array(STRING))
+        case "views":
+            view = struct.pack("<i4sii", len(value), value[:4].encode(), 0, 0)
+            parts = [None, pa.py_buffer(view * 5000), pa.py_buffer(value.encode())]
+            return pa.Array.from_buffers(pa.string_view(), 5000, parts), Schema.of(v=STRING)
+        case _:
+            codes = pa.array([0] * 5000, pa.int8())
+            return pa.UnionArray.from_dense(codes, many, [one]), Schema.of(v=STRING)
+
+
+@pytest.mark.parametrize(
+    "kind", ["list", "fixed list", "row", "map", "nothing in a list", "views", "union"]
+)
+def test_few_values_that_are_many_are_refused(kind: str) -> None:
+    column, schema = few_values(kind)
+    column.validate(full=True)
+    bodies = Bodies(table({"connector": "http-push", "format": "json"}, schema))
+    before = peak()
+    with pytest.raises(BadBody, match="too many rows"):
+        bodies.records(few_bytes(column, None, "v"), ARROW)
+    assert peak() - before < 100 << 20
 
 
 def coded(value: str, times: int) -> pa.Array:
@@ -148,6 +192,10 @@ MANY_ROWS = {
     "lines": (b"1\n" * 2_100_000, LINES),
     "elements": (b"[" + b"1," * 2_100_000 + b"1]", JSON),
     "so many elements that none is made": (b"[" + b"1," * 9_000_000 + b"1]", JSON),
+    "eight million elements": (b"[" + b"1," * 7_999_999 + b"1]", JSON),
+    "elements of nothing": (b"[" + b"," * 8_000_000 + b"]", JSON),
+    "texts": (b"[" + b'"",' * 7_000_000 + b"1]", JSON),
+    "rows of CSV": (b"id\n" + b"1\n" * 2_100_000, CSV),
 }
 
 
@@ -159,6 +207,38 @@ def test_few_bytes_that_are_many_rows_are_refused(server: tuple[int, User], name
     assert (status, answer["message"]) == (400, "the body has too many rows")
     assert "send fewer" in answer["hint"]
     assert peak() - before < 700 << 20
+
+
+def test_one_value_in_json_is_not_made() -> None:
+    before = peak()
+    body = b'{"id": 7, "other": [' + b"{}," * 9_000_000 + b"{}]}"
+    assert Bodies(table({"connector": "http-push", "format": "json"})).records(body, JSON) == [body]
+    assert peak() - before < 300 << 20
+
+
+@pytest.mark.parametrize("body", [b"id\n" + b"," * 50_000_000, b"," * 50_000_000])
+def test_a_row_of_csv_has_a_bound(body: bytes) -> None:
+    before = peak()
+    bodies = Bodies(table({"connector": "http-push", "format": "json"}, Schema.of(id=BIGINT)))
+    with pytest.raises(BadBody, match=r"row \d has more than 1,000,000 commas"):
+        bodies.records(body, CSV)
+    assert peak() - before < 300 << 20
+
+
+def test_names_of_columns_of_csv_count_for_each_row() -> None:
+    name = "n" * 200
+    bodies = Bodies(
+        table({"connector": "http-push", "format": "json"}, Schema.of(**{name: STRING}))
+    )
+    with pytest.raises(BadBody, match="too many rows"):
+        bodies.records(name.encode() + b"\n" + b"1\n" * 1_000_000, CSV)
+
+
+def test_an_array_of_rows_with_many_columns_is_taken() -> None:
+    bodies = Bodies(table({"connector": "http-push", "format": "json"}))
+    one = b'{"a":1,"b":2,"c":[1,2,3],"d":","}'
+    body = b"[" + b",".join([one] * 400_000) + b"]"
+    assert len(bodies.records(body, JSON)) == 400_000
 
 
 def test_records_that_the_table_cannot_read_are_dead_letters(server: tuple[int, User]) -> None:
