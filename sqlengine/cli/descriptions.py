@@ -14,8 +14,14 @@ from sqlengine.system.words import span
 
 def reason_of(job: Json) -> str:
     """Returns why the job is in its state; how often it failed in a row, when it starts again.
-    A place in its own file is named without the file."""
-    told = job["reason"] or job.get("hint") or _canary_of(job)
+    A place in its own file is named without the file. Of a job that went apart this is past, so
+    what is wrong now comes first:
+
+    >>> reason_of({"reason": "sink 'a' waited: no space", "isolated": "sink", "hint": "no rows come"})
+    'no rows come'
+    """
+    now = job.get("hint") if job.get("isolated") else None
+    told = now or job["reason"] or job.get("hint") or _canary_of(job)
     reason = str(told).removeprefix(f"{job.get('file')}:")
     restarts, at = job.get("restarts", 0), job.get("next_ms")
     if isinstance(at, int) and restarts:

@@ -94,7 +94,7 @@ class LoadMonitor:
             if table is not None and answers and own_space and len(sinks[name].jobs) == 1:
                 (job,) = sinks[name].jobs
                 yield IsolationTrigger(
-                    job, Cause.SINK, f"sink '{table.display}' waits: {error.reason}"
+                    job, Cause.SINK, f"sink '{table.display}' waited: {error.reason}"
                 )
 
     def _slow_sinks(self, now: float, limits: LimitsOf) -> Iterator[IsolationTrigger]:

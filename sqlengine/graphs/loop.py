@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -270,7 +271,16 @@ class GraphLoop:
             self._on_failure(error.jobs, str(error), lasting=lasting)
 
     def _pause(self, problem: str, seconds: float, *, fault: bool = False) -> None:
-        if problem != self.problem:
+        if _lasting(problem) != _lasting(self.problem or ""):
             log.error("graph %s stands still: %s", self.runner.name, problem, exc_info=fault)
         self.problem = problem
         self._pause_s = seconds
+
+
+def _lasting(problem: str) -> str:
+    """Returns a problem without its seconds: it is no other one a second later, and logged once.
+
+    >>> _lasting("table 't' has not answered yet (it works on its call for 20 s)")
+    "table 't' has not answered yet (it works on its call for )"
+    """
+    return re.sub(r"\b\d+ s\b", "", problem)

@@ -52,7 +52,7 @@ def test_jobs_whose_topics_are_full_leave_their_parts_with_what_they_owe(tmp_pat
             eventually(partial(_is_alone, work.user, job), server.said)
             reports = work.user.job(job)
             assert reports["isolated"] == "sink", reports
-            assert reports["reason"].startswith(f"sink '{job}' waits: topic '{job}' is full")
+            assert reports["reason"].startswith(f"sink '{job}' waited: topic '{job}' is full")
         assert work.user.job("minutes")["graph"] == SHARED
         assert work.user.metric("sqlengine_isolated_jobs") == 2
         work.write(200)

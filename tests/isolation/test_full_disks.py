@@ -134,7 +134,7 @@ def test_jobs_whose_sinks_are_full_leave_with_what_they_owe(life: Life, dies: bo
         assert job.graph != MAIN
         assert job.cause is Cause.SINK
         assert job.reason is not None
-        assert job.reason.startswith(f"sink '{name}' waits: no space")
+        assert job.reason.startswith(f"sink '{name}' waited: no space")
     life.step()
     life.feed()
     assert life.alerts() == list(range(40))

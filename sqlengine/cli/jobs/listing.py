@@ -109,7 +109,7 @@ def _draw_job(body: Json) -> None:
     body = body | {"rows": counts_of(body), "cost": cost}
     for key in "name state version origin graph rows cost reason hint file".split():
         if body.get(key) is not None:
-            shown = reason_of(body) if key == "reason" else body[key]
+            shown = reason_of({**body, "hint": None}) if key == "reason" else body[key]
             click.echo(f"{key:8} {shown}")
     for family in items_of(body, "families"):
         click.echo(f"family   of {family['members']}: {family['operation']}")

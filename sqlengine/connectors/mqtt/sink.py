@@ -21,6 +21,7 @@ from sqlengine.connectors.mqtt.reasons import refusal
 from sqlengine.connectors.mqtt.templates import TopicTemplate
 from sqlengine.formats.registry import encoder_for
 from sqlengine.system.back_off import BackOff
+from sqlengine.system.lanes import get_on
 
 # Messages that are on their way at the same time, at most, and how many are sent together.
 _IN_FLIGHT: Final = 1000
@@ -185,6 +186,7 @@ class Delivery:
                 f"no connection to {self._account.address}: no answer for"
                 f" {self._account.timeout_s:g} s"
             )
+        get_on()  # the deadline is one for each answer
         released = []
         for packet in packets:
             if isinstance(packet, Publish):

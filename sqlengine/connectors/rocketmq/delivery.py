@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.errors import Refused, RocketError
@@ -28,6 +28,10 @@ _STEP: Final = 32
 _TAIL_BYTES: Final = 4 << 20
 
 
+# Epoch and number of a writer's last message in a queue, None where it has none.
+Last: TypeAlias = tuple[int, int] | None
+
+
 class Numbered(NamedTuple):
     """A message and its number among those of its epoch in its queue; None for one that consumers
     get later, which is in another place then."""
@@ -38,11 +42,13 @@ class Numbered(NamedTuple):
 
 @dataclass
 class QueuePart:
-    """The messages that are left for one queue. `unsure`: some of it may be there already."""
+    """The messages that are left for one queue. `unsure`: some of it may be there already; `last`:
+    the last message that was, when the queue was looked at."""
 
     queue: Queue
     left: deque[Numbered]
     unsure: bool
+    last: Last = None
     sending: list[Numbered] = field(default_factory=list)
 
     def next_request(self, most_bytes: int) -> list[Numbered]:
@@ -62,8 +68,9 @@ class QueuePart:
         self.left.extendleft(reversed(self.sending))
         self.sending, self.unsure = [], True
 
-    def drop_arrived(self, last: tuple[int, int] | None, epoch: int) -> None:
-        """Drops what the queue has already, of which `last` is the last."""
+    def drop_arrived(self, epoch: int) -> None:
+        """Drops what the queue has already, up to `last`."""
+        last = self.last
         if last is None or last[0] < epoch:
             return
         most = last[1] if last[0] == epoch else None
@@ -96,9 +103,9 @@ class EpochDelivery:
         self._settled: set[str] = set()
 
     @property
-    def queues(self) -> Iterator[Queue]:
-        """The queues that get messages."""
-        return (part.queue for part in self._parts)
+    def arrived(self) -> Mapping[Queue, Last]:
+        """What was in the queues before, of those that get messages."""
+        return {part.queue: part.last for part in self._parts}
 
     def run(self) -> None:
         """Delivers what is left. RocketError where a queue does not take it: what others take is
@@ -123,7 +130,8 @@ class EpochDelivery:
         try:
             if part.unsure and self._writer is not None:
                 self._settle(part.queue.broker)
-                part.drop_arrived(last_of(self._topic, part.queue, self._writer), self.epoch)
+                part.last = last_of(self._topic, part.queue, self._writer)
+                part.drop_arrived(self.epoch)
             part.unsure = False
         except RocketError as error:
             self._error = error
@@ -163,7 +171,7 @@ class EpochDelivery:
             self._go_on(part)
 
 
-def last_of(topic: RocketTopic, queue: Queue, writer: str) -> tuple[int, int] | None:
+def last_of(topic: RocketTopic, queue: Queue, writer: str) -> Last:
     """Returns epoch and number of the last message of a writer in a queue; None where there is none
     among the last ones of all. RocketError where the broker does not tell. What it has stored just
     now may be missing, see `RocketClient.settle`."""

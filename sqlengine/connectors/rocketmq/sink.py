@@ -29,6 +29,7 @@ from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.rocketmq.delivery import (
     EpochDelivery,
+    Last,
     Numbered,
     QueuePart,
     last_of,
@@ -70,8 +71,9 @@ class RocketSink(Sink):
         self._pending: list[tuple[pa.Array, ...]] = []
         self._delivery: EpochDelivery | None = None
         self._last: int | None = None
-        # Queues whose last messages are known to be those of this sink.
-        self._sure: set[Queue] = set()
+        # What queues had of this writer when they were looked at. Older epochs may come all the
+        # same, as those that a job brings; behind it only this sink has written.
+        self._arrived: dict[Queue, Last] = {}
         self._queues: list[Queue] = []
         self._find_queues()
         if not self._queues:
@@ -113,7 +115,7 @@ class RocketSink(Sink):
         except RocketError as error:
             raise self._failed(error) from None
         self.health.works()
-        self._sure.update(delivery.queues)
+        self._arrived |= delivery.arrived
         self._refusals, self._last, self._delivery = 0, epoch, None
         return delivery.sent
 
@@ -149,11 +151,15 @@ class RocketSink(Sink):
             queues = self._packed(self._chosen(epoch, hashes), values)
         else:
             queues = self._single(self._chosen(epoch, hashes), values, properties)
-        parts = (
-            QueuePart(self._queues[q], self._numbered(found), self._queues[q] not in self._sure)
-            for q, found in sorted(queues.items())
-        )
+        parts = [self._part(self._queues[q], found, epoch) for q, found in sorted(queues.items())]
         return EpochDelivery(self._topic, epoch, self._writer, parts, self._most)
+
+    def _part(self, queue: Queue, messages: list[Outgoing], epoch: int) -> QueuePart:
+        """Returns what a queue gets: without what it has, as far as that is known."""
+        known = queue in self._arrived
+        part = QueuePart(queue, self._numbered(messages), not known, self._arrived.get(queue))
+        part.drop_arrived(epoch)
+        return part
 
     def _single(
         self, chosen: IntArray, values: pa.Array, properties: pa.Array

@@ -18,6 +18,7 @@ from tests.hostile.certificates import MISSING, Authority
 from tests.servers.mosquitto import Mosquitto
 from tests.servers.mqtt_client import MqttClient
 from tests.servers.process import started
+from tests.servers.slow_relay import slow_answers
 from tests.support import eventually
 
 COPY = "INSERT INTO o SELECT v FROM i"
@@ -87,6 +88,24 @@ def test_a_job_goes_on_where_it_was(world: World) -> None:
         with world.open():
             found = world.rows("o", 200)
     assert [r["v"] for r in found] == [*range(200)]
+
+
+def test_a_server_that_confirms_slowly_is_not_given_up(world: World) -> None:
+    """The rows of an epoch may take longer than one answer may."""
+    with (
+        slow_answers(world.server.port, 400) as port,
+        world.open(connector_timeout_s=0.5) as engine,
+        MqttClient(world.server.address) as client,
+    ):
+        client.subscribe(f"{world.root}/out")
+        target = world.table("p", "v INT", "out", address=f"tcp://127.0.0.1:{port}")
+        engine.broker.create_topic("i")
+        engine.submit("j", out("i", "v INT") + target + "INSERT INTO p SELECT v FROM i")
+        engine.broker.append("i", 0, batch(0, 200), timestamp_ms=0)
+        came = client.next(200)
+        engine.broker.append("i", 0, batch(200, 1), timestamp_ms=0)
+        came = [*came, *client.next(1)]  # it follows once the others are confirmed
+    assert [json.loads(m.payload)["v"] for m in came] == [*range(201)]
 
 
 def test_what_came_before_a_confirmation_is_received_once(mosquitto: Mosquitto) -> None:

@@ -8,7 +8,7 @@ import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -91,6 +91,27 @@ def test_a_sink_that_starts_again_adds_nothing(cluster: Cluster, tmp_path: Path)
         sink.close()
         broker.close()
     assert Counter(ids(options)) == Counter([*range(40)] * 2)
+
+
+def test_a_sink_that_repeats_several_epochs_adds_what_is_missing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Epochs of one queue, which has the last of them in part."""
+    topic = cluster.topic()
+    with closing(EmbeddedBroker(tmp_path / "data")) as broker:
+        name_writers(broker, used=False)
+        options = cluster.options(topic)
+        for turn in ("first", "again"):
+            sink = open_sink(table(options), environment(broker))
+            for epoch in range(1, 6):
+                count = 2 if turn == "first" and epoch == 5 else 3
+                ids_of_epoch = [10 * epoch + n for n in range(count)]
+                sink.write(from_pydict(SCHEMA, {"id": ids_of_epoch, "name": [None] * count}))
+                new = count if turn == "first" else epoch // 5
+                assert (turn, epoch, sink.commit(epoch)) == (turn, epoch, new)
+            sink.close()
+    found = [json.loads(m.body)["id"] for m in messages(topic)]
+    assert found == [10 * epoch + n for epoch in range(1, 6) for n in range(3)]
 
 
 @contextmanager

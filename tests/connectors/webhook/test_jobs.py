@@ -56,9 +56,13 @@ def test_a_host_that_is_away_holds_up_nobody(tmp_path: Path) -> None:
             assert user.fired() == set()
         told = eventually(lambda: str(user.job("one")).count("does not take rows now"))
         assert told
+        eventually(lambda: user.job("one")["isolated"])
         with server:
             eventually(lambda: len(server.got()) == 5)
             assert [g.json["id"] for g in server.got()] == [1, 2, 3, 4, 5]
+            eventually(lambda: user.job("one").get("hint") is None)
+            # It is alone for a while, and told as what is past.
+            assert user.job("one")["reason"].startswith("sink 'hook' waited: the webhook")
         assert user.states()["one"] == "running"
 
 
