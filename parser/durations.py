@@ -12,7 +12,7 @@ _UNITS: Final = {
     ("h", "hour", "hours"): 3_600_000,
     ("d", "day", "days"): 86_400_000,
 }
-_DURATION = re.compile(r"\s*(\d{1,18})\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
+_DURATION = re.compile(r"\s*+(\d{1,18})\s*+([a-z]*)\s*+", re.IGNORECASE | re.ASCII)
 
 
 def unit_ms(name: str) -> int | None:

@@ -25,7 +25,7 @@ _THRESHOLD = re.compile(
     rf"(?P<rows>\d{{1,18}})\s+in\s+(?P<time>\d+\s*[a-z]+){_BEHIND}", re.IGNORECASE
 )
 _LIMIT = re.compile(
-    rf"(?P<rows>\d{{1,18}})\s*/\s*(?P<time>\d*\s*[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE
+    rf"(?P<rows>\d{{1,18}})\s*+/\s*+(?P<time>\d*\s*+[a-z]+){_BEHIND}{_INTO}", re.IGNORECASE
 )
 _EACH = re.compile(_NAME)
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

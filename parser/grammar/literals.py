@@ -20,7 +20,9 @@ from parser.types import DATE, DataType, Root, time, timestamp, timestamp_ltz
 
 _DATE = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})\Z", re.ASCII)
 _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d*))?\Z", re.ASCII)
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?\s*\Z", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\s*+[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?\s*\Z", re.ASCII | re.IGNORECASE
+)
 # Flink cuts what is finer.
 _DIGITS = {"TIME": 3, "TIMESTAMP": 9}
 
@@ -271,7 +273,7 @@ def _interval_value(token: Token, start: str, end: str) -> int:
         (_SEPARATORS[u] if i else "") + r"(\d{1,10}" + _fraction(u) + ")"
         for i, u in enumerate(units)
     )
-    match = re.fullmatch(r"\s*([+-]?)\s*" + parts + r"\s*", token.text, re.ASCII)
+    match = re.fullmatch(r"\s*+([+-]?)\s*+" + parts + r"\s*", token.text, re.ASCII)
     if match is None:
         span = start if start == end else f"{start} TO {end}"
         raise ParseError(f"{token} is no interval of {span}", position=token.position)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlengine.system.hidden import hidden
+
 
 @dataclass
 class Health:
@@ -22,9 +24,9 @@ class Health:
     conditions: int = 0
 
     def failed(self, what: str) -> None:
-        """Notes an error that may pass."""
+        """Notes an error that may pass, without secrets that the other side gives back."""
         self.errors += 1
-        self.trouble = what
+        self.trouble = hidden(what)
 
     def works(self) -> None:
         """Notes that rows came or went: what was in the way is gone."""

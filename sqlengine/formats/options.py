@@ -47,8 +47,8 @@ def delay(text: str) -> int:
     return 0 if _NOTHING.fullmatch(text) else duration(text)
 
 
-_NOTHING = re.compile(r"\s*0+\s*(ms|s|min|m|h|d)?\s*")
-_DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)?\s*")
+_NOTHING = re.compile(r"\s*+0++\s*+(ms|s|min|m|h|d)?\s*+")
+_DURATION = re.compile(r"\s*+([0-9]++)\s*+(ms|s|min|m|h|d)?\s*+")
 _MILLIS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 

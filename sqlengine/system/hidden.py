@@ -3,8 +3,10 @@ of those that are kept apart."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
+from urllib.parse import quote, quote_plus
 
 from parser.errors import SqlError
 
@@ -21,12 +23,29 @@ _handed_out: dict[str, None] = {}
 
 
 def hand_out(value: str) -> None:
-    """Notes a secret that a connector gets: it may be in what that raises and logs later on."""
-    if len(value) >= _SHORTEST:
-        _handed_out.pop(value, None)
-        _handed_out[value] = None
-        while len(_handed_out) > _MOST:
-            _handed_out.pop(next(iter(_handed_out)))
+    """Notes a secret that a connector gets: it may be in what that raises and logs later on, in any
+    of its `forms`."""
+    for form in forms(value):
+        if len(form) >= _SHORTEST:
+            _handed_out.pop(form, None)
+            _handed_out[form] = None
+    while len(_handed_out) > _MOST:
+        _handed_out.pop(next(iter(_handed_out)))
+
+
+def forms(value: str) -> list[str]:
+    """Returns how a secret may stand in what a library or a host says: as it is, without the line
+    break behind it, and escaped as Python, JSON and URLs do.
+
+    >>> forms("it's")
+    ["it's", 'it%27s']
+    """
+    found = []
+    for text in (value, value.strip()):
+        found += [text, repr(text)[1:-1], repr(text.encode())[2:-1]]
+        found += [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]
+        found += [quote(text), quote(text, safe=""), quote_plus(text)]
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def without(text: str, values: list[str]) -> str:

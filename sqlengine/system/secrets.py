@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from parser.errors import PlanError, ServiceError
-from sqlengine.system.hidden import hand_out
+from sqlengine.system.hidden import forms, hand_out
 from sqlengine.system.sealed_values import SealedValues
 from sqlengine.system.secret_command import SecretCommand
 
@@ -69,8 +69,8 @@ class Secrets:
     def fill(
         self, options: Mapping[str, str], table: str, use: Callable[[str], str] = str
     ) -> tuple[dict[str, str], list[str]]:
-        """Returns the options of a table with the values of its secrets, and these values. `use`
-        says of an option where its value would go.
+        """Returns the options of a table with the values of its secrets, and all `forms` of these.
+        `use` says of an option where its value would go.
 
         PlanError for a secret that is not there, or stands where none may."""
         filled, values = dict(options), list[str]()
@@ -84,7 +84,7 @@ class Secrets:
                 else:
                     value = self._value(found[2], where)
                 hand_out(value)
-                values.append(value)
+                values += forms(value)
                 filled[option] = filled[option].replace(found[0], value)
         return filled, values
 

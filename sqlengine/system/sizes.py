@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-_SIZE = re.compile(r"\s*([0-9]+)\s*(b|bytes|[kmgt]b?)?\s*")
+_SIZE = re.compile(r"\s*+([0-9]++)\s*+(b|bytes|[kmgt]b?)?\s*+")
 _POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 

@@ -6,6 +6,7 @@ Each check costs in proportion to columns and shards, never to rows."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from planner.logical import Scan
 from sqlengine.connectors.chunks import Chunk, Part, Place
 from sqlengine.connectors.refused_rows import RefusedRows
 from sqlengine.formats.registry import decodes_keys, value_metadata
+from sqlengine.system.hidden import hidden
 
 # Offsets and counts are written with 64 bits.
 _MOST: Final = 1 << 63
@@ -88,13 +90,16 @@ def lines(answer: object) -> pa.Array:
 
 
 def refused(answer: object) -> Sequence[RefusedRows]:
-    """Returns rows that were refused, each of a batch that was written."""
+    """Returns rows that were refused, each of a batch that was written; their reasons without
+    secrets that the other side gives back."""
     if not isinstance(answer, list | tuple) or not all(isinstance(r, RefusedRows) for r in answer):
         raise Nonsense(f"returned {shown(answer)}, not refused rows")
     for found in answer:
         if not all(0 <= whole(row) < found.rows.num_rows for row in found.reasons):
             raise Nonsense("refused rows that were not written")
-    return answer
+    return [
+        replace(r, reasons={row: hidden(why) for row, why in r.reasons.items()}) for r in answer
+    ]
 
 
 def parts(answer: object) -> Sequence[Part] | None:

@@ -9,6 +9,7 @@ from typing import Final
 from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.formats.base import Option
+from sqlengine.system.hidden import hand_out
 
 # The beginning of options that are headers.
 HEADER: Final = "header."
@@ -41,4 +42,5 @@ def authorization(table: Table, options: Mapping[str, object]) -> dict[str, str]
     if user is None:
         return {}
     pair = base64.b64encode(f"{user}:{password}".encode()).decode()
+    hand_out(pair)  # who reads it reads the password
     return {"Authorization": f"Basic {pair}"}

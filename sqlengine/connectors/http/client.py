@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from parser.errors import ExecutionError, PlanError
+from sqlengine.system.hidden import hidden
 from sqlengine.system.network_access import NetworkAccess
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 REMEDY: Final = "pip install 'sqlengine[http]'"
 _MOST_SHOWN: Final = 200  # characters of an answer in an error
+_MOST_READ: Final = 4096  # bytes of an answer that these are of
 _AGENT: Final = "sqlengine"
 
 
@@ -40,8 +42,9 @@ class Answer:
 
     @property
     def shown(self) -> str:
-        """The status and the beginning of the body, for people."""
-        text = " ".join(self.body[: 4 * _MOST_SHOWN].decode("utf-8", "replace").split())
+        """The status and the beginning of the body, for people; a secret in it is hidden before
+        the text is cut."""
+        text = hidden(" ".join(self.body[:_MOST_READ].decode("utf-8", "replace").split()))
         text = "".join(c if c.isprintable() else "�" for c in text)
         cut = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
         return f"{self.status} {cut}".rstrip()

@@ -28,6 +28,7 @@ from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
 from sqlengine.connectors.http.client import HttpClient, http_url, site
+from sqlengine.connectors.http.headers import check_header, on_the_wire
 from sqlengine.connectors.http.looking_up import HttpLookup
 from sqlengine.connectors.http.polling import PollReceiver, Polls
 from sqlengine.connectors.http.reading import Asked, Reader, pointer
@@ -108,6 +109,7 @@ class HttpConnector(Connector):
         """See `Connector`. OptionError for options that belong to others that are missing."""
         options = options_of(table)
         _check(table, options)
+        _headers(table, options)
         authorization(table, options)
         source = self.capabilities.source
         assert source is not None
@@ -215,12 +217,15 @@ def _reader(table: Table, options: Mapping[str, object], environment: Environmen
     return Reader(_asked(table, options), _client(table, options, environment))
 
 
+def _headers(table: Table, options: Mapping[str, object]) -> dict[str, str]:
+    given = {n.removeprefix(HEADER): str(t) for n, t in options.items() if n.startswith(HEADER)}
+    for name, text in given.items():
+        check_header(table, name, text)
+    return {name: on_the_wire(text) for name, text in given.items()}
+
+
 def _asked(table: Table, options: Mapping[str, object]) -> Asked:
-    headers = {
-        name.removeprefix(HEADER): str(text)
-        for name, text in options.items()
-        if name.startswith(HEADER)
-    }
+    headers = _headers(table, options)
     body = options["body"]
     if body is not None:
         headers["Content-Type"] = str(options["content-type"])

@@ -20,7 +20,9 @@ _RETRIED: Final = frozenset((408, 425, 429, *range(500, 600)))
 _MISSING: Final = frozenset((404, 410))
 _ATTEMPTS: Final = 3
 _LONGEST_S: Final = 5.0
-_NEXT: Final = re.compile(r'<([^>]*)>\s*;[^,]*?\brel\s*=\s*"?[^",]*\bnext\b', re.IGNORECASE)
+# A link of the header Link, and its relations to what is answered (RFC 8288).
+_LINK: Final = re.compile(r'<([^<>]*+)>((?:[^",]|"[^"]*+")*+)')
+_RELATIONS: Final = re.compile(r';\s*+rel\s*+=\s*+(?:"([^"]*+)"|([^\s;",]++))', re.IGNORECASE)
 _LINES: Final = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 
 
@@ -164,8 +166,8 @@ class Reader:
         """Returns the address of the next page; None behind the last one."""
         match self.asked.pagination:
             case "link":
-                found = _NEXT.search(answer.headers.get("link", ""))
-                following = None if found is None else urljoin(url, found[1])
+                found = next_link(answer.headers.get("link", ""))
+                following = None if found is None else urljoin(url, found)
                 if following is not None and site(following) != site(self.asked.url):
                     # It would be told who asks.
                     raise BadAnswer(f"{site(url)} names a next page elsewhere: {site(following)}")
@@ -175,6 +177,19 @@ class Reader:
                 text = None if mark is None else text_of(mark)
                 return None if not text else with_parameters(url, {self.asked.parameter: text})
         return None
+
+
+def next_link(header: str) -> str | None:
+    """Returns the address of the next page by the header Link; None where it names none.
+
+    >>> next_link('</p?n=1>; rel=prev, </p?n=3>; title="a, b"; rel="last next"')
+    '/p?n=3'
+    """
+    for link in _LINK.finditer(header):
+        relations = _RELATIONS.search(link[2])
+        if relations and "next" in (relations[1] or relations[2] or "").lower().split():
+            return link[1]
+    return None
 
 
 def at_pointer(body: bytes, pointer: str) -> bytes | None:

@@ -14,7 +14,7 @@ import msgspec
 from parser.errors import PlanError
 from sqlengine.formats.options import did_you_mean
 
-_MARK: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_MARK: Final = re.compile(r"\{\{([^{}]*)\}\}")
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"?')
 
 # The values of a row by column, as JSON.
@@ -74,7 +74,7 @@ def _template(
     parts: list[str | tuple[str, Write]] = []
     end = 0
     for mark in _MARK.finditer(text):
-        name = mark[1]
+        name = mark[1].strip()
         if name not in known:
             hint = did_you_mean(name, known) or "columns: " + ", ".join(known)
             raise PlanError(f"'{option}' names no column '{name}'", hint=hint)

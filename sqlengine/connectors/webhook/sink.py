@@ -21,6 +21,7 @@ from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.environment import writer_of
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.http.client import Answer, HttpClient, NoAnswer, site
+from sqlengine.connectors.http.headers import on_the_wire
 from sqlengine.connectors.refused_rows import RefusedRows
 from sqlengine.connectors.retry_after import retry_after
 from sqlengine.connectors.webhook.answers import Meaning, meaning
@@ -128,7 +129,7 @@ class WebhookSink(Sink):
         body, key = self._requests.body(request.records), f"{self._writer}-{epoch}-{request.number}"
         sending = self._sending
         headers = {**sending.headers, sending.key_header: key}
-        headers |= {name: _on_the_wire(value) for name, value in request.headers}
+        headers |= {name: on_the_wire(value) for name, value in request.headers}
         if sending.signer is not None:
             headers |= sending.signer.headers(body, key, self._clock() // 1000)
         try:
@@ -182,8 +183,3 @@ class WebhookSink(Sink):
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
-
-
-def _on_the_wire(value: str) -> str:
-    """Returns a header's value so that its UTF-8 goes out: clients write one byte a character."""
-    return value.encode().decode("latin-1")
