@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from parser.errors import ExecutionError, PlanError
+from sqlengine.system.http_connections import responses_until
 from sqlengine.system.network_access import NetworkAccess
-from sqlengine.system.timed_responses import responses_until
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, HTTPConnectionPool, PoolManager

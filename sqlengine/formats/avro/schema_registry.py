@@ -29,7 +29,7 @@ from parser.errors import ExecutionError, OptionError
 from sqlengine.formats.avro.kept_answers import Answer, KeptAnswers
 from sqlengine.formats.base import OutOfReach
 from sqlengine.system.hidden import hidden
-from sqlengine.system.timed_responses import responses_until
+from sqlengine.system.http_connections import responses_until
 
 log = logging.getLogger("sqlengine.formats")
 
@@ -123,7 +123,7 @@ class _Refused(msgspec.Struct):
 
 @dataclass
 class _Turn:
-    """Who asks a question, and how many wait for the answer."""
+    """The turn of who asks a question, and how many wait for it."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: int = 0
