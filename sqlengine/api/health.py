@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from flask import Blueprint, Response, jsonify
@@ -14,6 +16,8 @@ from sqlengine.graphs.totals import Rising
 
 # A graph in one step for so many seconds is not ready.
 STANDS_S: Final = 10.0
+# Bytes that must be free on the disk of the data folder.
+_LEAST_FREE: Final = 64 << 10
 
 
 def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
@@ -33,11 +37,13 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
     @blueprint.get("/readyz")
     def readyz() -> tuple[Response, int]:
         """200 once jobs run and changes are taken; 503 while a graph stands still, or is in one
-        step for longer than STANDS_S seconds (times its patience), with the reason."""
-        slow = engine.slow_steps()
-        stands = engine.graphs.problem or next((s for s in slow if s.lasts(STANDS_S)), None)
+        step for longer than STANDS_S seconds (times its patience), or the disk of the data folder
+        is full, with the reason."""
+        slow, full = engine.slow_steps(), _of_disk(engine.config.data)
+        stands = engine.graphs.problem or full or next((s for s in slow if s.lasts(STANDS_S)), None)
         ready = engine.ready and stands is None
-        problem = engine.graphs.problem or next(map(str, slow), None) or _of_access(engine, audit)
+        problem = engine.graphs.problem or full or next(map(str, slow), None)
+        problem = problem or _of_access(engine, audit)
         return jsonify(
             {"status": "ready" if ready else "not ready", "problem": problem}
         ), 200 if ready else 503
@@ -62,6 +68,20 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
 
 def _name(family: Mapping[str, object]) -> str:
     return str(family["name"])
+
+
+def _of_disk(data: Path) -> str | None:
+    """Returns what is wrong with the disk of the data folder: a server without work has not found
+    out yet."""
+    try:
+        found = os.statvfs(data)
+    except OSError as error:
+        return f"the data folder cannot be read: {error.strerror}"
+    # What is reserved, root may use.
+    blocks = found.f_bavail if os.geteuid() else found.f_bfree
+    if blocks * found.f_frsize < _LEAST_FREE:
+        return "the disk of the data folder is full: nothing can be written until there is space"
+    return None
 
 
 def _of_access(engine: Engine, audit: Audit) -> str | None:

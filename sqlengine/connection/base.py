@@ -187,11 +187,13 @@ class Connection(ABC):
         replaces the rows for queries. All else is written to the topic `name` as JSON, which must
         not exist unless `append`. ServiceError for an object, a column or a type that no table can
         have, SqlError where the definition is refused."""
+        from sqlengine.connection.definers import registered
         from sqlengine.connection.tables import register
 
         text(name, "the name of a table")
         feed = register(self._home, name, rows, schema, event_time, watermark, append=append)
-        self._feeds[name] = feed
+        # By the job, which keeps its name where the table is renamed.
+        self._feeds[registered(self._home.jobs, name)] = feed
         return feed
 
     def register_sink(
@@ -211,11 +213,13 @@ class Connection(ABC):
     def unregister_table(self, name: str) -> None:
         """Ends the feed of a registered table and removes the table; its topic stays, if it has
         one. JobError where a job uses it, or there is none."""
+        from sqlengine.connection.definers import registered
         from sqlengine.connection.tables import unregister
 
-        if (feed := self._feeds.pop(name, None)) is not None:
+        job = registered(self._home.jobs, name)
+        if (feed := self._feeds.pop(job, None)) is not None:
             feed.close()
-        unregister(self._home, name)
+        unregister(self._home, job)
 
     def register_function(
         self, function: Callable[..., object], name: str | None = None

@@ -27,7 +27,7 @@ from sqlengine.connection.columns import (
     sql_types,
     types_of_row,
 )
-from sqlengine.connection.definers import PREFIX, job_for, registered
+from sqlengine.connection.definers import PREFIX, job_for
 from sqlengine.connection.feeds import Feed
 from sqlengine.connection.jobs import Jobs
 from sqlengine.connection.table_texts import create_table, event_time_lines
@@ -279,9 +279,8 @@ def register_sink(
     _define(home, job, name, schema, [], {"connector": "python", "callable": _key(job)})
 
 
-def unregister(home: Home, name: str) -> None:
-    """See `Connection.unregister_table`."""
-    job = registered(home.jobs, name)
+def unregister(home: Home, job: str) -> None:
+    """Removes a table by the job that defines it, see `Connection.unregister_table`."""
     home.jobs.remove(job)
     if (held := home.held) is not None:
         held.memory.tables.pop(_key(job), None)

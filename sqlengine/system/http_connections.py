@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
 import os
 import select
 import socket
@@ -11,9 +12,10 @@ import threading
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from sqlengine.config import LOOPBACK
 from sqlengine.system.addresses import LOCAL
@@ -183,3 +185,41 @@ def _account(proxy: urllib.parse.SplitResult) -> dict[str, str]:
 def local_path(server: str) -> Path | None:
     """Returns the path of a local socket; None for another address."""
     return Path(server.removeprefix(LOCAL)) if server.startswith(LOCAL) else None
+
+
+def responses_until(deadline: Callable[[], float]) -> type[http.client.HTTPResponse]:
+    """Returns the class of answers that raise TimeoutError from an instant of the monotonic clock
+    (s) on, which `deadline` is asked for when an answer begins. The library bounds each wait for
+    bytes alone, of which an answer that comes byte by byte has any number."""
+
+    class InTime(http.client.HTTPResponse):
+        def __init__(self, sock: socket.socket, *args: Any, **named: Any) -> None:
+            super().__init__(sock, *args, **named)
+            raw = cast("socket.SocketIO", self.fp.detach())
+            self.fp = io.BufferedReader(_Bounded(raw, sock, deadline()))
+
+    return InTime
+
+
+class _Bounded(io.RawIOBase):
+    """The bytes that a socket receives until a deadline."""
+
+    def __init__(self, raw: socket.SocketIO, connected: socket.socket, until: float) -> None:
+        self._raw, self._connected, self._until = raw, connected, until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        before, left = self._connected.gettimeout(), self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._connected.settimeout(left if before is None else min(left, before))
+        try:
+            return self._raw.readinto(buffer)
+        finally:
+            self._connected.settimeout(before)  # the next request goes over it, too
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()

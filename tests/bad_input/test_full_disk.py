@@ -6,7 +6,8 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -76,7 +77,11 @@ def outlive(
         told = user.refused(lambda: user.client.get("/readyz"))
         assert any(
             t in told.message
-            for t in ("no space to write to", "the checkpoint could not be written")
+            for t in (
+                "no space to write to",
+                "the checkpoint could not be written",
+                "the disk of the data folder is full",
+            )
         ), told
     assert user.client.get("/healthz")["status"] == "ok"
     error = user.try_to(lambda: user.submit("late", rule("late")))
@@ -120,10 +125,10 @@ def test_files_that_may_not_grow(tmp_path: Path) -> None:
     outlive_again(tmp_path / "data", user, taken)
 
 
-@pytest.mark.slow
-def test_a_full_disk(tmp_path: Path) -> None:
+@contextmanager
+def on_small_disk(data: Path) -> Iterator[tuple[Process, Path]]:
+    """A server on a disk of its own of 16 MB, and a file there that can fill it."""
     unshare = shutil.which("unshare")
-    data = tmp_path / "data"
     data.mkdir()
     mount = f"mount -t tmpfs -o size=16m none {data}"
     private = [unshare or "", "--mount", "sh", "-c"]
@@ -133,7 +138,12 @@ def test_a_full_disk(tmp_path: Path) -> None:
     ):
         pytest.skip("a disk of its own needs unshare and mount")
     with Process(data, options=OFTEN, wrapper=[*private, f'{mount} && exec "$@"', "sh"]) as server:
-        ballast = Path(f"/proc/{server.process.pid}/root{data}/ballast")
+        yield server, Path(f"/proc/{server.process.pid}/root{data}/ballast")
+
+
+@pytest.mark.slow
+def test_a_full_disk(tmp_path: Path) -> None:
+    with on_small_disk(tmp_path / "data") as (server, ballast):
 
         def shrink() -> None:
             with ballast.open("wb") as file:
@@ -141,3 +151,17 @@ def test_a_full_disk(tmp_path: Path) -> None:
                 file.write(bytes(free - 200_000))
 
         outlive(server, shrink, ballast.unlink)
+
+
+def test_a_server_without_work_says_that_its_disk_is_full(tmp_path: Path) -> None:
+    with on_small_disk(tmp_path / "data") as (server, ballast):
+        user = server.user()
+        assert ready(user)
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 12))
+        told = user.refused(lambda: user.client.get("/readyz"))
+        assert "the disk of the data folder is full" in told.message
+        assert user.client.get("/healthz")["status"] == "ok"
+        ballast.unlink()
+        assert ready(user)

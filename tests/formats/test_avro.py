@@ -262,6 +262,8 @@ def test_arrays_in_arrays_cost_no_more_beside_others() -> None:
         ('{"type": "record", "name": "N", "fields": [{"name": "n", "type": ["null", "N"]}]}', "refers to itself"),
         ('{"type": "array", "items": "null"}', "have no bytes"),
         ('{"type": "fixed", "name": "F", "size": -1}', "size of the type 'F'"),
+        ('{"type": "fixed", "name": "F", "size": 9223372036854775807}', "size of the type 'F'"),
+        ('{"type": "fixed", "name": "F", "size": 9223372036854775808}', "size of the type 'F'"),
     ],
 )  # fmt: skip
 def test_schemas_that_are_refused(schema: str, reason: str) -> None:
@@ -282,6 +284,7 @@ HOSTILE = {
     "a text longer than all memory": b"\x02" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f" + b"x",
     "a text of negative length": b"\x02\x01x",
     "a number without an end": b"\x02" + b"\xff" * 400,
+    "a length of many bytes": b"\x02" + b"\x82" + b"\x80" * 40 + b"\x00x",
     "a branch that is not there": b"\x08",
     "no UTF-8": b"\x02\x04\xff\xfe",
     "nothing": b"",
@@ -296,6 +299,14 @@ def test_hostile_records_are_bad_by_themselves(name: str, beside: int) -> None:
     read = decoded(pa.array([good] * beside + [HOSTILE[name]], pa.binary()), Schema.of(s=STRING))
     assert read.columns[0].to_pylist() == ["x"] * beside
     assert [b.row for b in read.bad] == [beside]
+
+
+@pytest.mark.parametrize("beside", [1, 300])
+def test_a_byte_that_is_no_boolean_is_read_as_it_is_alone(beside: int) -> None:
+    read = decoded(
+        pa.array([b"\x02\x00"] * beside + [b"\x02\x02"], pa.binary()), Schema.of(o=BOOLEAN)
+    )
+    assert read.columns[0].to_pylist() == [False] * beside + [True]
 
 
 # ---- files ---------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ import base64
 import io
 import json
 import ssl
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from parser.types import BIGINT, INT, STRING, Schema
 from sqlengine.batch import RowKind, from_pydict
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.connectors.registry import connect_formats, open_sink, open_source, validate
+from sqlengine.formats.avro import schema_registry
+from sqlengine.formats.avro.schema_registry import Access, SchemaRegistry
 from sqlengine.formats.base import OutOfReach
 from sqlengine.formats.keyed.decoder import KeyedDecoder
 from sqlengine.formats.keyed.fields import key_part
@@ -38,6 +42,7 @@ from sqlengine.system.secrets import Secrets
 from tests.connectors.tables import environment, table
 from tests.servers.registry import Registry, running
 from tests.sql.golden import Collected
+from tests.support import eventually
 
 SCHEMA = Schema.of(id=BIGINT, name=STRING)
 ROWS = from_pydict(SCHEMA, {"id": [1, 2, None], "name": ["a", None, "c"]})
@@ -179,6 +184,57 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_records(registry: Regist
         decoder.decode(records)
     registry.closed = False
     assert decoder.decode(records).num_rows == 3
+
+
+def test_a_question_that_takes_long_holds_up_no_other(registry: Registry) -> None:
+    known = [
+        registry.add(f"s{n}", json.dumps(_record({"name": f"f{n}", "type": "long"})))
+        for n in range(3)
+    ]
+    client = SchemaRegistry(Access((registry.url,)))
+    assert client.schema(known[0]) is not None
+    registry.slow.add(f"/schemas/ids/{known[1]}")
+    with ThreadPoolExecutor(2) as pool:
+        first, again = (pool.submit(client.schema, known[1]) for _ in range(2))
+        eventually(lambda: f"/schemas/ids/{known[1]}" in registry.asked)
+        assert client.schema(known[0]) is not None
+        assert client.schema(known[2]) is not None
+        assert client.id_of("s9", json.dumps(_record()), register=True) > 0
+        assert not first.done()
+        registry.freed.set()
+        assert first.result() == again.result() == registry.schemas[known[1] - 1]
+    assert registry.asked.count(f"/schemas/ids/{known[1]}") == 1
+
+
+def test_a_question_has_a_deadline(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For an answer that comes byte by byte, too, and for all attempts together."""
+    monkeypatch.setattr(schema_registry, "_PATIENCE_S", 1.0)
+    number = registry.add("s", json.dumps(_record()))
+    client = SchemaRegistry(Access((registry.url, registry.url)))
+    registry.pause_s = 0.2
+    began = time.monotonic()
+    with pytest.raises(OutOfReach, match="does not answer"):
+        client.schema(number)
+    assert time.monotonic() - began < 2.5
+    registry.pause_s = 0.0
+    assert client.schema(number) is not None
+
+
+def test_schemas_that_are_missing_are_not_remembered_without_end(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_registry, "_MOST_MISSING", 20)
+    now = 0.0
+    client = SchemaRegistry(Access((registry.url,)), clock=lambda: now)
+    for number in range(100, 150):
+        assert client.schema(number) is None
+        assert client.schema(number) is None
+    assert len(registry.asked) == 50
+    assert list(client._missing) == list(range(130, 150))
+    now = 31.0
+    assert client.schema(149) is None
+    assert len(registry.asked) == 51
+    assert list(client._missing) == [149]
 
 
 def test_certificates(tmp_path: Path) -> None:

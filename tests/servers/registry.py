@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from werkzeug.serving import make_server
 class Registry:
     """Schemas by id, and their ids by subject in the order of versions. `authorization`: the header
     that every request must have, and what it `says` without; `asked`: the paths of all requests;
-    `closed`: it answers 503."""
+    `closed`: it answers 503; it answers for `slow` paths once `freed`; with `pause_s` all answers
+    come byte by byte."""
 
     schemas: list[str] = field(default_factory=list)
     subjects: dict[str, list[int]] = field(default_factory=dict)
@@ -25,6 +27,9 @@ class Registry:
     says: str = "who are you?"
     asked: list[str] = field(default_factory=list)
     closed: bool = False
+    slow: set[str] = field(default_factory=set)
+    freed: threading.Event = field(default_factory=threading.Event)
+    pause_s: float = 0.0
     url: str = ""
 
     def add(self, subject: str, schema: str) -> int:
@@ -40,6 +45,12 @@ class Registry:
 
 def _answer(status: int, body: object) -> Response:
     return Response(json.dumps(body), status, content_type="application/vnd.schemaregistry.v1+json")
+
+
+def _dripping(data: bytes, pause_s: float) -> Iterator[bytes]:
+    for byte in data:
+        time.sleep(pause_s)
+        yield bytes([byte])
 
 
 def _error(code: int, message: str) -> Response:
@@ -66,12 +77,20 @@ def _reads(app: Flask, registry: Registry) -> None:
     @app.before_request
     def check() -> Response | None:
         registry.asked.append(request.path)
+        if request.path in registry.slow:
+            registry.freed.wait(30)
         if registry.closed:
             return _error(50301, "closed")
         wanted = registry.authorization
         if wanted is not None and request.headers.get("Authorization") != wanted:
             return _error(40101, registry.says)
         return None
+
+    @app.after_request
+    def drip(answer: Response) -> Response:
+        if registry.pause_s:
+            answer.response = _dripping(answer.get_data(), registry.pause_s)
+        return answer
 
     @app.get("/subjects")
     def subjects() -> Response:
@@ -116,7 +135,7 @@ def _writes(app: Flask, registry: Registry) -> None:
 def running(ssl_context: Any = None) -> Iterator[Registry]:
     """Serves a registry on a free port of the loopback interface."""
     registry = Registry()
-    server = make_server("127.0.0.1", 0, make_app(registry), ssl_context=ssl_context)
+    server = make_server("127.0.0.1", 0, make_app(registry), threaded=True, ssl_context=ssl_context)
     scheme = "http" if ssl_context is None else "https"
     registry.url = f"{scheme}://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import re
+import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -279,6 +280,24 @@ def test_what_cannot_be_sent_is_said() -> None:
 
     with pytest.raises(ServiceError, match="uses 'factor' of the function around it"):
         module_source(around(2))  # type: ignore[arg-type]
+
+
+def test_a_table_that_was_renamed_keeps_its_feed(connection: Connection) -> None:
+    """A new table of the old name has another one."""
+
+    def numbers() -> Iterator[Mapping[str, object]]:
+        yield {"n": 1}
+        waits.wait(30)
+
+    waits = threading.Event()
+    feed = connection.register_table("fed", numbers(), schema={"n": "BIGINT"})
+    connection.sql("ALTER TABLE fed RENAME TO fed_later")
+    other = connection.register_table("fed", numbers(), schema={"n": "BIGINT"}, append=True)
+    connection.unregister_table("fed_later")
+    assert (feed.ended, other.ended) == (True, False)
+    connection.unregister_table("fed")
+    assert other.ended
+    waits.set()
 
 
 def test_a_table_that_was_renamed_keeps_its_job(connection: Connection) -> None:

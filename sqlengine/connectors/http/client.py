@@ -3,18 +3,17 @@ that SQL may not reach."""
 
 from __future__ import annotations
 
-import io
 import socket
 import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPResponse
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from parser.errors import ExecutionError, PlanError
 from sqlengine.system.hidden import hidden
+from sqlengine.system.http_connections import responses_until
 from sqlengine.system.network_access import NetworkAccess
 
 if TYPE_CHECKING:
@@ -166,20 +165,16 @@ def _judging_pools(network: NetworkAccess, timeout_s: float) -> dict[str, type[H
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
-    class InTime(HTTPResponse):
-        def __init__(self, sock: socket.socket, *args: Any, **named: Any) -> None:
-            super().__init__(sock, *args, **named)
-            raw = cast("socket.SocketIO", self.fp.detach())
-            self.fp = io.BufferedReader(_Bounded(raw, sock, time.monotonic() + timeout_s))
+    in_time = responses_until(lambda: time.monotonic() + timeout_s)
 
     class Plain(HTTPConnection):
-        response_class = InTime
+        response_class = in_time
 
         def _new_conn(self) -> socket.socket:
             return _judged(super()._new_conn(), self.host, network)
 
     class Encrypted(HTTPSConnection):
-        response_class = InTime
+        response_class = in_time
 
         def _new_conn(self) -> socket.socket:
             return _judged(super()._new_conn(), self.host, network)
@@ -191,32 +186,6 @@ def _judging_pools(network: NetworkAccess, timeout_s: float) -> dict[str, type[H
         ConnectionCls = Encrypted
 
     return {"http": PlainPool, "https": EncryptedPool}
-
-
-class _Bounded(io.RawIOBase):
-    """What a socket receives until an instant of the monotonic clock (s); TimeoutError from then
-    on, and where the socket waits for too long. The library itself only bounds each wait, of which
-    an answer that comes byte by byte has any number."""
-
-    def __init__(self, raw: socket.SocketIO, connected: socket.socket, until: float) -> None:
-        self._raw, self._connected, self._until = raw, connected, until
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        before, left = self._connected.gettimeout(), self._until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        self._connected.settimeout(left if before is None else min(left, before))
-        try:
-            return self._raw.readinto(buffer)
-        finally:
-            self._connected.settimeout(before)  # the next request goes over it, too
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
 
 
 def _judged(connected: socket.socket, host: str, network: NetworkAccess) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any, Final
@@ -19,6 +20,8 @@ from sqlengine.formats.base import BadRecord, Decoded
 
 # Up to so many records fastavro, one by one, is faster.
 _FEW: Final = 128
+# A number may have more bytes than any has: fastavro makes another one of it.
+_LONG: Final = re.compile(rb"[\x80-\xff]{10}")
 
 
 class BadDatum(Exception):
@@ -73,7 +76,9 @@ class BinaryDecoder:
     def decode(self, records: pa.Array) -> Decoded:
         """See `Decoder`."""
         if len(records) <= _FEW:
-            return self.decode_each(records.to_pylist(), self._datum)
+            few = records.to_pylist()
+            if not _LONG.search(b"".join(few)):
+                return self.decode_each(few, self._datum)
         cursor = Cursor(records)
         columns = self._fields.read(cursor, np.arange(len(records)))
         cursor.finish()

@@ -106,15 +106,12 @@ class Booleans:
     """Reads a boolean."""
 
     def __init__(self, path: str, written: AvroType, kind: DataType) -> None:
-        self._path = path
         if kind.root is not Root.BOOLEAN:
             raise mismatch(path, written, kind)
 
     def read(self, cursor: Cursor, lanes: IntArray) -> pa.Array:
-        bytes_ = cursor.fixed(lanes, 1).reshape(-1)
-        if (bytes_ > 1).any():
-            cursor.failures.add(lanes[bytes_ > 1], f"{self._path}: a boolean is neither 0 nor 1")
-        return pa.array(bytes_.astype(np.bool_))
+        # Any byte but 0 is TRUE, as fastavro has it: else it would depend on the other records.
+        return pa.array(cursor.fixed(lanes, 1).reshape(-1).astype(np.bool_))
 
     def of(self, values: Sequence[object], failures: Failures, lanes: IntArray) -> pa.Array:
         return pa.array(values, pa.bool_())

@@ -7,13 +7,21 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import (
+    BaseHandler,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    Request,
+    build_opener,
+)
 
 import msgspec
 
@@ -21,16 +29,21 @@ from parser.errors import ExecutionError, OptionError
 from sqlengine.formats.avro.kept_answers import Answer, KeptAnswers
 from sqlengine.formats.base import OutOfReach
 from sqlengine.system.hidden import hidden
+from sqlengine.system.http_connections import responses_until
 
 log = logging.getLogger("sqlengine.formats")
 
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
+# Seconds for one request as a whole, and for all that are made for one question.
 _TIMEOUT_S: Final = 10.0
+_PATIENCE_S: Final = 20.0
 _ATTEMPTS: Final = 3
 _MOST_BYTES: Final = 16 << 20
 # Seconds for which a schema that is not there, or a registry that knows nothing new, is not asked
 # again.
 _FORGET_S: Final = 30.0
+# Ids of schemas that are not there, which are remembered: records may name any.
+_MOST_MISSING: Final = 10_000
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 
@@ -77,6 +90,28 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
+def _handlers(until: float, context: ssl.SSLContext | None) -> list[BaseHandler]:
+    """Returns what opens addresses and reads answers until an instant of the monotonic clock (s).
+    `context`: None where nothing is encrypted."""
+    in_time = responses_until(lambda: until)
+
+    class Plain(HTTPConnection):
+        response_class = in_time
+
+    class Encrypted(HTTPSConnection):
+        response_class = in_time
+
+    class PlainHandler(HTTPHandler):
+        def http_open(self, request: Request) -> HTTPResponse:
+            return self.do_open(Plain, request)
+
+    class EncryptedHandler(HTTPSHandler):
+        def https_open(self, request: Request) -> HTTPResponse:
+            return self.do_open(Encrypted, request, context=context)
+
+    return [_NoRedirects(), PlainHandler() if context is None else EncryptedHandler()]
+
+
 class _Silent(OutOfReach):
     """The registry does not answer."""
 
@@ -87,8 +122,17 @@ class _Refused(msgspec.Struct):
 
 
 @dataclass
+class _Turn:
+    """The turn of who asks a question, and how many wait for it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: int = 0
+
+
+@dataclass
 class SchemaRegistry:
-    """Schemas by id, each of which is asked for once, and ids by subject and schema. Any thread.
+    """Schemas by id, each of which is asked for once, and ids by subject and schema. Any thread;
+    who asks for what is known already waits for no other.
 
     `kept`: what it has told before; that counts where it does not answer alone, since one that was
     made anew may give an id to another schema."""
@@ -101,34 +145,47 @@ class SchemaRegistry:
     _ids: dict[tuple[str, str], int] = field(default_factory=dict)
     _silent_until: float = -1.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _turns: dict[str, _Turn] = field(default_factory=dict)
 
     def schema(self, number: int) -> str | None:
         """Returns the JSON of a schema; None where the registry has none of this id. OutOfReach
         where it does not answer, or refuses to."""
-        with self._lock:
+        if number in self._schemas:
+            return self._schemas[number]
+        what = f"schema {number}"
+        with self._turn(what):
             if number in self._schemas:
                 return self._schemas[number]
             if self.clock() < self._missing.get(number, -1.0):
                 return None
-            answer = self._told(
-                f"schema {number}", lambda: self._ask("GET", f"schemas/ids/{number}", None)
-            )
+            answer = self._told(what, lambda: self._ask("GET", f"schemas/ids/{number}", None))
             if answer is None or answer.schemaType != "AVRO":
-                self._missing[number] = self.clock() + _FORGET_S
+                self._miss(number)
                 return None
             self._schemas[number] = answer.schema
             return answer.schema
 
+    def _miss(self, number: int) -> None:
+        now = self.clock()
+        with self._lock:
+            # Those that were looked for first are the first to be forgotten.
+            for known, until in list(self._missing.items()):
+                if now < until and len(self._missing) < _MOST_MISSING:
+                    break
+                del self._missing[known]
+            self._missing.pop(number, None)
+            self._missing[number] = now + _FORGET_S
+
     def id_of(self, subject: str, schema: str, *, register: bool) -> int:
         """Returns the id of a schema of a subject, which gets it unless not to `register`. Raises
         as `schema` does, and where the schema is not there."""
-        with self._lock:
+        if (subject, schema) in self._ids:
+            return self._ids[subject, schema]
+        what = f"the id of a schema of '{subject}': {schema}"
+        with self._turn(what):
             if (subject, schema) not in self._ids:
                 path = f"subjects/{quote(subject, safe='')}" + ("/versions" if register else "")
-                answer = self._told(
-                    f"the id of a schema of '{subject}': {schema}",
-                    lambda: self._ask("POST", path, {"schema": schema}),
-                )
+                answer = self._told(what, lambda: self._ask("POST", path, {"schema": schema}))
                 if answer is None or answer.id < 0:
                     raise ExecutionError(
                         f"subject '{subject}' has not the schema of the table",
@@ -136,6 +193,21 @@ class SchemaRegistry:
                     )
                 self._ids[subject, schema] = answer.id
             return self._ids[subject, schema]
+
+    @contextmanager
+    def _turn(self, what: str) -> Iterator[None]:
+        """Lets one thread at a time ask a question: others then find the answer."""
+        with self._lock:
+            turn = self._turns.setdefault(what, _Turn())
+            turn.waiting += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._lock:
+                turn.waiting -= 1
+                if not turn.waiting:
+                    self._turns.pop(what, None)
 
     def _told(self, what: str, ask: Callable[[], Answer | None]) -> Answer | None:
         """Returns the answer to what is asked; the one from before where the registry is silent."""
@@ -162,27 +234,32 @@ class SchemaRegistry:
 
     def _ask(self, method: str, path: str, body: Mapping[str, str] | None) -> Answer | None:
         """Returns the answer; None for one that there is nothing of this name."""
-        reason = ""
+        reason, urls = "", self.access.urls
+        until = time.monotonic() + _PATIENCE_S
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(0.1 * 2**attempt)
-            for url in self.access.urls:
+            for number, url in enumerate(urls):
+                # None of several takes the time of those behind it.
+                seconds = min(_TIMEOUT_S, (until - time.monotonic()) / (len(urls) - number))
+                if seconds <= 0:
+                    break
                 try:
-                    return self._asked(method, f"{url.rstrip('/')}/{path}", body)
+                    return self._asked(method, f"{url.rstrip('/')}/{path}", body, seconds)
                 except (URLError, HTTPException, OSError, msgspec.DecodeError) as error:
                     reason = _words(error)
-        where = ", ".join(self.access.urls)
-        raise _Silent(f"schema registry '{where}' does not answer", detail=reason)
+        raise _Silent(f"schema registry '{', '.join(urls)}' does not answer", detail=reason)
 
-    def _asked(self, method: str, url: str, body: Mapping[str, str] | None) -> Answer | None:
+    def _asked(
+        self, method: str, url: str, body: Mapping[str, str] | None, seconds: float
+    ) -> Answer | None:
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Accept": f"{_TYPE}, application/json", "Content-Type": _TYPE}
         request = Request(url, data, headers | self.access.headers(), method=method)
-        handlers: list[HTTPRedirectHandler | HTTPSHandler] = [_NoRedirects()]
-        if url.startswith("https:"):
-            handlers.append(HTTPSHandler(context=self.access.context()))
+        context = self.access.context() if url.startswith("https:") else None
+        handlers = _handlers(time.monotonic() + seconds, context)
         try:
-            with build_opener(*handlers).open(request, timeout=_TIMEOUT_S) as response:
+            with build_opener(*handlers).open(request, timeout=seconds) as response:
                 return msgspec.json.decode(response.read(_MOST_BYTES), type=Answer)
         except HTTPError as error:
             if error.code >= 500:

@@ -15,6 +15,7 @@ PRIMITIVES: Final = frozenset(
 # twice in a type that it names twice, and so on, would take for ever.
 _MOST_TYPES: Final = 10_000
 _DEEPEST: Final = 64
+_LARGEST: Final = 2**31 - 1  # bytes of a fixed, which Avro's own libraries have as an int
 
 Json = Mapping[str, object]
 
@@ -115,8 +116,9 @@ class _Parser:
             found = AvroType(kind, name=full, symbols=_texts(schema.get("symbols")))
         elif kind == "fixed":
             size = schema.get("size")
-            if not isinstance(size, int) or size < 0:
-                raise BadSchema(f"the size of the type '{full[:60]}' is no number")
+            if not isinstance(size, int) or not 0 <= size <= _LARGEST:
+                why = f"is no number from 0 to {_LARGEST}"
+                raise BadSchema(f"the size of the type '{full[:60]}' {why}")
             logical, scale = _logical(schema), _scale(schema)
             found = AvroType(kind, logical, full, size=size, scale=scale, least=size)
         else:
