@@ -1,0 +1,70 @@
+"""Metadata in another type than the connector's: where the cast is, in plans and in cases of
+rules. What comes of it is in tests/sql/tables/metadata_casts.sql."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from parser.parsing import parse
+from parser.statements import CreateTable
+from planner import bind
+from planner.catalog import Catalog, Table
+from sqlengine.broker.embedded import EmbeddedBroker
+from sqlengine.cli import cli
+from sqlengine.connectors.registry import declared
+from sqlengine.trial.recorded import TableRecords
+from sqlengine.trial.rules import in_memory
+
+TABLE = """CREATE TABLE f (id INT, t TIMESTAMP(3) METADATA FROM 'timestamp', o STRING METADATA FROM 'offset')
+WITH ('connector' = 'topic', 'topic' = 'x', 'format' = 'json');
+"""
+
+
+def planned(folder: Path, statements: str) -> str:
+    (folder / "plan.sql").write_text(statements)
+    done = CliRunner().invoke(cli, ["explain", str(folder / "plan.sql")], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output.partition("merged into the graph")[2]
+
+
+@pytest.mark.parametrize("read", ["f", "v"])
+def test_a_scan_gives_times_without_a_zone_itself_in_utc(tmp_path: Path, read: str) -> None:
+    """So a job that was there before other types could be declared is the same job."""
+    script = f"{TABLE}CREATE VIEW v AS SELECT * FROM f;\n"
+    query = f"CREATE TABLE s (t TIMESTAMP(3)) WITH ('connector' = 'blackhole');\nINSERT INTO s SELECT t FROM {read};"
+    assert "CAST" not in planned(tmp_path, script + query)
+    zone = "SET 'table.local-time-zone' = 'Asia/Shanghai';\n"
+    assert "CAST(t AS TIMESTAMP(3))" in planned(tmp_path, script + zone + query)
+
+
+def test_a_case_of_a_rule_has_the_declared_type(tmp_path: Path) -> None:
+    (tmp_path / "late.sql").write_text(
+        f"{TABLE}CREATE TABLE alerts (o STRING, t TIMESTAMP(3)) WITH ('connector' = 'topic', 'topic' = 'alerts',"
+        " 'format' = 'json');\nINSERT INTO alerts SELECT o, t FROM f WHERE t > TIMESTAMP '2026-01-01 00:00:00';"
+    )
+    row = '{"o": "seven", "t": "2026-02-03 04:05:06"}'
+    cases = f"- {{events: {{f: [{row}]}}, alerts: {{alerts: [{row}]}}}}\n"
+    (tmp_path / "late.test.yaml").write_text(cases)
+    done = CliRunner().invoke(cli, ["test", str(tmp_path / "late.sql")], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "1 case" in done.output
+
+
+def test_records_of_a_topic_that_are_read_again_have_the_declared_types(tmp_path: Path) -> None:
+    (statement,) = parse(TABLE)
+    assert isinstance(statement, CreateTable)
+    bound = bind(statement, Catalog(), {}, job="")
+    assert isinstance(bound, Table)
+    written = declared(bound)
+    broker = EmbeddedBroker(tmp_path, fsync="none", clock=lambda: 0)
+    with closing(broker):
+        broker.create_topic("x", 1)
+        broker.append("x", 0, [b'{"id": 1}', b'{"id": 2}'], timestamp_ms=1_700_000_000_123)
+        records = TableRecords(in_memory(written), written, broker)
+        rows = records.rows(0, 0, 2).rows
+    assert rows.column("o").to_pylist() == ["0", "1"]
+    assert str(rows.column("t")[0]) == "2023-11-14 22:13:20.123000"
