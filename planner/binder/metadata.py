@@ -60,5 +60,7 @@ def _is_local(column: MetadataColumn, table: Table) -> bool:
 def as_written(name: str, value: Scalar, table: Table) -> Scalar:
     """Returns the value of a column in the type that the connector takes. PlanError where there is
     no such cast."""
-    kind = next((m.column.type for m in table.metadata if m.column.name == name), value.type)
+    if all(m.column.name != name for m in table.metadata):
+        return value
+    kind = table.written_type(name)
     return value if value.type.same_as(kind) else cast("CAST", value, kind, _NOWHERE)

@@ -3,6 +3,7 @@ rules. What comes of it is in tests/sql/tables/metadata_casts.sql."""
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -15,9 +16,13 @@ from planner import bind
 from planner.catalog import Catalog, Table
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.cli import cli
+from sqlengine.config import Config
 from sqlengine.connectors.registry import declared
+from sqlengine.connectors.shadow import SHADOW_ROWS
+from sqlengine.engine import Engine
 from sqlengine.trial.recorded import TableRecords
 from sqlengine.trial.rules import in_memory
+from tests.support import eventually
 
 TABLE = """CREATE TABLE f (id INT, t TIMESTAMP(3) METADATA FROM 'timestamp', o STRING METADATA FROM 'offset')
 WITH ('connector' = 'topic', 'topic' = 'x', 'format' = 'json');
@@ -68,3 +73,24 @@ def test_records_of_a_topic_that_are_read_again_have_the_declared_types(tmp_path
         rows = records.rows(0, 0, 2).rows
     assert rows.column("o").to_pylist() == ["0", "1"]
     assert str(rows.column("t")[0]) == "2023-11-14 22:13:20.123000"
+
+
+def test_a_shadow_keeps_what_would_be_written(tmp_path: Path) -> None:
+    """Of a table whose connector takes another type: it is not opened."""
+    text = """-- @rule
+-- title: late
+-- status: shadow
+CREATE TEMPORARY TABLE rows_in (t TIMESTAMP(3)) WITH ('connector' = 'topic', 'topic' = 'x', 'format' = 'json',
+  'scan.startup.mode' = 'earliest-offset');
+CREATE TEMPORARY TABLE late (id INT, t TIMESTAMP(3) METADATA FROM 'timestamp') WITH ('connector' = 'kafka',
+  'topic' = 'y', 'format' = 'json', 'properties.bootstrap.servers' = 'localhost:1');
+INSERT INTO late SELECT 1, t FROM rows_in;
+"""
+    engine = Engine(Config(data=tmp_path))
+    engine.start()
+    with closing(engine):
+        engine.broker.create_topic("x", 1)
+        engine.broker.append("x", 0, [b'{"t": "2026-01-02 03:04:05"}'], timestamp_ms=0)
+        engine.submit("late", text)
+        found = eventually(lambda: engine.broker.read(SHADOW_ROWS, 0, 0), "a row")
+    assert json.loads(found.values[0].as_py())["row"] == {"id": 1, "t": "2026-01-02 03:04:05Z"}
