@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from parser.types import Column, Schema, TimeAttribute
+from parser.types import Column, DataType, Schema, TimeAttribute
 from planner.logical.change_kinds import ModifyKindSet
 from planner.scalar import Scalar
 
@@ -77,6 +77,11 @@ class Table:
         return tuple(
             Column(c.name, t.as_attribute(none)) for c, t in zip(given, types, strict=True)
         )
+
+    def written_type(self, name: str) -> DataType:
+        """Returns the type in which a column is written."""
+        taken = (m.column.type for m in self.metadata if m.column.name == name)
+        return next(taken, self.schema.type(name))
 
     @property
     def display(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.analysis.context import AnalysisContext
 from planner.analysis.time_zones import with_zone
+from planner.binder.metadata import read_in_utc
 from planner.logical import LogicalPlan, Sink
 from planner.rewrite import map_expressions, transform_sink
 from planner.scalar import UTC
@@ -24,7 +25,7 @@ def bind_time_zone(sink: Sink, context: AnalysisContext) -> Sink:
       Scan t (topic)
     """
     if context.zone == UTC:
-        return sink
+        return transform_sink(sink, read_in_utc)
 
     def set_zone(node: LogicalPlan) -> LogicalPlan:
         return map_expressions(node, lambda e: with_zone(e, context.zone))

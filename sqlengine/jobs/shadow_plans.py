@@ -79,7 +79,7 @@ def _redirected(sink: Sink, topic: str, about: About) -> Sink:
     of one table write to one, so that what they give in an epoch is one append."""
     table, side = _table(sink), "shadows" if topic == SHADOW_ROWS else "live beside shadows"
     names = sink.input.schema.names
-    columns = (*(Column(n, table.schema.type(n)) for n in names), Column(ABOUT, STRING))
+    columns = (*(Column(n, table.written_type(n)) for n in names), Column(ABOUT, STRING))
     options = {"connector": CONNECTOR, "topic": topic, "table": table.display}
     name = (CONNECTOR, f"{side} {'.'.join(table.name)}", f"{table.display} ({side})")
     end = Table(name, Schema(columns), Schema(columns), options)

@@ -98,8 +98,8 @@ _client_log.addFilter(_Seldom())
 
 
 class _Heard:
-    """What one client tells, from within `consume` or `poll`: its lines for the log, and errors of
-    connections for the health of a table."""
+    """Hears what one client tells, from within `consume` or `poll`: lines for the log, and errors
+    of connections for the health of a table."""
 
     def __init__(self, health: Health | None) -> None:
         self._health = health

@@ -1,96 +1,35 @@
-"""The records that a consumer has fetched, by partition: they are taken from here by offset."""
+"""Reading partitions by offset, through one consumer of the client."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from parser.errors import ExecutionError
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.kafka.client import KafkaAway, failure, words
+from sqlengine.connectors.kafka.fetched import Fetched, Offsets, joined
 from sqlengine.connectors.kafka.topics import Partition
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+    from confluent_kafka import Consumer, Message, TopicPartition
 
-Offsets: TypeAlias = npt.NDArray[np.int64]
-
-# Records of one partition, with their offsets.
-Run: TypeAlias = "tuple[Sequence[Message], Offsets]"
 # Records that are taken of the client at once.
 _RECORDS: Final = 10_000
-# A partition with more records or bytes that nobody takes is not fetched for now.
-_WAITING_RECORDS, _WAITING_BYTES = 20_000, 8 << 20
 # Seconds without a record of a range that is read again.
 _SILENCE_S: Final = 20.0
+_GONE: Final = "its records there are gone, or its topic was made anew with fewer"
 # Seconds between two looks whether a server that was away is back.
 _LOOK_S: Final = 2.0
 
 
 class OutOfRange(ExecutionError):
     """Raised where a partition has no records from an offset on: they are gone, or never were."""
-
-
-@dataclass
-class _Fetched:
-    """The records of one partition that wait, as runs in the order of their offsets.
-
-    All before `at` have been taken; `next`: nothing before it is still to come of the client.
-    `paused`: the client does not fetch now; `at_end`: there was no more; `error`: what it told of
-    the partition."""
-
-    at: int
-    next: int
-    runs: deque[Run] = field(default_factory=deque)
-    paused: bool = False
-    at_end: bool = False
-    error: KafkaError | None = None
-
-    @property
-    def first(self) -> int:
-        """The offset of the first record that waits; `next` where none does."""
-        return int(self.runs[0][1][0]) if self.runs else self.next
-
-    @property
-    def is_full(self) -> bool:
-        records = sum(len(run) for run, _ in self.runs)
-        if records > _WAITING_RECORDS:
-            return True
-        return sum(sum(map(len, run)) for run, _ in self.runs) > _WAITING_BYTES
-
-    def add(self, messages: Sequence[Message], offsets: Offsets) -> None:
-        """Adds the records that the client gives next."""
-        if offsets[0] < self.next:  # it went back, after a connection was lost
-            new = int(np.searchsorted(offsets, self.next))
-            messages, offsets = messages[new:], offsets[new:]
-        if len(messages):
-            self.at_end = False
-            self.runs.append((messages, offsets))
-            self.next = int(offsets[-1]) + 1
-
-    def take(
-        self, most: int | None, limit: int | None
-    ) -> Iterator[tuple[Sequence[Message], Offsets]]:
-        """Yields records before `limit`, at most so many, and drops them here."""
-        while self.runs and most != 0:
-            messages, offsets = self.runs[0]
-            count = len(messages) if limit is None else int(np.searchsorted(offsets, limit))
-            count = count if most is None else min(count, most)
-            if not count:
-                return
-            yield messages[:count], offsets[:count]
-            most = None if most is None else most - count
-            if count == len(messages):
-                self.runs.popleft()
-            else:
-                self.runs[0] = messages[count:], offsets[count:]
 
 
 @dataclass(frozen=True)
@@ -113,7 +52,7 @@ class Fetcher:
 
         self._client, self._servers, self._health = client, servers, health
         self._kafka_error, self._message, self._place = KafkaError, Message, TopicPartition
-        self._fetched: dict[Partition, _Fetched] = {}
+        self._fetched: dict[Partition, Fetched] = {}
         self._asked: set[Partition] = set()
         self._next_look = 0.0
 
@@ -133,7 +72,7 @@ class Fetcher:
         self._require_sound(partition, fetched)
         limit = stop if until is None else until
         runs = list(fetched.take(most if until is None else None, limit))
-        taken = _joined(runs)
+        taken = joined(runs)
         end = fetched.first if not fetched.runs or not runs else int(runs[-1][1][-1]) + 1
         end = end if limit is None else min(max(end, until or 0), limit)
         fetched.at = end
@@ -157,14 +96,14 @@ class Fetcher:
             return self._place(partition.topic, partition.number)
         return self._place(partition.topic, partition.number, offset)
 
-    def _from(self, partition: Partition, offset: int) -> _Fetched:
+    def _from(self, partition: Partition, offset: int) -> Fetched:
         """Returns what is fetched from `offset` on; the client goes there if it is elsewhere."""
         fetched = self._fetched.get(partition)
         if fetched is not None and fetched.at <= offset <= fetched.first:
             return fetched
         self.forget(partition)
         self._client.incremental_assign([self._at(partition, offset)])
-        self._fetched[partition] = fetched = _Fetched(offset, offset)
+        self._fetched[partition] = fetched = Fetched(offset, offset)
         return fetched
 
     # ---- what the client has ---------------------------------------------------------------------
@@ -178,7 +117,7 @@ class Fetcher:
         self._fetch(0.0)
         self._pause_full(partition)
 
-    def _fetch_to(self, partition: Partition, fetched: _Fetched, until: int) -> None:
+    def _fetch_to(self, partition: Partition, fetched: Fetched, until: int) -> None:
         """Fetches until nothing before an offset is still to come."""
         deadline = time.monotonic() + _SILENCE_S
         while fetched.next < until and fetched.error is None:
@@ -200,7 +139,7 @@ class Fetcher:
             if other != partition and not waiting.paused and waiting.is_full:
                 self._pause(other, waiting, paused=True)
 
-    def _pause(self, partition: Partition, fetched: _Fetched, *, paused: bool) -> None:
+    def _pause(self, partition: Partition, fetched: Fetched, *, paused: bool) -> None:
         fetched.paused = paused
         (self._client.pause if paused else self._client.resume)([self._at(partition)])
 
@@ -245,7 +184,7 @@ class Fetcher:
         else:
             self._health.failed(words(error))
 
-    def _require_sound(self, partition: Partition, fetched: _Fetched) -> None:
+    def _require_sound(self, partition: Partition, fetched: Fetched) -> None:
         error = fetched.error
         if error is None:
             return
@@ -257,7 +196,7 @@ class Fetcher:
             self._kafka_error.OFFSET_OUT_OF_RANGE,
         ):
             hint = "start the job anew, or keep records for longer than it may stand still"
-            raise OutOfRange(what, detail="its records there are gone", hint=hint)
+            raise OutOfRange(what, detail=_GONE, hint=hint)
         raise failure(what, self._servers, error)
 
     def _store(self, messages: Sequence[Message]) -> None:
@@ -292,13 +231,3 @@ class Fetcher:
         if last - first == len(run) - 1:  # they rise, so that none is missing
             return np.arange(first, last + 1)
         return np.fromiter(map(self._message.offset, run), np.int64, len(run))
-
-
-def _joined(
-    runs: Sequence[Run],
-) -> Run:
-    if len(runs) == 1:
-        return runs[0]
-    offsets = [o for _, o in runs]
-    joined = np.concatenate(offsets) if offsets else np.empty(0, np.int64)
-    return [m for run, _ in runs for m in run], joined

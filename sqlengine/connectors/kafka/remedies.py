@@ -1,4 +1,4 @@
-"""What to do about an error of the client: which option to look at, by what the client says."""
+"""Remedies for errors of the client: the option to look at, by what the client says."""
 
 from __future__ import annotations
 

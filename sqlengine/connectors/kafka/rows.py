@@ -13,7 +13,8 @@ from parser.types import BIGINT, BYTES, INT, STRING, DataType, map_of, timestamp
 from planner.catalog import Table
 from sqlengine.batch import RowKind
 from sqlengine.connectors.chunks import Chunk
-from sqlengine.connectors.kafka.fetching import Offsets, Taken
+from sqlengine.connectors.kafka.fetched import Offsets
+from sqlengine.connectors.kafka.fetching import Taken
 from sqlengine.formats.keyed.fields import key_part
 from sqlengine.formats.registry import decodes_keys, value_metadata
 

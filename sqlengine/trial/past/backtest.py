@@ -243,7 +243,7 @@ def _same(rule: TrialRule, other: TrialRule) -> bool:
 
 def _collecting(table: Table, rows: Project) -> Table:
     """Returns the table in memory for rows of a table: one for all rules that write the same."""
-    types = {c.name: c.type for c in table.schema}
+    types = {c.name: table.written_type(c.name) for c in table.schema}
     columns = [replace(c, type=types.get(c.name, c.type)) for c in rows.schema]
     schema = Schema(
         tuple(

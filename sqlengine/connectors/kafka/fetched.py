@@ -1,0 +1,85 @@
+"""The records of a partition that were fetched and have not been taken, as runs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+Offsets: TypeAlias = npt.NDArray[np.int64]
+
+# Records of one partition, with their offsets.
+Run: TypeAlias = "tuple[Sequence[Message], Offsets]"
+# A partition with more records or bytes that nobody takes is not fetched for now.
+_WAITING_RECORDS: Final = 20_000
+_WAITING_BYTES: Final = 8 << 20
+
+
+@dataclass
+class Fetched:
+    """The records of one partition that wait, as runs in the order of their offsets.
+
+    All before `at` have been taken; `next`: nothing before it is still to come of the client.
+    `paused`: the client does not fetch now; `at_end`: there was no more; `error`: what it told of
+    the partition."""
+
+    at: int
+    next: int
+    runs: deque[Run] = field(default_factory=deque)
+    paused: bool = False
+    at_end: bool = False
+    error: KafkaError | None = None
+
+    @property
+    def first(self) -> int:
+        """The offset of the first record that waits; `next` where none does."""
+        return int(self.runs[0][1][0]) if self.runs else self.next
+
+    @property
+    def is_full(self) -> bool:
+        """True if so much waits that no more is fetched for now."""
+        records = sum(len(run) for run, _ in self.runs)
+        if records > _WAITING_RECORDS:
+            return True
+        return sum(sum(map(len, run)) for run, _ in self.runs) > _WAITING_BYTES
+
+    def add(self, messages: Sequence[Message], offsets: Offsets) -> None:
+        """Adds the records that the client gives next."""
+        if offsets[0] < self.next:  # it went back, after a connection was lost
+            new = int(np.searchsorted(offsets, self.next))
+            messages, offsets = messages[new:], offsets[new:]
+        if len(messages):
+            self.at_end = False
+            self.runs.append((messages, offsets))
+            self.next = int(offsets[-1]) + 1
+
+    def take(self, most: int | None, limit: int | None) -> Iterator[Run]:
+        """Yields records before `limit`, at most so many, and drops them here."""
+        while self.runs and most != 0:
+            messages, offsets = self.runs[0]
+            count = len(messages) if limit is None else int(np.searchsorted(offsets, limit))
+            count = count if most is None else min(count, most)
+            if not count:
+                return
+            yield messages[:count], offsets[:count]
+            most = None if most is None else most - count
+            if count == len(messages):
+                self.runs.popleft()
+            else:
+                self.runs[0] = messages[count:], offsets[count:]
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """Returns the records of runs that follow each other as one run."""
+    if len(runs) == 1:
+        return runs[0]
+    offsets = [o for _, o in runs]
+    all_ = np.concatenate(offsets) if offsets else np.empty(0, np.int64)
+    return [m for run, _ in runs for m in run], all_
