@@ -20,8 +20,8 @@ class RestoredJob:
 
     `handover`: the migration that stores it. `tables` by full name, and `created_at_version`: the
     version of the change, by node. `positions` of the job's sources by scan, what these have to say
-    of their shards (`marks`), and those that have `ended`. `emitted_values`: VALUES whose rows are out. `pending_commits`: output that the other
-    graph could not commit, by names of their own."""
+    of their shards (`marks`), and those that have `ended`. `emitted_values`: VALUES whose rows are
+    out. `pending_commits`: output that the other graph could not commit, by names of their own."""
 
     handover: str
     tables: Mapping[str, pa.Table]
