@@ -17,7 +17,7 @@ def reason_of(job: Json) -> str:
     A place in its own file is named without the file. Of a job that went apart this is past, so
     what is wrong now comes first:
 
-    >>> reason_of({"reason": "sink 'a' waited: full", "isolated": "sink", "hint": "no rows come"})
+    >>> reason_of({"reason": "sink 'a' waited: …", "isolated": "sink", "hint": "no rows come"})
     'no rows come'
     """
     now = job.get("hint") if job.get("isolated") else None

@@ -82,6 +82,7 @@ class CommandIntake(Background):
         self._broker = engine.broker
         self._hold: Repeated | None = None
         self._held = True
+        self._away = ""  # why nothing can be read, as it was logged
         self._describe = describe
         self._texts = command_texts(engine.config)
         self._texts.drop_older(RETENTION_MS / 1000)
@@ -124,7 +125,9 @@ class CommandIntake(Background):
             try:
                 self._execute_all()
             except BrokerAway as error:
-                log.warning("commands wait: %s", error)
+                if str(error) != self._away:
+                    self._away = str(error)
+                    log.warning("commands wait: %s", error)
                 self._stopping.wait(AWAY_S)
             except Exception:
                 log.exception("commands cannot be read, it will be tried again")
@@ -134,6 +137,9 @@ class CommandIntake(Background):
         offset = self._broker.committed(GROUP, COMMANDS).get(0, 0)
         while not self._stopping.is_set():
             begin = self._broker.begin_offset(COMMANDS, 0)
+            if self._away:
+                self._away = ""
+                log.warning("commands are executed again")
             if offset < begin:
                 log.warning("%d commands were not executed: they waited too long", begin - offset)
                 offset = begin

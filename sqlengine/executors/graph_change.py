@@ -19,14 +19,15 @@ class RestoredJob:
     """A job's state that comes from another graph, by the nodes of this one.
 
     `handover`: the migration that stores it. `tables` by full name, and `created_at_version`: the
-    version of the change, by node. `positions` of the job's sources by scan, and those that have
-    `ended`. `emitted_values`: VALUES whose rows are out. `pending_commits`: output that the other
-    graph could not commit, by names of their own."""
+    version of the change, by node. `positions` of the job's sources by scan, what these have to say
+    of their shards (`marks`), and those that have `ended`. `emitted_values`: VALUES whose rows are
+    out. `pending_commits`: output that the other graph could not commit, by names of their own."""
 
     handover: str
     tables: Mapping[str, pa.Table]
     created_at_version: Mapping[str, int]
     positions: Mapping[str, dict[str, int]]
+    marks: Mapping[str, Mapping[str, str]]
     ended: frozenset[str]
     emitted_values: frozenset[str]
     pending_commits: Mapping[str, RecoveredCommit]

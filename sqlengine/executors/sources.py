@@ -23,6 +23,7 @@ from sqlengine.operators.scan import raw_schema, with_lengths
 Positions: TypeAlias = Mapping[str, Mapping[str, int]]
 # No offsets are given: shards begin where a new job begins.
 DEFAULT_STARTS: Mapping[str, int] = {}
+DEFAULT_MARKS: Mapping[str, str] = {}
 
 
 class ChunkRows:
@@ -81,10 +82,14 @@ class RunningSource:
         self.full_cache = self.source.full_cache
         self._rows = ChunkRows(self.scan)
 
-    def begin(self, given: Mapping[str, int] = DEFAULT_STARTS) -> dict[str, int]:
-        """Sets the position of each present shard to its offset in `given`, or else to where a new
-        job begins; returns the positions."""
-        self.source.resume(given, {})
+    def begin(
+        self,
+        given: Mapping[str, int] = DEFAULT_STARTS,
+        marks: Mapping[str, str] = DEFAULT_MARKS,
+    ) -> dict[str, int]:
+        """Sets the position of each present shard to its offset in `given`, where the source had
+        `marks` to say of them, or else to where a new job begins; returns the positions."""
+        self.source.resume(given, marks)
         shards = self.source.shards()
         self.positions = {
             shard: given[shard] if shard in given else self.source.start(shard) for shard in shards

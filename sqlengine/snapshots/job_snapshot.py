@@ -38,10 +38,12 @@ TableKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class SourcePosition:
-    """The next offset of a source by shard, and whether the source has ended."""
+    """The next offset of a source by shard, whether the source has ended, and what it has to say of
+    its shards (`Source.marks`)."""
 
     positions: dict[str, int]
     ended: bool
+    marks: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,10 @@ def capture(runner: GraphRunner, *jobs: str) -> JobSnapshot:
         jobs={job: runner.jobs[job] for job in jobs},
         graph=runner.name,
         epoch=runner.epoch,
-        sources={digest: SourcePosition(dict(s.positions), s.ended) for digest, s in scans.items()},
+        sources={
+            digest: SourcePosition(dict(s.positions), s.ended, dict(s.source.marks()))
+            for digest, s in scans.items()
+        },
         emitted_values=[n.plan.digest for n in values if n.id not in runner.inputs.unstarted],
         tables={
             (node.plan.digest, name): table.dump()
@@ -174,6 +179,7 @@ def bind(
         tables,
         created_at_version=dict.fromkeys([*stateful, *exchange_times], graph.version),
         positions={name: source.positions for name, source in scans.items()},
+        marks={name: source.marks for name, source in scans.items()},
         ended=frozenset(name for name, source in scans.items() if source.ended),
         emitted_values=frozenset(_emitted(nodes, snapshot.emitted_values)),
         pending_commits=runner.outputs.opener.open_pending(lower(graph), pending)

@@ -130,7 +130,8 @@ def _merge_positions(subtasks: Sequence[SourcePosition]) -> SourcePosition:
     does at once."""
     # Each shard belongs to one subtask: no position overwrites another.
     positions = {shard: at for subtask in subtasks for shard, at in subtask.positions.items()}
-    return SourcePosition(dict(sorted(positions.items())), all(s.ended for s in subtasks))
+    marks = {shard: mark for subtask in subtasks for shard, mark in subtask.marks.items()}
+    return SourcePosition(dict(sorted(positions.items())), all(s.ended for s in subtasks), marks)
 
 
 def in_order(rows: pa.Table) -> pa.Table:

@@ -55,7 +55,7 @@ class SavedOperation:
 class SavedSource:
     """A source: the next offset of each shard. `scan` is the digest of the table as it was read;
     `version`: the last lines of a file in which rows are looked up, as each graph numbers versions
-    in its own way."""
+    in its own way; `marks`: what the source has to say of its shards (`Source.marks`)."""
 
     scan: str
     table: str
@@ -64,6 +64,7 @@ class SavedSource:
     positions: dict[str, int]
     ended: bool
     version: SavedTable | None = None
+    marks: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ def _saved_source(scan: Scan, snapshot: JobSnapshot) -> SavedSource:
         dict(source.positions),
         source.ended,
         None if lines is None else SavedTable(LINE, "", lines.num_rows),
+        dict(source.marks),
     )
 
 
@@ -126,6 +127,7 @@ class Restoration:
     unstarted: tuple[str, ...]
     tables: Mapping[str, TableDelta]
     file_versions: Mapping[str, pa.Array]
+    marks: Mapping[str, dict[str, str]]
 
     def position(
         self,
@@ -150,6 +152,7 @@ class Restoration:
             stateful={job: list(self.graph.stateful[job])} if job in self.graph.stateful else {},
             created_at_version={name.split("@")[0]: self.graph.version for name in self.tables},
             began={scan: (0, dict(at)) for scan, at in positions.items()},
+            marks={scan: dict(told) for scan, told in self.marks.items()},
         )
 
 
@@ -186,6 +189,7 @@ def restoration(
         tuple(_unstarted(savepoint, graph)),
         _tables(disk, savepoint, decisions, graph.version) if error is None else {},
         _file_versions(disk, savepoint, sources),
+        {name: s.marks for name, s in sources.items() if s.marks and s.version is None},
     )
 
 

@@ -187,6 +187,13 @@ def test_a_table_with_a_key_holds_the_last_row_of_each(
     target.close()
 
 
+def test_a_table_without_a_column_tells_those_that_it_has(database: Database) -> None:
+    schema = Schema.of(id=BIGINT, nme=STRING)
+    with pytest.raises(ExecutionError, match=r"table .totals. .* cannot be written") as refused:
+        open_sink(database.table("totals", schema), environment())
+    assert refused.value.hint == "it has the columns id, name; declare those, or add to them there"
+
+
 def test_values_come_back(database: Database) -> None:
     target = database.table("everything", ALL, KEY)
     with pytest.raises(ExecutionError, match="cannot be written") as refused:

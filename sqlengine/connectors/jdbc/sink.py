@@ -44,6 +44,7 @@ class JdbcSink(Sink):
         url, name = str(options["url"]), str(options["table-name"])
         self._dialect = dialect_of(url)
         self._url, self._account, self._table = url, account, name
+        self._columns = {column.lower() for column in table.physical.names}
         self._statements = self._dialect.statements(table, name, str(options["sink.epoch-table"]))
         retries = options["sink.max-retries"]
         assert isinstance(retries, int)
@@ -67,13 +68,29 @@ class JdbcSink(Sink):
             cursor.fetchall()
             self._open().commit()
         except self._dialect.errors as error:
+            hint = self._remedy()
             self.close()
             raise ExecutionError(
                 f"table '{self._table}' of the {self._dialect.name} database cannot be written",
                 detail=words(error),
-                hint=f"make it in the database: {self._statements.definition}",
+                hint=hint,
             ) from None
         return last
+
+    def _remedy(self) -> str | None:
+        """Returns what to do about a table that cannot be written, where it is not there or lacks a
+        column; else the database's words say it."""
+        try:
+            connection = self._open()
+            connection.rollback()
+            cursor = connection.cursor()
+            cursor.execute(f"SELECT * FROM {self._dialect.table_name(self._table)} WHERE 1 = 0")
+            columns = [str(column[0]) for column in cursor.description or ()]
+        except self._dialect.errors:
+            return f"make it in the database: {self._statements.definition}"
+        if columns and self._columns <= {c.lower() for c in columns}:
+            return None
+        return f"it has the columns {', '.join(columns)}; declare those, or add to them there"
 
     def _with_epochs(self) -> Cursor:
         """Returns a cursor of a database that has a table of epochs. It is not made where it is

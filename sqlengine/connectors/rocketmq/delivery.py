@@ -104,7 +104,7 @@ class EpochDelivery:
 
     @property
     def arrived(self) -> Mapping[Queue, Last]:
-        """What was in the queues before, of those that get messages."""
+        """The last messages of this writer that the queues which get some had before."""
         return {part.queue: part.last for part in self._parts}
 
     def run(self) -> None:

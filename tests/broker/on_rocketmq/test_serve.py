@@ -98,6 +98,19 @@ def test_a_server_that_has_lost_its_commands_executes_none(dying: Cluster, tmp_p
         eventually(lambda: servers.results("lost").get("later"))
 
 
+def test_a_cluster_that_is_away_is_logged_once(dying: Cluster, tmp_path: Path) -> None:
+    servers = Servers(dying, tmp_path)
+    with servers.serve("quiet"):
+        servers.copying("quiet", "quiet_a", "quiet_b")
+        dying.server.brokers[0].kill()
+        eventually(lambda: "commands wait: RocketMQ" in servers.log("quiet"))
+        time.sleep(9)  # it is tried again every two seconds
+        lines = [t for t in servers.log("quiet").splitlines() if "commands wait: RocketMQ" in t]
+        dying.server.brokers[0].start()
+        eventually(lambda: "commands are executed again" in servers.log("quiet"))
+    assert len({t.partition("commands wait")[2] for t in lines}) == len(lines), lines
+
+
 def test_instances_reach_topics_there_through_their_server(servers: Servers) -> None:
     """Each row is there once, though one of them is killed, and the server with the others."""
     with servers.serve("parts", "--instances", "2"):

@@ -179,6 +179,30 @@ def test_stopped_started_and_dead(cluster: Cluster, tmp_path: Path) -> None:
     assert Counter(ids(options)) == Counter(range(200))
 
 
+@pytest.mark.parametrize("way", ["apart", "anew", "apart and dead"])
+def test_a_job_that_moves_drops_what_came_again(cluster: Cluster, tmp_path: Path, way: str) -> None:
+    """It knows what it has seen, whichever graph reads on."""
+    taken, given = cluster.topic(), cluster.topic()
+    (queue,) = taken.route().writable
+    names = (tmp_path / "data", cluster.server.address, taken.name, given.name)
+    options = cluster.options(given)
+    engine = copying(*names)
+    EpochDelivery(taken, 4, "w", [part(queue, range(5), unsure=False)], 1000).run()
+    await_rows(options, 5)
+    if way == "anew":
+        engine.save_job("copy", stop=True)
+        engine.start_job("copy")
+    else:
+        engine.isolate("copy")
+    if way == "apart and dead":
+        die(engine)
+        engine = copying(*names)
+    with running(engine):
+        EpochDelivery(taken, 4, "w", [part(queue, range(7), unsure=False)], 1000).run()
+        await_rows(options, 7)
+    assert Counter(ids(options)) == Counter(range(7))
+
+
 def test_the_example_of_the_page_runs(cluster: Cluster, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "connectors" / "rocketmq.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```sql rocketmq\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
