@@ -15,7 +15,7 @@ from planner.settings import (
     RELOAD_OPTION,
 )
 from sqlengine.formats.base import Option
-from sqlengine.formats.options import at_least, boolean, choice, duration
+from sqlengine.formats.options import at_least, between, boolean, choice, duration
 
 _PARTIAL: Final = "lookup.partial-cache."
 MOST_ROWS: Final = _PARTIAL + "max-rows"
@@ -25,6 +25,7 @@ KEEPS_MISSING: Final = _PARTIAL + "cache-missing-key"
 RETRIES: Final = "lookup.max-retries"
 ANSWER_TIMEOUT: Final = "lookup.timeout"
 AT_ONCE: Final = "lookup.concurrency"
+_MOST_AT_ONCE: Final = 1000
 
 LOOKUP_OPTIONS: Final[Mapping[str, Option]] = {
     CACHE_OPTION: Option(
@@ -80,4 +81,4 @@ ASKED_OPTIONS: Final[Mapping[str, Option]] = {
 
 def concurrency(default: int, doc: str) -> Mapping[str, Option]:
     """Returns the option that says how much a table is asked for at a time."""
-    return {AT_ONCE: Option(at_least(1), default=str(default), doc=doc)}
+    return {AT_ONCE: Option(between(1, _MOST_AT_ONCE), default=str(default), doc=doc)}

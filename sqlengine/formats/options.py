@@ -42,6 +42,18 @@ def at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
+def between(least: int, most: int) -> Callable[[str], int]:
+    """An integer from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        value = integer(text)
+        if not least <= value <= most:
+            raise ValueError(f"expected an integer from {least} to {most:,}")
+        return value
+
+    return parse
+
+
 def delay(text: str) -> int:
     """Parses a `duration` that may be 0."""
     return 0 if _NOTHING.fullmatch(text) else duration(text)

@@ -17,18 +17,19 @@ from sqlengine.system.terminal import visible
 _PR_SET_PDEATHSIG: Final = 1  # of Linux
 
 
-class _VisibleFormatter(logging.Formatter):
-    """Spells controls out: messages hold names and records, and logs are read on terminals. Secrets
-    that connectors were given are masked, also in what these raise."""
+class VisibleFormatter(logging.Formatter):
+    """Spells controls out: messages hold names and records, and logs are read on terminals. Lines
+    behind the first of a message have a blank before them: none can pass for another message.
+    Secrets that connectors were given are masked, also in what these raise."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return hidden(visible(super().format(record)))
+        return visible(hidden(super().format(record))).replace("\n", "\n  ")
 
 
 def begin_log(layout: str) -> None:
     """Sends messages of level INFO and above to standard error, in the layout of `logging`."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_VisibleFormatter(layout))
+    handler.setFormatter(VisibleFormatter(layout))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 

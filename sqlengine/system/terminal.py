@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from typing import IO, TextIO, cast
 
 # Controls but tab and line end, and what turns the direction of writing or ends a line unseen.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def visible(text: str) -> str:

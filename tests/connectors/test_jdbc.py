@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parser.errors import ExecutionError, OptionError, UnsupportedError
+from parser.errors import ExecutionError, OptionError, PlanError, UnsupportedError
 from parser.types import (
     BIGINT,
     BOOLEAN,
@@ -361,3 +361,32 @@ def test_a_value_that_the_column_cannot_hold_is_named(database: Database) -> Non
         match=r"column 'name' of table 'events' (holds a value that is no|is text in .*, not) DATE",
     ):
         open_source(wrong, environment())
+
+
+AWKWARD = "a\"b`c';--%s %(x)s {y} ? ü\\"
+
+
+def test_names_and_values_are_never_statements(server: Database) -> None:
+    """Of tables and columns, whatever is in them; a name with a NUL, which stands for a value in a
+    statement that is made, is refused."""
+    schema = Schema.of(**{AWKWARD: STRING, f"{AWKWARD}2": STRING})
+    quoted, text = server.dialect.quoted, server.dialect.text
+    name = AWKWARD
+    server.execute(
+        f"DROP TABLE IF EXISTS {quoted(name)}",
+        f"CREATE TABLE {quoted(name)} ({quoted(AWKWARD)} {text} PRIMARY KEY,"
+        f" {quoted(AWKWARD + '2')} {text})",
+    )
+    made = server.table(name, schema, (AWKWARD,))
+    for epoch in (1, 2):
+        sink = open_sink(made, environment())
+        sink.write(from_pydict(schema, {AWKWARD: [AWKWARD, "x"], f"{AWKWARD}2": ["'", str(epoch)]}))
+        sink.commit(epoch)
+        sink.close()
+    source = open_source(made, environment())
+    chunk = source.read(source.shards()[0], 0, max_rows=10)
+    assert chunk is not None
+    rows = sorted(zip(*(c.to_pylist() for c in chunk.columns.values()), strict=True))
+    assert rows == sorted([(AWKWARD, "'"), ("x", "2")])
+    with pytest.raises(PlanError, match="no name in a database: it has the character NUL"):
+        open_source(server.table("a\0b", schema), environment())

@@ -110,6 +110,7 @@ def test_partitions_have_each_row_within_the_bounds(
         (by("gone", 2, 0, 9), "option 'scan.partition.column' names 'gone', which is no column"),
         (by("s", 2, 0, 9), "option 'scan.partition.column' names column 's', which is STRING"),
         (by("id", 0, 0, 9), "'scan.partition.num'"),
+        (by("id", 10**9, 0, 10**12), "expected an integer from 1 to 10,000"),
         (by("id", 2, "a", 9), "invalid value 'a' of option 'scan.partition.lower-bound'"),
         (by("d", 2, "2024-05-01", 9), "invalid value '9' of option 'scan.partition.upper-bound'"),
         (by("id", 2, 9, 0), "option 'scan.partition.lower-bound' is above"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ import msgspec
 
 from parser.errors import ExecutionError
 from sqlengine.connectors.http.client import Answer, HttpClient, NoAnswer, site
+from sqlengine.connectors.pushed.json_sizes import elements
 from sqlengine.connectors.retry_after import retry_after
 from sqlengine.system.lanes import get_on
 
@@ -26,8 +28,16 @@ _RELATIONS: Final = re.compile(r';\s*+rel\s*+=\s*+(?:"([^"]*+)"|([^\s;",]++))', 
 _LINES: Final = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 
 
+# Rows of an answer: each costs memory, however few bytes it has.
+_MOST_ROWS: Final = 2_000_000
+
+
 class BadAnswer(ExecutionError):
     """A host answers what is none of a table's rows."""
+
+
+class _TooMany(BadAnswer):
+    """An answer has more rows, or members, than are taken at once."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,7 @@ class Reader:
     def _records(self, answer: Answer) -> list[bytes]:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not self.asked.is_json or kind in _LINES:
+            _require_few(answer.body.count(b"\n"))
             return [line.rstrip(b"\r") for line in answer.body.split(b"\n") if line.strip()]
         if not answer.body.strip():
             return []
@@ -144,6 +155,7 @@ class Reader:
             return []
         if not found.startswith(b"["):
             return [found]
+        _require_few_parts(found)
         return [bytes(raw) for raw in msgspec.json.decode(found, type=list[msgspec.Raw])]
 
     def _require_optional(self, answer: Answer) -> None:
@@ -158,6 +170,8 @@ class Reader:
     def _value(self, answer: Answer, pointer: str) -> bytes | None:
         try:
             return at_pointer(answer.body, pointer)
+        except _TooMany:
+            raise
         except BadAnswer as error:
             what = f"the answer of {site(self.asked.url)} is no JSON"
             raise BadAnswer(what, detail=error.detail) from None
@@ -194,7 +208,7 @@ def next_link(header: str) -> str | None:
 
 def at_pointer(body: bytes, pointer: str) -> bytes | None:
     """Returns the value in JSON at a pointer (RFC 6901); None where there is none. BadAnswer where
-    the body is no JSON.
+    the body is no JSON, or has too many parts on the way.
 
     >>> at_pointer(b'{"a": {"b/c": [1, {"d": true}]}}', "/a/b~1c/1/d")
     b'true'
@@ -203,6 +217,7 @@ def at_pointer(body: bytes, pointer: str) -> bytes | None:
     try:
         for part in pointer.split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
+            _require_few_parts(found)
             if found.startswith(b"{"):
                 members = msgspec.json.decode(found, type=dict[str, msgspec.Raw])
                 if name not in members:
@@ -215,16 +230,30 @@ def at_pointer(body: bytes, pointer: str) -> bytes | None:
                 found = bytes(elements[int(name)])
             else:
                 return None
-        msgspec.json.decode(found)
-    except (msgspec.DecodeError, RecursionError) as error:
+        msgspec.json.decode(found, type=msgspec.Raw)  # looks at all of it, and makes nothing of it
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer("the answer is no JSON", detail=str(error)[:200]) from None
     return found
+
+
+def _require_few_parts(text: bytes) -> None:
+    """Raises `BadAnswer` for an array, or an object, of too many parts, before they are made."""
+    if text.count(b",") >= _MOST_ROWS:
+        _require_few(elements(text))
+
+
+def _require_few(rows: int) -> None:
+    if rows > _MOST_ROWS:
+        raise _TooMany(
+            f"an answer has {rows:,} rows, and {_MOST_ROWS:,} are taken at once",
+            hint="ask for pages: see 'pagination'",
+        )
 
 
 def text_of(value: bytes) -> str | None:
     """Returns a value in JSON as a parameter has it; None for NULL, false and structures."""
     if value[:1] == b'"':
-        return str(msgspec.json.decode(value))
+        return str(json.loads(value.decode(errors="replace")))
     return None if value in (b"null", b"false") or value[:1] in b"{[" else value.decode()
 
 

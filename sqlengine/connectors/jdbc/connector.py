@@ -39,7 +39,7 @@ from sqlengine.connectors.lookup_options import ASKED_OPTIONS, AT_ONCE, concurre
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.formats.base import Option
-from sqlengine.formats.options import at_least, choice
+from sqlengine.formats.options import at_least, between, choice
 
 _SQLITE: Final = "jdbc:sqlite:"
 
@@ -63,7 +63,7 @@ class JdbcConnector(Connector):
         PARTITION + "column": Option(
             doc="reads the table by ranges of this column: of numbers, a DATE or a TIMESTAMP"
         ),
-        PARTITION + "num": Option(at_least(1), doc="how many ranges"),
+        PARTITION + "num": Option(between(1, 10_000), doc="how many ranges"),
         PARTITION + "lower-bound": Option(doc="the least value that is read"),
         PARTITION + "upper-bound": Option(doc="the greatest value that is read"),
         "scan.fetch-size": Option(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 from urllib.parse import SplitResult, urlsplit
 
-from parser.errors import ExecutionError, SqlError, TryAgain
+from parser.errors import ExecutionError, PlanError, SqlError, TryAgain
 from parser.types import DataType
 from planner.catalog import Table
 from sqlengine.batch import Batch
@@ -18,7 +18,8 @@ from sqlengine.connectors.jdbc.loading import Loaded, load_rows
 from sqlengine.connectors.jdbc.statements import Statements
 from sqlengine.connectors.jdbc.writer import Writer
 
-# Stands for a value in a statement until it is `Dialect.complete`: it is in no name.
+# Stands for a value in a statement until it is `Dialect.complete`: `Dialect.quoted` takes no name
+# that has it.
 MARK: Final = "\0"
 
 
@@ -180,6 +181,12 @@ class Dialect(ABC):
         """Raises OptionError for a URL of this database that cannot be."""
 
     def quoted(self, name: str) -> str:
+        """Returns a name for a statement. PlanError for one with a NUL, which no database takes: in
+        a statement it would stand for a value."""
+        if MARK in name:
+            raise PlanError(
+                f"'{name.replace(MARK, '␀')}' is no name in a database: it has the character NUL"
+            )
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
     def table_name(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from parser.errors import OptionError
@@ -15,24 +15,12 @@ from sqlengine.connectors.receivers.base import Stream
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, stream_of
 from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
 from sqlengine.formats.base import Option
-from sqlengine.formats.options import at_least, boolean, choice, delay, duration, integer
+from sqlengine.formats.options import at_least, between, boolean, choice, delay, duration
 from sqlengine.system.file_access import FileAccess
 
 _QOS: Final = choice("0", "1", "2")
 # What a server takes for a session that never ends.
 _FOR_EVER_S: Final = 0xFFFF_FFFF
-
-
-def _between(least: int, most: int) -> Callable[[str], int]:
-    """An integer from `least` to `most`."""
-
-    def parse(text: str) -> int:
-        value = integer(text)
-        if not least <= value <= most:
-            raise ValueError(f"expected an integer from {least} to {most:,}")
-        return value
-
-    return parse
 
 
 OPTIONS: Final[Mapping[str, Option]] = {
@@ -68,7 +56,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "will.retain": Option(boolean, default="false", doc="that is kept for later subscribers"),
     "qos": Option(_QOS, default="1", doc="how messages are asked for"),
     "receive-maximum": Option(
-        _between(1, 65_535),
+        between(1, 65_535),
         default="4096",
         doc="how many messages may come before one of them is acknowledged (MQTT 5)",
     ),

@@ -37,8 +37,9 @@ _FEW, _GATHER_S = 200, 0.005
 _IN_VAIN: Final = 30
 # Codes of subscriptions above it are refusals.
 _HIGHEST_QOS: Final = 2
-# Different messages whose metadata and streams are known.
+# Different messages whose metadata and streams are known, and the bytes of these.
 _KNOWN: Final = 50_000
+_KNOWN_BYTES: Final = 32 << 20
 
 
 class _Two(NamedTuple):
@@ -64,6 +65,7 @@ class MqttReceiver(Receiver):
         self._refused: dict[str, str] = {}  # why, by filter
         # By what tells the metadata and the streams of a message: these.
         self._known: dict[tuple[int, bytes, bytes], tuple[bytes, tuple[str, ...]]] = {}
+        self._known_bytes = 0
         # Numbers of packets of QoS 1 and 2 that were taken and not acknowledged.
         self._ones: list[int] = []
         self._twos: dict[int, _Two] = {}
@@ -211,8 +213,9 @@ class MqttReceiver(Receiver):
 
     def _know(self, what: tuple[int, bytes, bytes]) -> tuple[bytes, tuple[str, ...]]:
         """Returns the metadata of messages of a kind, and the streams that they are for."""
-        if len(self._known) >= _KNOWN:
+        if len(self._known) >= _KNOWN or self._known_bytes >= _KNOWN_BYTES:
             self._known.clear()
+            self._known_bytes = 0
         flags, topic, properties = what
         try:
             metadata, named = self._metadata(*what, 0), decoded_properties(properties).subscriptions
@@ -222,6 +225,7 @@ class MqttReceiver(Receiver):
         streams = self._subscriptions.streams_of(name, named, retained=bool(flags & 1))
         found = metadata, streams
         self._known[what] = found
+        self._known_bytes += len(topic) + len(properties) + len(metadata)
         return found
 
     def _metadata(self, flags: int, topic: bytes, properties: bytes, number: int) -> bytes:

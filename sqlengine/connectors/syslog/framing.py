@@ -33,8 +33,20 @@ class Deframer:
         if self._counted is None and data:
             self._counted = b"1" <= data[:1] <= b"9"
         self._held += data
+        if self._goes_on(data):
+            return []
         found = self._by_length() if self._counted else self._by_line()
         return [message for message in found if message]
+
+    def _goes_on(self, data: bytes) -> bool:
+        """True where a line has not ended with these bytes: what is held is not searched again."""
+        ends = self._counted or self._drops_line or b"\n" in data
+        return not ends and 0 < len(self._held) <= self._most
+
+    @property
+    def held(self) -> int:
+        """The bytes of a message that is not complete."""
+        return len(self._held)
 
     def end(self) -> list[bytes]:
         """Returns the line that the stream has ended in; a part of a counted message is none."""

@@ -16,19 +16,17 @@ from functools import lru_cache
 from typing import Final
 
 from parser.errors import SqlError
-from parser.limits import present
 from sqlengine.connectors.keep_alive import keep_alive
 from sqlengine.connectors.pushed.metadata import Metadata, encode_metadata
 from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, Taken, Unreachable
 from sqlengine.connectors.syslog.addresses import Address
-from sqlengine.connectors.syslog.framing import BadFrame, Deframer
+from sqlengine.connectors.syslog.connections import Connection, too_large, too_many
+from sqlengine.connectors.syslog.framing import BadFrame
 
 log = logging.getLogger("sqlengine")
 
-_MOST_CONNECTIONS: Final = 1000
-# Bytes of one take, and of one read; datagrams of one socket in a take.
+# Bytes of one take; datagrams of one socket in a take.
 _MOST_TAKEN: Final = 8 << 20
-_READ: Final = 256 << 10
 _MOST_DATAGRAMS: Final = 10_000
 _DATAGRAM: Final = 1 << 16
 # Of Linux; Python has no names for them.
@@ -52,7 +50,10 @@ class SyslogReceiver(Receiver):
         self._selector: selectors.BaseSelector | None = None
         self._topics: Sequence[str] = ()
         self._datagram = bytearray(_DATAGRAM)
-        self._connections: dict[socket.socket, _Connection] = {}
+        self._connections: dict[socket.socket, Connection] = {}
+        # In which take each socket that had something was read last, by its number.
+        self._served: dict[int, int] = {}
+        self._takes = 0
         self._lost: dict[socket.socket, int] = {}
         self._dropped = 0
         self._size = 0
@@ -122,12 +123,17 @@ class SyslogReceiver(Receiver):
     def take(self, wait_s: float) -> Batch:
         """See `Receiver`."""
         assert self._selector is not None
-        taken, self._size = Taken(), 0
-        for key, _ in self._selector.select(wait_s):
+        taken, self._size, self._takes = Taken(), 0, self._takes + 1
+        # Who has waited longest comes first: else those that send most would keep others out.
+        ready = sorted(self._selector.select(wait_s), key=lambda r: self._served.get(r[0].fd, 0))
+        for key, _ in ready:
+            self._served[key.fd] = self._takes
             handler: Callable[[Taken], None] = key.data
             handler(taken)
             if self._size >= _MOST_TAKEN:
                 break
+        for connection in too_large(self._connections.values()):
+            self._close(connection, "unfinished messages have too many bytes")
         return dict.fromkeys(self._topics, taken) if taken.values else {}
 
     def _datagrams(self, listening: socket.socket, taken: Taken) -> None:
@@ -155,28 +161,33 @@ class SyslogReceiver(Receiver):
     def _accept(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
         with suppress(OSError):
             accepted, peer = listening.accept()
-            if len(self._connections) >= _MOST_CONNECTIONS:
-                log.warning("syslog: a connection of %s is closed: there are too many", peer[0])
-                accepted.close()
-                return
             accepted.setblocking(False)
             keep_alive(accepted)
             if context is not None:
                 accepted = context.wrap_socket(
                     accepted, server_side=True, do_handshake_on_connect=False
                 )
-            connection = _Connection(accepted, str(peer[0]))
+            connection = Connection(accepted, str(peer[0]))
             self._connections[accepted] = connection
             self._register(accepted, lambda taken: self._read(connection, taken))
+            if (other := too_many(self._connections.values())) is not None:
+                self._close(other, "there are too many")
 
-    def _read(self, connection: _Connection, taken: Taken) -> None:
+    def _read(self, connection: Connection, taken: Taken) -> None:
+        if connection.socket not in self._connections:
+            return  # it was closed since it was found ready
         try:
             for message in connection.read():
                 self._add(taken, message, connection.peer)
             if not connection.ended:
                 return
         except (BadFrame, OSError, ValueError) as error:
-            log.warning("syslog: the connection of %s is closed: %s", connection.peer, error)
+            self._close(connection, str(error))
+            return
+        self._drop(connection)
+
+    def _close(self, connection: Connection, why: str) -> None:
+        log.warning("syslog: a connection of %s is closed: %s", connection.peer, why)
         self._drop(connection)
 
     def _add(self, taken: Taken, message: bytes, peer: str) -> None:
@@ -185,8 +196,9 @@ class SyslogReceiver(Receiver):
             taken.metadata.append(_metadata(peer))
             self._size += len(message)
 
-    def _drop(self, connection: _Connection) -> None:
+    def _drop(self, connection: Connection) -> None:
         assert self._selector is not None
+        self._served.pop(connection.socket.fileno(), None)
         del self._connections[connection.socket]
         self._selector.unregister(connection.socket)
         connection.socket.close()
@@ -207,34 +219,8 @@ class SyslogReceiver(Receiver):
                 key.fileobj.close()
         selector.close()
         self._connections.clear()
+        self._served.clear()
         self._lost.clear()
-
-
-class _Connection:
-    """A connection of a sender. `ended`: there comes no more."""
-
-    def __init__(self, accepted: socket.socket, peer: str) -> None:
-        self.socket = accepted
-        self.peer = peer
-        self.ended = False
-        self._frames = Deframer(present().record_size)
-
-    def read(self) -> list[bytes]:
-        """Returns the messages that are complete now. Raises OSError as the system does, and
-        BadFrame."""
-        found: list[bytes] = []
-        while True:
-            try:
-                data = self.socket.recv(_READ)
-            except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                return found
-            if not data:
-                self.ended = True
-                return found + self._frames.end()
-            found += self._frames.feed(data)
-            # What TLS has decrypted already wakes nobody.
-            if not isinstance(self.socket, ssl.SSLSocket) or not self.socket.pending():
-                return found
 
 
 @lru_cache(maxsize=10_000)

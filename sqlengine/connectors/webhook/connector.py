@@ -31,7 +31,7 @@ from sqlengine.connectors.webhook.requests import Requests
 from sqlengine.connectors.webhook.signing import ALGORITHMS, SCHEMES, signer_of
 from sqlengine.connectors.webhook.sink import Sending, WebhookSink
 from sqlengine.formats.base import Option
-from sqlengine.formats.options import at_least, choice, duration
+from sqlengine.formats.options import at_least, between, choice, duration
 from sqlengine.system.sizes import size
 
 # Tables whose requests are kept, to judge rows by.
@@ -77,7 +77,7 @@ class WebhookConnector(Connector):
             choice("array", "lines"), doc="of several rows: a JSON array (for JSON), or lines"
         ),
         "sink.requests.max-inflight": Option(
-            at_least(1),
+            between(1, 1000),
             default="1",
             doc="requests at a time; with more than 1 rows overtake others",
         ),

@@ -6,6 +6,7 @@ import os
 import signal
 import ssl
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -429,3 +430,26 @@ def test_polled_rows_are_there_once_after_kills(host: Receiver, tmp_path: Path) 
 @pytest.mark.slow
 def test_polled_rows_are_there_once_after_many_kills(host: Receiver, tmp_path: Path) -> None:
     life(host, tmp_path / "data", int(os.environ.get("SQLENGINE_KILLS", "50")))
+
+
+@pytest.mark.parametrize("form", ["array", "object", "lines"])
+def test_an_answer_of_many_tiny_rows_is_refused_before_they_are_made(
+    host: Receiver, form: str
+) -> None:
+    """It has less than 'response.max-bytes', and its rows would take a hundred times as much."""
+    many = 4_000_000
+    kind = {"Content-Type": "application/x-ndjson"} if form == "lines" else JSON
+    body = {
+        "array": b"[" + b"1," * many + b"1]",
+        "object": b'{"a":{' + b",".join(b'"%d":1' % n for n in range(many)) + b"}}",
+        "lines": b"1\n" * many,
+    }[form]
+    host.tells += [Told(200, kind, body)]
+    rows = {"response_rows": "/a/b"} if form == "object" else {}
+    tracemalloc.start()
+    try:
+        with pytest.raises(ExecutionError, match=r"has 4,000,00\d rows, and 2,000,000 are taken"):
+            read(options(host, **rows))
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(body) + (40 << 20)
+    finally:
+        tracemalloc.stop()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlengine.connectors.mqtt.account import Account, address_of
 from sqlengine.connectors.mqtt.packets import (
     Kind,
     Malformed,
@@ -16,6 +17,7 @@ from sqlengine.connectors.mqtt.packets import (
     acknowledgements,
     publish,
 )
+from sqlengine.connectors.mqtt.receiver import MqttReceiver
 from sqlengine.connectors.mqtt.topics import filters_of, matches, overlap
 
 MESSAGES = st.tuples(
@@ -102,3 +104,14 @@ def test_filters_overlap_where_a_topic_is_taken_by_both(one: str, other: str) ->
 def test_filters_that_are_none(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         filters_of(text)
+
+
+def test_what_is_known_of_long_topics_has_so_many_bytes_at_most() -> None:
+    """A device that makes a topic of 60,000 levels for each message would take all memory."""
+    account = Account(address_of("tcp://127.0.0.1:1"), "c", 5, None, None)
+    receiver, long = MqttReceiver(account), b"/" * 60_000
+    for number in range(0, 4000, 100):
+        some = [Publish(0, b"%d%s" % (n, long), 0, b"", b"v") for n in range(number, number + 100)]
+        receiver._sort(some, {})
+    assert sum(len(topic) for _, topic, _ in receiver._known) < 64 << 20
+    assert receiver.unwanted == 4000
