@@ -386,6 +386,7 @@ def test_names_and_values_are_never_statements(server: Database) -> None:
     source = open_source(made, environment())
     chunk = source.read(source.shards()[0], 0, max_rows=10)
     assert chunk is not None
+    assert chunk.columns is not None
     rows = sorted(zip(*(c.to_pylist() for c in chunk.columns.values()), strict=True))
     assert rows == sorted([(AWKWARD, "'"), ("x", "2")])
     with pytest.raises(PlanError, match="no name in a database: it has the character NUL"):
