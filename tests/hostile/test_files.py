@@ -379,6 +379,18 @@ def test_nothing_outside_the_folders(tmp_path: Path) -> None:
     assert sorted(p.name for p in outside.iterdir()) == ["f"]
 
 
+def test_files_of_tls_in_the_url_of_a_database(tmp_path: Path) -> None:
+    columns = Schema.of(id=BIGINT)
+    for name in ("sslrootcert", "sslcert", "sslkey"):
+        url = f"jdbc:postgresql://127.0.0.1:1/d?sslmode=require&{name}={tmp_path / 'out'}"
+        options = {"connector": "jdbc", "url": url, "table-name": "t"}
+        table = Table(("c", "d", "t"), columns, columns, options, ())
+        for opening in (open_source, open_sink):
+            with pytest.raises(PlanError, match="of table 't' is outside the folders") as error:
+                opening(table, within(tmp_path / "in"))
+            assert error.value.subject == "url"
+
+
 def test_a_link_that_is_made_later(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in", tmp_path / "out"
     inside.mkdir()

@@ -10,8 +10,7 @@ see `source`."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from parser.errors import UnsupportedError
 from planner.capabilities import (
@@ -40,8 +39,6 @@ from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, between, choice
-
-_SQLITE: Final = "jdbc:sqlite:"
 
 
 class JdbcConnector(Connector):
@@ -113,7 +110,7 @@ class JdbcConnector(Connector):
         check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
         options = options_of(table)
         partitions = partitions_of(table, options)
-        _check_file(table, environment)
+        _check_files(table, environment)
         fetch = options["scan.fetch-size"]
         assert isinstance(fetch, int)
         reader = TableReader(table, _account(table), fetch)
@@ -127,7 +124,7 @@ class JdbcConnector(Connector):
         """See `Connector`. ExecutionError where the database cannot be reached, UnsupportedError
         where a column is of another kind there."""
         check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
-        _check_file(table, environment)
+        _check_files(table, environment)
         at_once = options_of(table)[AT_ONCE]
         assert isinstance(at_once, int)
         readers = [TableReader(table, _account(table), 0, keeps=True) for _ in range(at_once)]
@@ -141,7 +138,7 @@ class JdbcConnector(Connector):
         """Makes the table of epochs. ExecutionError where the table is missing or has other
         columns."""
         check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
-        _check_file(table, environment)
+        _check_files(table, environment)
         if table.metadata:
             raise UnsupportedError(
                 f"table '{table.display}' has metadata columns, a database has none"
@@ -151,11 +148,10 @@ class JdbcConnector(Connector):
         )
 
 
-def _check_file(table: Table, environment: Environment) -> None:
-    """Raises PlanError for a database in a file that SQL may not use."""
+def _check_files(table: Table, environment: Environment) -> None:
+    """Raises PlanError for a database in a file, or files of TLS, that SQL may not use."""
     url = table.options["url"]
-    if url.startswith(_SQLITE):
-        path = Path(url.removeprefix(_SQLITE))
+    for path in dialect_of(url).files(url):
         environment.files.check_file(path, table=table.display, option="url")
 
 

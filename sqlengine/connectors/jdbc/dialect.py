@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -79,6 +80,10 @@ class Dialect(ABC):
     @abstractmethod
     def connect(self, url: str, account: Account) -> Connection:
         """Connects to a URL without 'jdbc:'; raises one of `errors`, as all statements do."""
+
+    def files(self, url: str) -> Sequence[Path]:
+        """Returns the files that a URL names, which the driver opens."""
+        return ()
 
     @property
     @abstractmethod

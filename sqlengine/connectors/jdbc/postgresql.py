@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from importlib import import_module
+from pathlib import Path
 from typing import ClassVar, Final, Protocol, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -44,6 +45,8 @@ _PARAMETERS: Final[Mapping[str, str]] = {
     "ApplicationName": "application_name",
     "connectTimeout": "connect_timeout",
 }
+_FILES: Final = ("sslrootcert", "sslcert", "sslkey")
+_SYSTEM: Final = "system"  # the authorities of the system, in the place of a file
 _SCHEMA: Final = "currentSchema"
 # Values are written and read in one form, whatever the server or the user has set.
 _SETTINGS: Final = (
@@ -108,6 +111,11 @@ class PostgreSql(Dialect):
                     hint="there is " + ", ".join((*_PARAMETERS, _SCHEMA)),
                     subject="url",
                 )
+
+    def files(self, url: str) -> Sequence[Path]:
+        """See `Dialect`: authorities, certificate and key."""
+        given = parse_qsl(urlsplit(url.removeprefix("jdbc:")).query)
+        return [Path(value) for name, value in given if name in _FILES and value != _SYSTEM]
 
     def connect(self, url: str, account: Account) -> Connection:
         parts = urlsplit(url)

@@ -40,6 +40,10 @@ class Sqlite(Dialect):
         """See `Dialect`. Nothing else is a mark to it than what stands outside of names."""
         return text.replace(MARK, self.mark)
 
+    def files(self, url: str) -> Sequence[Path]:
+        """See `Dialect`: the database."""
+        return [Path(url.removeprefix(self.prefixes[0]))]
+
     def connect(self, url: str, account: Account) -> Connection:
         """See `Dialect`. Never makes a database."""
         file = Path(url.removeprefix("sqlite:")).absolute().as_uri() + "?mode=rw"
