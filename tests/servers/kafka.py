@@ -108,6 +108,7 @@ class KafkaServer(ServerProcess):
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "16777216",
             "log.segment.bytes": "67108864",
+            "log.retention.ms": "-1",  # records of tests are from 1970
             "message.max.bytes": "20971520",
             **self._settings,
         }
