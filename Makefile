@@ -72,7 +72,7 @@ test: check ## what every change must pass, in minutes
 test-all: test test-slow test-wheel test-oracle test-spark ## everything
 
 test-slow: $(SETUP) ## kills of processes, long simulations
-	$(PYTEST) -m "slow and not spark and not oracle" $(NO_TESTS_OK)
+	$(PYTEST) -o faulthandler_timeout=1800 -m "slow and not spark and not oracle" $(NO_TESTS_OK)
 
 soak: $(SETUP) ## ten thousand simulated lives with faults, on all cores; then half an hour of attacks on a server, and flipped bits of 150 data folders
 	$(BIN)/python -m tests.simulation --lives 10000 --update
