@@ -46,8 +46,9 @@ def bind_insert(statement: Insert, context: Context) -> Sink:
     places = _places(statement, targets)
     drops = one_of(context.settings, NOT_NULL, ("ERROR", "DROP")) == "DROP"
     items = tuple(
-        (c.name, fixed.get(c.name) or _written(c, given.get(c.name), table, places, drops))
+        (c.name, as_written(c.name, value, table))
         for c in columns
+        for value in [fixed.get(c.name) or _value(c, given.get(c.name), table, places, drops)]
     )
     unchanged = [c.name for c in query.plan.schema] == [c.name for c in columns] and all(
         isinstance(e, ColumnRef) and e.name == n for n, e in items
@@ -148,17 +149,6 @@ def _first_row(query: exp.Expression) -> list[exp.Expression]:
     """The values of the first row of VALUES."""
     row = query.expressions[0] if isinstance(query, exp.Values) else None
     return list(row.expressions) if isinstance(row, exp.Tuple) else []
-
-
-def _written(
-    target: Column,
-    given: Column | None,
-    table: Table,
-    places: Mapping[str, exp.Expression],
-    drops: bool,
-) -> Scalar:
-    """Returns the value for a column, as the table's connector takes it."""
-    return as_written(target.name, _value(target, given, table, places, drops), table)
 
 
 def _value(

@@ -12,6 +12,7 @@ from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.functions.pool import POOL
 from sqlengine.graphs.running import RunningGraph
+from sqlengine.machine import THIS, Machine
 
 EVENTS = """
 CREATE TABLE events (id BIGINT, ms BIGINT, host STRING, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
@@ -92,9 +93,9 @@ def die(engine: Engine) -> None:
     engine.broker.close()
 
 
-def rise(engine: Engine) -> None:
+def rise(engine: Engine, machine: Machine = THIS) -> None:
     """Opens an engine that has died as the same object, which its fixture closes."""
-    engine.__init__(engine.config)  # type: ignore[misc]
+    engine.__init__(engine.config, machine)  # type: ignore[misc]
 
 
 def lines(*values: Sequence[object]) -> list[bytes]:

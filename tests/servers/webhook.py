@@ -7,6 +7,7 @@ keeps each request as a line of JSON in FILE, before it is answered with 200."""
 from __future__ import annotations
 
 import base64
+import io
 import json
 import ssl
 import sys
@@ -110,7 +111,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _drip(self, told: Told) -> None:
         """Sends the head from its middle on, and the body, byte by byte."""
-        head = b"".join(self._headers_buffer) + b"\r\n"  # type: ignore[attr-defined]
+        connection, self.wfile = self.wfile, io.BytesIO()
+        self.end_headers()
+        head, self.wfile = self.wfile.getvalue(), connection
         self.wfile.write(head[:-10])
         for byte in head[-10:] + told.body:
             time.sleep(told.pause_s)

@@ -97,9 +97,8 @@ def refused(answer: object) -> Sequence[RefusedRows]:
     for found in answer:
         if not all(0 <= whole(row) < found.rows.num_rows for row in found.reasons):
             raise Nonsense("refused rows that were not written")
-    return [
-        replace(r, reasons={row: hidden(why) for row, why in r.reasons.items()}) for r in answer
-    ]
+    shown_as = {why: hidden(why) for found in answer for why in set(found.reasons.values())}
+    return [replace(r, reasons={n: shown_as[why] for n, why in r.reasons.items()}) for r in answer]
 
 
 def parts(answer: object) -> Sequence[Part] | None:

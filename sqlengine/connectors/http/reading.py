@@ -26,8 +26,6 @@ _LONGEST_S: Final = 5.0
 _LINK: Final = re.compile(r'<([^<>]*+)>((?:[^",]|"[^"]*+")*+)')
 _RELATIONS: Final = re.compile(r';\s*+rel\s*+=\s*+(?:"([^"]*+)"|([^\s;",]++))', re.IGNORECASE)
 _LINES: Final = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
-
-
 # Rows of an answer: each costs memory, however few bytes it has.
 _MOST_ROWS: Final = 2_000_000
 
@@ -224,10 +222,10 @@ def at_pointer(body: bytes, pointer: str) -> bytes | None:
                     return None
                 found = bytes(members[name])
             elif found.startswith(b"[") and name.isascii() and name.isdigit():
-                elements = msgspec.json.decode(found, type=list[msgspec.Raw])
-                if int(name) >= len(elements):
+                items = msgspec.json.decode(found, type=list[msgspec.Raw])
+                if int(name) >= len(items):
                     return None
-                found = bytes(elements[int(name)])
+                found = bytes(items[int(name)])
             else:
                 return None
         msgspec.json.decode(found, type=msgspec.Raw)  # looks at all of it, and makes nothing of it
