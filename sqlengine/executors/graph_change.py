@@ -58,6 +58,11 @@ class GraphChange:
     moved: bool = False
     last_epochs: Mapping[str, int] | None = None
 
+    @property
+    def marks(self) -> Mapping[str, Mapping[str, str]]:
+        """The words of restored sources on their shards (`RestoredJob.marks`)."""
+        return {} if self.restored is None else self.restored.marks
+
     def check_starts(self) -> None:
         """Raises SqlError where one of the new sources cannot begin."""
         for name, source in self.sources.items():

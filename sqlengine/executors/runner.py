@@ -21,7 +21,7 @@ from sqlengine.executors.epoch_writer import EpochWriter
 from sqlengine.executors.epochs import EpochRecord, LoggedChange, Replay
 from sqlengine.executors.failures import GraphBroken, SourceFailed, StepFailed
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.inputs import NO_MARKS, Inputs
+from sqlengine.executors.inputs import Inputs
 from sqlengine.executors.nondeterministic_calls import NondeterministicCallLog
 from sqlengine.executors.outputs import Outputs
 from sqlengine.executors.pipeline import Pipeline
@@ -360,8 +360,7 @@ class GraphRunner:
         """Sets a new source to where it begins, and returns its positions."""
         source, old = change.sources[name], self.inputs.running.get(change.continued.get(name, ""))
         if old is None:
-            marks = NO_MARKS if change.restored is None else change.restored.marks
-            return source.begin(change.starts.get(name, DEFAULT_STARTS), marks.get(name, {}))
+            return source.begin(change.starts.get(name, DEFAULT_STARTS), change.marks.get(name, {}))
         return source.go_on(old)
 
     def switch(self, change: GraphChange, position: CheckpointMetadata | None = None) -> None:

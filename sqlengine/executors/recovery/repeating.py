@@ -15,7 +15,6 @@ from planner.graph.merge import Graph
 from sqlengine.executors.epochs import UNLOGGED, EpochRecord, LoggedChange
 from sqlengine.executors.failures import SourceAway
 from sqlengine.executors.graph_change import GraphChange
-from sqlengine.executors.inputs import NO_MARKS
 from sqlengine.executors.recovery.repeated_ranges import (
     RangeAway,
     RepeatedRanges,
@@ -175,8 +174,7 @@ def _repeat_change(
     runner: GraphRunner, epoch: int, logged: LoggedChange, prepare: PrepareChange
 ) -> None:
     change = prepare(runner.graph, logged)
-    marks = NO_MARKS if change.restored is None else change.restored.marks
-    runner.inputs.begin(change.sources, logged.starts, marks)
+    runner.inputs.begin(change.sources, logged.starts, change.marks)
     for name, source in change.sources.items():
         source.began, source.began_epoch = dict(logged.starts.get(name, {})), epoch
     runner.switch(change)
