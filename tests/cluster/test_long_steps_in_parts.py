@@ -26,7 +26,7 @@ HOG = (
 )
 FAR_OFF = "SET 'job.step-timeout' = 'off'; "
 ROWS = 60_000
-SOON = 6.0
+SOON = 30.0  # seconds; the step takes minutes
 # What each instance does first: its joins wait in a call that nothing cuts short.
 BLOCKING = """import threading
 from sqlengine.operators.joins.regular import JoinOperator
@@ -137,7 +137,7 @@ def test_a_new_text_takes_effect(harness: LeaderHarness) -> None:
     begin_long_step(harness)
     began = time.monotonic()
     harness.engine.submit("hog", "INSERT INTO found SELECT id, 'new' FROM events WHERE id = 100001")
-    assert time.monotonic() - began < SOON + 5
+    assert time.monotonic() - began < SOON
     await_all(harness)
     harness.write(100_000, 100_001)
     eventually(lambda: len(harness.found()) == ROWS + 5, "the new text")

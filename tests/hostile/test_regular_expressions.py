@@ -53,7 +53,7 @@ CASES: dict[str, tuple[Callable[[str], object], str]] = {
 @pytest.mark.parametrize("what", CASES)
 def test_time_is_in_proportion_to_the_text(what: str) -> None:
     read, text = CASES[what]
-    began = time.monotonic()
+    began = time.process_time()
     with suppress(ValueError, SqlError):
         read(text)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2

@@ -118,7 +118,7 @@ def test_a_lock_on_a_table_of_several_jobs_holds_up_none_but_these(
             began = time.monotonic()
             append(engine, number, number + 1)
             eventually(partial(has_more_alerts, engine, number), "the others go on")
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 15, "they wait for the database"
         assert alerts(engine) == [*range(8)]
         assert written() == sorted([*range(3)] * 2)
         assert {engine.job(n).graph for n in ("one", "two", "rule")} == {MAIN}

@@ -49,7 +49,8 @@ PARTITION BY host ORDER BY ts MEASURES FIRST(A.id) AS a, LAST(B.id) AS b
 AFTER MATCH SKIP TO NEXT ROW PATTERN (A+ B+ C)
 DEFINE A AS A.id >= 0, B AS B.id > SUM(A.id) - 1000000000, C AS C.id < 0)"""
 HOGS = {"join": (JOIN, 60_000), "match": (MATCH, 3_000)}
-SOON = 10.0
+# Seconds, far below the minutes that the step takes and above what a busy machine may lose.
+SOON = 30.0
 
 Hog: TypeAlias = tuple[str, int]
 
@@ -161,7 +162,7 @@ def test_a_job_leaves_its_graph_in_the_middle_of_its_step(
     begin_long_step(engine, hog)
     began = time.monotonic()
     getattr(engine, leave)("hog")
-    assert time.monotonic() - began < SOON / 2
+    assert time.monotonic() - began < SOON
     await_rows(engine, hog[1])
     states = {"rule": JobState.RUNNING, "totals": JobState.RUNNING, "tables": JobState.DEFINED}
     states |= {} if leave == "remove" else {"hog": JobState.STOPPED}

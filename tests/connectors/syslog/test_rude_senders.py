@@ -44,9 +44,9 @@ def take(listening: SyslogReceiver, takes: int = 5) -> list[bytes]:
 
 
 def test_a_long_line_in_small_pieces_costs_each_byte_once() -> None:
-    frames, began = Deframer(10 << 20), time.monotonic()
+    frames, began = Deframer(10 << 20), time.process_time()
     found = [m for _ in range(100_000) for m in frames.feed(b"twenty bytes of text")]
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
     assert found + frames.feed(b"\n") == [b"twenty bytes of text" * 100_000]
 
 
