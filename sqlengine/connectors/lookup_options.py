@@ -24,6 +24,8 @@ AFTER_ACCESS: Final = _PARTIAL + "expire-after-access"
 KEEPS_MISSING: Final = _PARTIAL + "cache-missing-key"
 RETRIES: Final = "lookup.max-retries"
 ANSWER_TIMEOUT: Final = "lookup.timeout"
+ON_ERROR: Final = "lookup.on-error"
+DEAD_LETTER: Final = "dead-letter"
 AT_ONCE: Final = "lookup.concurrency"
 _MOST_AT_ONCE: Final = 1000
 

@@ -16,11 +16,13 @@ class Found:
     """Rows that were found. `key`: the number of the key that all of them are for, whatever is in
     their columns; None: each is for the key to which its columns are equal, and one that is for
     none does no harm. `has_key`: its rows have values of their own in the columns that were asked
-    by, which may differ from the key; else these are filled in."""
+    by, which may differ from the key; else these are filled in. `problem`: why the rows of the key
+    cannot be had, while those of others can; there are none in `chunk` then."""
 
     chunk: Chunk
     key: int | None = None
     has_key: bool = False
+    problem: str = ""
 
 
 class RowLookup(ABC):

@@ -68,5 +68,7 @@ class WalledLookup:
         for found in answer:
             if found.key is not None and whole(found.key) >= keys:
                 raise Nonsense(f"returned rows of key {found.key}, of {keys}")
+            if found.problem and (found.key is None or found.chunk.num_rows):
+                raise Nonsense("returned a problem that is none of a key without rows")
             self._check(found.chunk, found.chunk.shard, found.chunk.start, None)
         return answer

@@ -33,7 +33,13 @@ from sqlengine.connectors.http.looking_up import HttpLookup
 from sqlengine.connectors.http.polling import PollReceiver, Polls
 from sqlengine.connectors.http.reading import Asked, Reader, pointer
 from sqlengine.connectors.http.source import HttpSource
-from sqlengine.connectors.lookup_options import ASKED_OPTIONS, AT_ONCE, concurrency
+from sqlengine.connectors.lookup_options import (
+    ASKED_OPTIONS,
+    AT_ONCE,
+    DEAD_LETTER,
+    ON_ERROR,
+    concurrency,
+)
 from sqlengine.connectors.receivers.service import Wanted
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSource, stream_of
 from sqlengine.connectors.record_places import record_options
@@ -86,6 +92,13 @@ class HttpConnector(Connector):
         **TLS_OPTIONS,
         **ASKED_OPTIONS,
         **concurrency(16, "so many keys are asked for at a time ('lookup.cache')"),
+        ON_ERROR: Option(
+            choice("fail", DEAD_LETTER),
+            default="fail",
+            doc="what becomes of the rows for whose key the host answers with an error of that "
+            "request, or with what is none of the table's rows: the job waits until it answers, "
+            "or they are dead letters and the job goes on",
+        ),
         _POLL: Option(duration, doc="the table has no end: its host is asked at this interval"),
         _CURSOR: Option(
             pointer, doc="a JSON pointer to the value of a row after which the next rows come"
@@ -147,7 +160,9 @@ class HttpConnector(Connector):
         at_once = options[AT_ONCE]
         assert isinstance(at_once, int)
         client = _client(table, options, environment, at_once)
-        return HttpLookup(table, columns, _asked(table, options), client, at_once)
+        lenient = options[ON_ERROR] == DEAD_LETTER
+        asked = _asked(table, options)
+        return HttpLookup(table, columns, asked, client, at_once, lenient=lenient)
 
     def linked(self, table: Table, at: bytes) -> Chunk:
         """See `Connector`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.http.client import HttpClient, site
 from sqlengine.connectors.http.column_values import ColumnValues
-from sqlengine.connectors.http.reading import Asked, Reader, with_parameters
+from sqlengine.connectors.http.reading import Asked, BadAnswer, Reader, Refused, with_parameters
 from sqlengine.connectors.http.templates import (
     Template,
     Values,
@@ -25,10 +25,12 @@ from sqlengine.connectors.http.templates import (
     relative_parts,
     url_template,
 )
+from sqlengine.connectors.lookup_options import DEAD_LETTER, ON_ERROR
 from sqlengine.connectors.row_lookup import Found, RowLookup
 from sqlengine.system.lanes import get_on
 
 _SHARD: Final = "asked"
+_REMEDY: Final = f"'{ON_ERROR}' = '{DEAD_LETTER}' sets the rows of such keys aside"
 
 
 class HttpLookup(RowLookup):
@@ -37,12 +39,21 @@ class HttpLookup(RowLookup):
     `{{column}}` in the address or the body stands for the value of a column that is asked by; those
     that stand nowhere are parameters of the query. A host that answers 404 or 410 has no rows of a
     key; nor has a key that makes the address one of another place: an empty text, '.' or '..'.
-    PlanError for a template that names another column."""
+    `lenient`: a bad answer is a problem of its key alone. PlanError for a template that names
+    another column."""
 
     def __init__(
-        self, table: Table, columns: Sequence[str], asked: Asked, client: HttpClient, at_once: int
+        self,
+        table: Table,
+        columns: Sequence[str],
+        asked: Asked,
+        client: HttpClient,
+        at_once: int,
+        *,
+        lenient: bool = False,
     ) -> None:
         self._asked, self._client = replace(asked, may_miss=True), client
+        self._lenient = lenient
         self._url = url_template(asked.url, columns, "url")
         some = dict.fromkeys(self._url.columns, msgspec.Raw(b'"x"'))
         self._relative = relative_parts(self._url.filled(some))
@@ -63,12 +74,23 @@ class HttpLookup(RowLookup):
         found = []
         try:
             for number, request in enumerate(waiting):
-                found.append(Found(_chunk(request.result()), number))
+                found.append(self._found(request, number))
                 get_on()
         finally:
             for request in waiting:
                 request.cancel()
         return found
+
+    def _found(self, request: Future[list[bytes]], number: int) -> Found:
+        try:
+            return Found(_chunk(request.result()), number)
+        except BadAnswer as error:
+            if isinstance(error, Refused):
+                raise
+            if not self._lenient:
+                error.hint = error.hint or _REMEDY
+                raise
+            return Found(_chunk([]), number, problem=error.reason)
 
     def _records(self, row: Values) -> list[bytes]:
         if not all(as_text(row[name]) for name in self._url.columns):

@@ -20,6 +20,8 @@ from sqlengine.system.lanes import get_on
 
 _RETRIED: Final = frozenset((408, 425, 429, *range(500, 600)))
 _MISSING: Final = frozenset((404, 410))
+# What a host may answer to one request, and would not to another one.
+_OF_REQUEST: Final = frozenset((400, 406, 409, 411, 413, 414, 415, 416, 422, 431, 500))
 _ATTEMPTS: Final = 3
 _LONGEST_S: Final = 5.0
 # A link of the header Link, and its relations to what is answered (RFC 8288).
@@ -32,6 +34,10 @@ _MOST_ROWS: Final = 2_000_000
 
 class BadAnswer(ExecutionError):
     """A host answers what is none of a table's rows."""
+
+
+class Refused(BadAnswer):
+    """A host refuses whoever asks, whatever is asked for."""
 
 
 class _TooMany(BadAnswer):
@@ -132,12 +138,16 @@ class Reader:
             return answer
         if self.asked.may_miss and answer.status in _MISSING:
             return replace(answer, body=b"")
-        kind = NoAnswer if answer.status in _RETRIED else BadAnswer
         hint = "redirections are not followed: write the address as 'url'"
-        raise kind(
+        raise self._kind(answer.status)(
             f"{site(url)} answers {answer.shown}",
             hint=hint if 300 <= answer.status < 400 else None,
         )
+
+    def _kind(self, status: int) -> type[NoAnswer | BadAnswer]:
+        if self.asked.may_miss and status in _OF_REQUEST:
+            return BadAnswer
+        return NoAnswer if status in _RETRIED else Refused
 
     def _records(self, answer: Answer) -> list[bytes]:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()

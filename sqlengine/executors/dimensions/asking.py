@@ -88,8 +88,15 @@ class TableAsker:
             return kept
         asked = questions.take(missing)
         found = self._asked(asked, proceed)
-        self._cache.put(asked.keys, found.columns, found.of)
-        return kept.joined(replace(found, of=missing[found.of]))
+        self._keep(self._cache, asked, found)
+        return kept.joined(found.renumbered(missing))
+
+    def _keep(self, cache: AnswerCache, asked: Questions, found: Answered) -> None:
+        of = found.of
+        if found.problems:
+            known = found.answered(len(asked.keys))
+            asked, of = asked.take(known), np.searchsorted(known, of)
+        cache.put(asked.keys, found.columns, of)
 
     def _kept(self, cache: AnswerCache, known: Sequence[IntArray | None]) -> Answered:
         """Returns the rows in these slots, for each key."""
@@ -103,14 +110,14 @@ class TableAsker:
         found = self._found(questions, proceed)
         asked = len(questions.keys)
         for _ in range(self._miss_attempts):
-            missed = np.setdiff1d(np.arange(len(questions.keys)), found.of)
+            missed = np.setdiff1d(found.answered(len(questions.keys)), found.of)
             if not len(missed):
                 break
             _pause(self._miss_delay_s, proceed)
             again = self._found(questions.take(missed), proceed)
             # A row that is none comes with each answer.
             letters = () if found.letters else again.letters
-            found = found.joined(replace(again, of=missed[again.of], letters=letters))
+            found = found.joined(replace(again, letters=letters).renumbered(missed))
             asked += len(missed)
         return replace(found, asked=asked)
 
@@ -119,7 +126,7 @@ class TableAsker:
         for start in range(0, len(questions.keys), _KEYS):
             part = questions.take(np.arange(start, min(start + _KEYS, len(questions.keys))))
             answer = self._rows.answer(self._ask(part, proceed), part)
-            whole = whole.joined(replace(answer, of=answer.of + start))
+            whole = whole.joined(answer.renumbered(np.arange(start, start + len(part.keys))))
         return whole
 
     def _ask(self, questions: Questions, proceed: Callable[[], None]) -> Sequence[Found]:
@@ -170,6 +177,7 @@ class _FoundRows:
         """Returns the rows for these keys, in their order."""
         numbers = {key: i for i, key in enumerate(questions.keys)}
         whole = Answered.empty(self.schema)
+        problems = {f.key: f.problem for f in found if f.key is not None and f.problem}
         for part in found:
             letters: list[Batch] = []
             rows = list(self._rows(part, questions, letters))
@@ -180,7 +188,7 @@ class _FoundRows:
                     columns, of = [c.take(pa.array(kept)) for c in columns], of[kept]
                 whole = whole.joined(Answered(columns, of, ()))
             whole = replace(whole, letters=(*whole.letters, *letters))
-        return whole
+        return replace(whole, problems=problems)
 
     def _rows(self, found: Found, questions: Questions, letters: list[Batch]) -> Iterator[Batch]:
         filled = found.key is not None and not found.has_key

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, Self
 
 import numpy as np
@@ -22,6 +23,8 @@ from sqlengine.state.keys import encode
 
 _OF: Final = "#of"
 _LETTER: Final = DEAD_LETTER.arrow
+# The slot of key 0 where its rows cannot be had; those of the next keys are below it.
+_FIRST_PROBLEM: Final = -2
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,14 @@ class Questions:
 @dataclass(frozen=True)
 class Answered:
     """Rows that were found, by columns; `of`: the number of each one's key, in order. `letters`:
-    what was found and is no row; `asked`: for so many keys the table was asked."""
+    what was found and is no row; `asked`: for so many keys the table was asked; `problems`: why the
+    rows of keys, by their numbers, cannot be had."""
 
     columns: Sequence[pa.Array]
     of: IntArray
     letters: Sequence[Batch] = ()
     asked: int = 0
+    problems: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, schema: Schema) -> Self:
@@ -62,7 +67,18 @@ class Answered:
         if (of[1:] < of[:-1]).any():
             order = np.argsort(of, kind="stable")
             columns, of = [c.take(pa.array(order)) for c in columns], of[order]
-        return Answered(columns, of, (*self.letters, *other.letters), self.asked + other.asked)
+        problems = {**self.problems, **other.problems} if other.problems else self.problems
+        letters = (*self.letters, *other.letters)
+        return Answered(columns, of, letters, self.asked + other.asked, problems)
+
+    def renumbered(self, numbers: IntArray) -> Answered:
+        """Returns the rows where key 0 is the first of these numbers, key 1 the second, ..."""
+        problems = {int(numbers[n]): problem for n, problem in self.problems.items()}
+        return replace(self, of=numbers[self.of], problems=problems)
+
+    def answered(self, count: int) -> IntArray:
+        """Returns the numbers of those of `count` keys whose rows are known."""
+        return np.setdiff1d(np.arange(count), list(self.problems))
 
 
 class Asker(Protocol):
@@ -85,6 +101,7 @@ class AskedDimension:
         scan = node.right
         assert isinstance(scan, AskedScan)
         self.schema = scan.schema
+        self.name = scan.table.display
         self._name = scan.digest
         self._asker = asker
         strict = [(e.right, i) for i, e in enumerate(node.equalities) if not e.null_safe]
@@ -120,11 +137,17 @@ class AskedDimension:
         letters, self._letters = self._letters, []
         return letters
 
+    def problem(self, slot: int) -> str:
+        """Returns why the rows of a key, which has a pair with this slot below -1, cannot be
+        had."""
+        return self._found.problems[_FIRST_PROBLEM - slot]
+
     def first_matches(
         self, key: Sequence[pa.Array], num_rows: int, most: int | None
     ) -> tuple[IntArray, IntArray, int]:
         """Returns the pairs of a key's number and a row for the first keys, at most `most`, and how
-        many keys are covered; never splits a key."""
+        many keys are covered; never splits a key. A key whose rows cannot be had has one pair, see
+        `problem`."""
         columns = [key[i] for i in self._by]
         encoded = encode(self._types, columns, num_rows)
         numbers: dict[bytes, int] = {}
@@ -154,6 +177,10 @@ class AskedDimension:
             here, there = key[i].take(pa.array(rows)), self.column(name, slots)
             equal = same_values(self.schema.type(name), here, there, nulls_are_equal=null_safe)
             rows, slots = rows[equal], slots[equal]
+        if self._found.problems:
+            bad = np.flatnonzero(np.isin(of[:covered], list(self._found.problems)))
+            rows = np.concatenate([rows, bad])
+            slots = np.concatenate([slots, _FIRST_PROBLEM - of[bad]])
         return rows, slots, covered
 
     def _answered(self, questions: Questions) -> Answered:
@@ -192,19 +219,20 @@ def _with_of(schema: Schema) -> pa.Schema:
     return schema.arrow.append(pa.field(_OF, pa.int64()))
 
 
-def _encoded(schema: Schema, found: Answered) -> tuple[bytes, bytes]:
-    """Returns the rows and the letters as they are written down."""
+def _encoded(schema: Schema, found: Answered) -> tuple[bytes, ...]:
+    """Returns the rows, the letters and the problems as they are written down."""
     columns = [*found.columns, pa.array(found.of)]
     rows = pa.RecordBatch.from_arrays(columns, schema=_with_of(schema))
     parts = [pa.RecordBatch.from_arrays(b.columns, schema=_LETTER) for b in found.letters]
     letters = [batch_blob(pa.concat_batches(parts)).to_pybytes()] if parts else [b""]
-    return batch_blob(rows).to_pybytes(), *letters
+    problems = [json.dumps(list(found.problems.items())).encode()] if found.problems else []
+    return batch_blob(rows).to_pybytes(), *letters, *problems
 
 
-def _decoded(schema: Schema, rows: bytes, letters: bytes) -> Answered:
+def _decoded(schema: Schema, rows: bytes, letters: bytes, problems: bytes = b"[]") -> Answered:
     *columns, of = read_batch(pa.py_buffer(rows), _with_of(schema)).columns
+    found = Answered(columns, of.to_numpy(), problems=dict(json.loads(problems)))
     if not letters:
-        return Answered(columns, of.to_numpy())
-    found = read_batch(pa.py_buffer(letters), _LETTER)
-    batch = Batch(DEAD_LETTER, tuple(found.columns), found.num_rows)
-    return Answered(columns, of.to_numpy(), (batch,))
+        return found
+    kept = read_batch(pa.py_buffer(letters), _LETTER)
+    return replace(found, letters=(Batch(DEAD_LETTER, tuple(kept.columns), kept.num_rows),))

@@ -16,6 +16,7 @@ from planner.rewrite import conjunction
 from sqlengine.batch import Batch, IntArray
 from sqlengine.operators.base import ERROR_PORT, Context, Output, Stream
 from sqlengine.operators.changelog.row_kinds import Kinds, kinds_of, plain, retractions
+from sqlengine.operators.dead_letters import dead_letters
 from sqlengine.operators.joins.asked import AskedDimension
 from sqlengine.operators.joins.mapped import MappedDimension
 from sqlengine.operators.joins.rows import (
@@ -233,6 +234,7 @@ class LookupJoinOperator:
 
     def open(self, context: Context) -> None:
         self._table.open(context)
+        self._counters = context.counters
         if self._emitted is not None:
             self._emitted.open(context)
         if self._residual is not None:
@@ -256,13 +258,34 @@ class LookupJoinOperator:
 
     def _join(self, batch: Batch) -> Stream:
         for piece in match_in_pieces(batch, self._keys, self._strict, self._table.rows):
-            yield from self._join_piece(piece)
+            letters: Output = []
+            if isinstance(self._table, AskedDimension):
+                letters += [(ERROR_PORT, b) for b in self._table.letters()]
+                piece = self._without_problems(self._table, piece, letters)
+            yield from self._join_piece(piece, letters)
 
-    def _join_piece(self, piece: MatchedPiece) -> Output:
+    def _without_problems(
+        self, table: AskedDimension, piece: MatchedPiece, output: Output
+    ) -> MatchedPiece:
+        """Returns the rows of the batch that are known; the others go to `output`."""
         batch, rows, slots = piece.batch, piece.rows, piece.slots
-        output: Output = []
-        if isinstance(self._table, AskedDimension):
-            output += [(ERROR_PORT, b) for b in self._table.letters()]
+        bad = slots < -1
+        if not bad.any():
+            return piece
+        self._counters["rows_in_error"] += int(bad.sum())
+        letters = dead_letters(
+            replace(batch, kinds=None, row_watermarks=None).take(rows[bad]),
+            place="",
+            subject=f"table '{table.name}'",
+            reason=[f"cannot be asked for this row: {table.problem(s)}" for s in slots[bad]],
+        )
+        output.append((ERROR_PORT, letters))
+        good = np.setdiff1d(np.arange(batch.num_rows), rows[bad])
+        rows, slots = np.searchsorted(good, rows[~bad]), slots[~bad]
+        return MatchedPiece(batch.take(good), rows, slots)
+
+    def _join_piece(self, piece: MatchedPiece, output: Output) -> Output:
+        batch, rows, slots = piece.batch, piece.rows, piece.slots
         if self._residual is not None and len(rows):
             holds = self._residual.holds(0, batch, rows, self._table, slots, output)
             rows, slots = rows[holds], slots[holds]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,7 +13,9 @@ from sqlengine.session.environment import open_runner
 from sqlengine.session.session import Session
 from tests.connectors.http.answers import JSON, told
 from tests.servers.webhook import Got, Receiver, Told
+from tests.service.harness import Process, User, running
 from tests.sql.golden import Collected
+from tests.support import eventually
 
 ASKED = """
 CREATE TABLE asks (id BIGINT, kind STRING, pt AS PROCTIME())
@@ -85,4 +88,82 @@ def test_a_host_that_answers_badly_fails_the_look_up(host: Receiver, tmp_path: P
     (message,) = collected.messages
     assert "table 'people' cannot be asked for rows" in message
     assert "no JSON" in message
+    assert "'lookup.on-error' = 'dead-letter' sets the rows of such keys aside" in message
     assert len(host.got) == 2
+
+
+JOB = """
+CREATE TABLE sales (id BIGINT, client BIGINT, now AS PROCTIME())
+WITH ('connector' = 'topic', 'topic' = 'sales', 'format' = 'json');
+CREATE TABLE clients (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector' = 'http', 'url' = '{url}/clients/{{{{id}}}}', 'format' = 'json',
+  'lookup.cache' = '{cache}', 'lookup.on-error' = 'dead-letter');
+CREATE TABLE named (id BIGINT, name STRING) WITH ('connector' = 'topic', 'topic' = 'named', 'format' = 'json');
+"""
+NAMED = """INSERT INTO named SELECT s.id, c.name FROM sales AS s
+LEFT JOIN clients FOR SYSTEM_TIME AS OF s.now AS c ON s.client = c.id"""
+WRONG = {
+    13: (Told(200, JSON, b"<html>come back later"), "is no JSON"),
+    14: (Told(500, {}, b"division by zero"), "500 division by zero"),
+    15: (told({"error": "unlucky"}, 422), '422 {"error": "unlucky"}'),
+}
+
+
+def client(got: Got) -> Told:
+    """The name of each client but some."""
+    number = int(got.path.rpartition("/")[2])
+    return WRONG[number][0] if number in WRONG else told({"name": f"n{number}"})
+
+
+@pytest.mark.parametrize("cache", ["PARTIAL", "NONE"])
+def test_a_key_of_a_bad_answer_costs_its_own_rows(
+    host: Receiver, tmp_path: Path, cache: str
+) -> None:
+    """They are dead letters, once, also where the server dies and the host answers well then."""
+    host.reply = client
+    options = "checkpoint_ms=3600000"
+    sales = [(i, i % 8 + 10) for i in range(16)]
+    rows = [{"id": i, "name": f"n{c}"} for i, c in sales if c not in WRONG]
+
+    def letters(user: User) -> dict[int, str]:
+        found = [x for x in user.letters() if x["job"] == "named"]
+        assert {x["subject"] for x in found} <= {"table 'clients'"}
+        return {json.loads(x["payload"])["id"]: x["reason"] for x in found}
+
+    with Process(tmp_path / "data", options=options) as life:
+        user = life.user()
+        for topic in ("sales", "named"):
+            user.topic(topic)
+        user.submit("tables", JOB.format(url=host.url, cache=cache))
+        user.submit("named", NAMED)
+        user.write("sales", *({"id": i, "client": c} for i, c in sales))
+        eventually(lambda: user.read("named") == rows)
+        before = eventually(lambda: len(found := letters(user)) == 6 and found)
+        for number, reason in before.items():
+            assert WRONG[number % 8 + 10][1] in reason
+        assert life.end(signal.SIGKILL) == -signal.SIGKILL
+    host.reply = lambda got: told({"name": "now"})
+    with Process(tmp_path / "data", options=options) as life:
+        user = life.user()
+        user.write("sales", {"id": 16, "client": 13})
+        eventually(lambda: user.read("named") == [*rows, {"id": 16, "name": "now"}])
+        assert letters(user) == before
+
+
+@pytest.mark.parametrize(("status", "body"), [(401, b"who?"), (503, b"busy"), (302, b"elsewhere")])
+def test_a_host_that_refuses_everyone_is_waited_for(
+    host: Receiver, tmp_path: Path, status: int, body: bytes
+) -> None:
+    host.reply = lambda got: Told(status, {"Retry-After": "0"}, body)
+    with running(tmp_path / "data") as (_, user):
+        for topic in ("sales", "named"):
+            user.topic(topic)
+        user.submit("tables", JOB.format(url=host.url, cache="NONE"))
+        user.submit("named", NAMED)
+        user.write("sales", {"id": 1, "client": 2})
+        eventually(lambda: user.states()["named"] == "restarting")
+        assert f"answers {status}" in user.job("named")["reason"]
+        assert not user.letters()
+        host.reply = client
+        user.client.post("/api/v1/jobs/named/start", {})
+        eventually(lambda: user.read("named") == [{"id": 1, "name": "n2"}])
