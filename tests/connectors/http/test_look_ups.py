@@ -136,7 +136,8 @@ def test_a_key_of_a_bad_answer_costs_its_own_rows(
             user.topic(topic)
         user.submit("tables", JOB.format(url=host.url, cache=cache))
         user.submit("named", NAMED)
-        user.write("sales", *({"id": i, "client": c} for i, c in sales))
+        asks: list[dict[str, object]] = [{"id": i, "client": c} for i, c in sales]
+        user.write("sales", *asks)
         eventually(lambda: user.read("named") == rows)
         before = eventually(lambda: len(found := letters(user)) == 6 and found)
         for number, reason in before.items():
