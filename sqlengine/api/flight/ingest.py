@@ -15,8 +15,8 @@ from sqlengine.api.flight.messages import Ingest
 from sqlengine.api.flight.statements import Statements
 from sqlengine.api.flight.wire import BadMessage
 from sqlengine.connection.columns import batch_of, sql_types
-from sqlengine.connectors.pushed.arrow_values import decoded_size
 from sqlengine.queries.owned_topics import OWNED, owned_topic
+from sqlengine.system.untrusted.arrow_values import decoded_size
 
 # Rows, and bytes, that are written at once.
 _ROWS: Final = 65_536

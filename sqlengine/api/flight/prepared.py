@@ -19,7 +19,7 @@ from parser.writer.parameters import BadParameters, Template, template
 from parser.writer.row_inserts import inserts, row_insert
 from sqlengine.connection.parameters import of_batch
 from sqlengine.connection.values import python_values
-from sqlengine.connectors.pushed.arrow_values import decoded_size
+from sqlengine.system.untrusted.arrow_values import decoded_size
 
 # Statements of one server, and the bytes of their texts and parameters: of who has the most, the
 # one that was not used for longest makes way for another.

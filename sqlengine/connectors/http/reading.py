@@ -14,9 +14,9 @@ import msgspec
 
 from parser.errors import ExecutionError
 from sqlengine.connectors.http.client import Answer, HttpClient, NoAnswer, site
-from sqlengine.connectors.pushed.json_sizes import elements
 from sqlengine.connectors.retry_after import retry_after
 from sqlengine.system.lanes import get_on
+from sqlengine.system.untrusted.json_sizes import elements
 
 _RETRIED: Final = frozenset((408, 425, 429, *range(500, 600)))
 _MISSING: Final = frozenset((404, 410))

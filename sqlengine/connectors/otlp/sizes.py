@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlengine.connectors.pushed.json_sizes import objects
+from sqlengine.system.untrusted.json_sizes import objects
 
 # Of a request.
 MOST: Final = 1_000_000

@@ -15,11 +15,11 @@ from parser.limits import present
 from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch
-from sqlengine.connectors.pushed.arrow_sizes import unpacked
-from sqlengine.connectors.pushed.arrow_values import decoded_size
 from sqlengine.connectors.pushed.csv_rows import CsvRows
-from sqlengine.connectors.pushed.json_sizes import elements
 from sqlengine.formats.registry import encoder_of
+from sqlengine.system.untrusted.arrow_sizes import unpacked
+from sqlengine.system.untrusted.arrow_values import decoded_size
+from sqlengine.system.untrusted.json_sizes import elements
 
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _VALUE: Final = msgspec.json.Decoder(msgspec.Raw)
