@@ -273,11 +273,12 @@ class LookupJoinOperator:
         if not bad.any():
             return piece
         self._counters["rows_in_error"] += int(bad.sum())
+        unasked = f"table '{table.name}' cannot be asked for the rows of this one"
         letters = dead_letters(
             replace(batch, kinds=None, row_watermarks=None).take(rows[bad]),
             place="",
             subject=f"table '{table.name}'",
-            reason=[f"cannot be asked for this row: {table.problem(s)}" for s in slots[bad]],
+            reason=[f"{unasked}: {table.problem(s)}" for s in slots[bad]],
         )
         output.append((ERROR_PORT, letters))
         good = np.setdiff1d(np.arange(batch.num_rows), rows[bad])

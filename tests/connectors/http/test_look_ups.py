@@ -14,6 +14,7 @@ from sqlengine.session.session import Session
 from tests.connectors.http.answers import JSON, told
 from tests.servers.webhook import Got, Receiver, Told
 from tests.service.harness import Process, User, running
+from tests.spark.scripting import run
 from tests.sql.golden import Collected
 from tests.support import eventually
 
@@ -149,6 +150,27 @@ def test_a_key_of_a_bad_answer_costs_its_own_rows(
         user.write("sales", {"id": 16, "client": 13})
         eventually(lambda: user.read("named") == [*rows, {"id": 16, "name": "now"}])
         assert letters(user) == before
+
+
+@pytest.mark.parametrize("where", ["embedded", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_script_goes_on_without_them(host: Receiver, tmp_path: Path, where: str) -> None:
+    host.reply = client
+    asks = [json.dumps({"id": i, "client": i % 8 + 10}) for i in range(16)]
+    (tmp_path / "asks.json").write_text("\n".join(asks))
+    text = JOB.format(url=host.url, cache="NONE") + NAMED.removeprefix("INSERT INTO named ") + ";"
+    topic = "'connector' = 'topic', 'topic' = 'sales'"
+    text = text.replace(topic, f"'connector' = 'filesystem', 'path' = '{tmp_path}/asks.json'")
+    failed = run(text, tmp_path, tmp_path / "failed", where)
+    assert "job failed: table 'clients' cannot be asked for the rows of this one" in "".join(
+        failed.errors.values()
+    )
+    text = f"SET 'job.on-error' = 'dead-letter';{text}"
+    outcome = run(text, tmp_path, tmp_path / "run", where)
+    assert not outcome.errors
+    rows = [["+I", [i, f"n{i % 8 + 10}"]] for i in range(16) if i % 8 + 10 not in WRONG]
+    wanted = [f"statement 4: {json.dumps(row)}" for row in rows]
+    assert sorted(k for k in outcome.rows if "+I" in k) == sorted(wanted)
+    assert outcome.set_aside == 6
 
 
 @pytest.mark.parametrize(("status", "body"), [(401, b"who?"), (503, b"busy"), (302, b"elsewhere")])
