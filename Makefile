@@ -86,7 +86,7 @@ test-oracle goldens-check: $(SETUP) ## record the golden files again with a real
 	$(PYTEST) -m oracle $(NO_TESTS_OK)
 
 test-spark: $(SPARK) ## the same rows on Spark
-	$(PYTEST) -m "spark and not oracle" $(NO_TESTS_OK)
+	$(PYTEST) -o faulthandler_timeout=1800 -m "spark and not oracle" $(NO_TESTS_OK)
 
 bench: $(SETUP) ## the figures of the documents, the quick ones (ONLY=connectors: those of this name, or that begin with it)
 	$(BIN)/python -m benchmarks $(ONLY)
