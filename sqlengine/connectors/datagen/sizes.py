@@ -1,4 +1,4 @@
-"""What a value of a column takes while it is made."""
+"""Sizes of generated values: what they take while they are made."""
 
 from __future__ import annotations
 
