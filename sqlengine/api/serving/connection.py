@@ -367,11 +367,11 @@ class Connection(HTTPChannel):  # type: ignore[misc]
 
     # ---- the end -----------------------------------------------------------------------------
 
-    def rank(self, now: float) -> tuple[int, float] | None:
+    def rank(self, now: float, *, hurried: bool = False) -> tuple[int, float] | None:
         """Returns how dispensable a connection is when there are too many, the least number first;
         None for one that is not: idle ones, then those without a complete head, the oldest first,
         then bodies that take longer than a head may. Who has just come has a moment to ask, but not
-        on a place in reserve."""
+        on a place in reserve, nor if `hurried`."""
         if self.requests or self.total_outbufs_len:
             return None
         request = self.request
@@ -379,6 +379,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             return 0, self.active
         if request is None or not request.headers_finished:
             began = self.created if request is None else request.began
-            return (1, began) if self.reserved or now - began > YOUNG_S else None
+            old = self.reserved or hurried or now - began > YOUNG_S
+            return (1, began) if old else None
         slow = now - request.began > present().head_time
         return (2, request.began) if slow else None
