@@ -25,11 +25,13 @@ from sqlengine.api.serving.channels import Channels
 from sqlengine.api.serving.lanes import BROKER, LaneName
 from sqlengine.api.serving.request_parser import RequestParser, too_slow
 from sqlengine.api.serving.streams import Gone, PlainText, Stream
+from sqlengine.system.few_lines import FewLines
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 log = logging.getLogger("sqlengine")
+_handshakes = FewLines(log)
 # A body, and a reader of an answer, has a second for so many bytes, besides `body-time`.
 LEAST_RATE: Final = 4 << 10
 # A connection without a request is closed after so many seconds; that of a client which was refused
@@ -265,7 +267,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             self._lingers = time.monotonic() + LINGER_S
             return
         except Gone as error:
-            log.info("no TLS with %s: %s", self.addr[0], error)
+            _handshakes.write(logging.INFO, "no TLS with %s: %s", self.addr[0], error)
             self._linger()  # else the client might not see the alert that says why
             return
         if not self.stream.handshaking:
