@@ -20,6 +20,8 @@ Run: TypeAlias = "tuple[Sequence[Message], Offsets]"
 # A partition with more records or bytes that nobody takes is not fetched for now.
 _WAITING_RECORDS: Final = 20_000
 _WAITING_BYTES: Final = 8 << 20
+# What is taken at once is no longer, but for its last record.
+_TAKEN_BYTES: Final = 16 << 20
 
 
 @dataclass
@@ -61,15 +63,22 @@ class Fetched:
             self.next = int(offsets[-1]) + 1
 
     def take(self, most: int | None, limit: int | None) -> Iterator[Run]:
-        """Yields records before `limit`, at most so many, and drops them here."""
+        """Yields records before `limit`, and drops them here: at most so many, and then no more
+        than an epoch has room for, or all of them."""
+        room = _TAKEN_BYTES
         while self.runs and most != 0:
             messages, offsets = self.runs[0]
             count = len(messages) if limit is None else int(np.searchsorted(offsets, limit))
-            count = count if most is None else min(count, most)
+            if most is not None:
+                count = min(count, most)
+                sizes = np.cumsum(np.fromiter(map(len, messages[:count]), np.int64, count))
+                count = min(count, int(np.searchsorted(sizes, room)) + 1)
+                room -= int(sizes[count - 1]) if count else 0
             if not count:
                 return
             yield messages[:count], offsets[:count]
             most = None if most is None else most - count
+            most = 0 if room <= 0 else most
             if count == len(messages):
                 self.runs.popleft()
             else:

@@ -19,8 +19,10 @@ from sqlengine.connectors.kafka.topics import Partition
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
-# Records that are taken of the client at once.
-_RECORDS: Final = 10_000
+# Records that are taken of the client at once: at first, and at most, and bytes as far as those
+# before tell; it keeps what a batch was unpacked to, and each record that is taken is copied.
+_RECORDS: Final = (500, 10_000)
+_BYTES: Final = 8 << 20
 # Seconds without a record of a range that is read again.
 _SILENCE_S: Final = 20.0
 _GONE: Final = "its records there are gone, or its topic was made anew with fewer"
@@ -55,6 +57,7 @@ class Fetcher:
         self._fetched: dict[Partition, Fetched] = {}
         self._asked: set[Partition] = set()
         self._next_look = 0.0
+        self._count = _RECORDS[0]
 
     def take(
         self, partition: Partition, offset: int, *, most: int, stop: int | None, until: int | None
@@ -144,8 +147,11 @@ class Fetcher:
         (self._client.pause if paused else self._client.resume)([self._at(partition)])
 
     def _fetch(self, wait_s: float) -> None:
-        messages = self._client.consume(_RECORDS, wait_s)
-        if not messages:
+        messages = self._client.consume(self._count, wait_s)
+        if messages:
+            average = sum(map(len, messages)) // len(messages) + 1
+            self._count = max(1, min(_RECORDS[1], _BYTES // average))
+        else:
             self._look()
         errors = list(map(self._message.error, messages))
         if not {*map(type, errors)} <= {NoneType}:
