@@ -13,7 +13,7 @@ import numpy as np
 from parser.errors import ExecutionError
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.kafka.client import KafkaAway, failure, words
-from sqlengine.connectors.kafka.fetched import Fetched, Offsets, joined
+from sqlengine.connectors.kafka.fetched import Fetched, Offsets, besides, joined
 from sqlengine.connectors.kafka.topics import Partition
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Records that are taken of the client at once: at first, and at most, and bytes as far as those
 # before tell; it keeps what a batch was unpacked to, and each record that is taken is copied.
-_RECORDS: Final = (500, 10_000)
+_RECORDS: Final = (100, 10_000)
 _BYTES: Final = 8 << 20
 # Seconds without a record of a range that is read again.
 _SILENCE_S: Final = 20.0
@@ -148,10 +148,7 @@ class Fetcher:
 
     def _fetch(self, wait_s: float) -> None:
         messages = self._client.consume(self._count, wait_s)
-        if messages:
-            average = sum(map(len, messages)) // len(messages) + 1
-            self._count = max(1, min(_RECORDS[1], _BYTES // average))
-        else:
+        if not messages:
             self._look()
         errors = list(map(self._message.error, messages))
         if not {*map(type, errors)} <= {NoneType}:
@@ -209,10 +206,13 @@ class Fetcher:
         if not messages:
             return
         self._health.works()
+        average = sum(map(len, messages)) // len(messages) + besides(messages) + 1
+        self._count = max(1, min(_RECORDS[1], _BYTES // average))
         for run in self._by_partition(messages):
             topic, number = run[0].topic(), run[0].partition()
             fetched = self._fetched.get(Partition(topic or "", -1 if number is None else number))
             if fetched is not None:
+                fetched.besides = besides(run)
                 fetched.add(run, self._offsets(run))
 
     def _by_partition(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:

@@ -462,3 +462,14 @@ def test_a_batch_that_unpacks_to_a_hundred_megabytes_comes_in_parts(kafka: Kafka
         found = chunks(source)
     assert max(c.records.nbytes for c in found if c.records is not None) < 30 << 20
     assert values(found) == [value] * 25
+
+
+def test_records_with_long_headers_and_keys_come_in_parts(kafka: Kafka) -> None:
+    """What is beside their values counts, whether or not the table reads it."""
+    topic, long = kafka.topic(), b"x" * 500_000
+    sent = [Record(b"%d" % n, long, headers=(("h", long),)) for n in range(150)]
+    kafka.write(topic, sent)
+    with opened(kafka, topic, BOUNDED) as source:
+        found = chunks(source)
+    assert max(c.num_rows for c in found) <= 17
+    assert values(found) == [b"%d" % n for n in range(150)]
