@@ -38,12 +38,12 @@ def health_blueprint(engine: Engine, audit: Audit = NO_AUDIT) -> Blueprint:
     def readyz() -> tuple[Response, int]:
         """200 once jobs run and changes are taken; 503 while a graph stands still, or is in one
         step for longer than STANDS_S seconds (times its patience), or the disk of the data folder
-        is full, with the reason."""
-        slow, full = engine.slow_steps(), _of_disk(engine.config.data)
+        is full, or the audit log cannot be written, with the reason."""
+        slow, full = engine.slow_steps(), _of_disk(engine.config.data) or _of_audit(audit)
         stands = engine.graphs.problem or full or next((s for s in slow if s.lasts(STANDS_S)), None)
         ready = engine.ready and stands is None
         problem = engine.graphs.problem or full or next(map(str, slow), None)
-        problem = problem or _of_access(engine, audit)
+        problem = problem or _of_access(engine)
         return jsonify(
             {"status": "ready" if ready else "not ready", "problem": problem}
         ), 200 if ready else 503
@@ -84,11 +84,17 @@ def _of_disk(data: Path) -> str | None:
     return None
 
 
-def _of_access(engine: Engine, audit: Audit) -> str | None:
-    """Returns what is wrong with the audit log, or with the access file, without what it says:
-    anybody may ask."""
-    if not audit.ready():
-        return "the audit log cannot be written: nothing can be changed until there is space"
+def _of_audit(audit: Audit) -> str | None:
+    """Returns why no change is taken for want of the audit log, without what it says: anybody may
+    ask."""
+    if audit.ready():
+        return None
+    return "the audit log cannot be written: nothing can be changed until there is space"
+
+
+def _of_access(engine: Engine) -> str | None:
+    """Returns what is wrong with the access file, without what it says: anybody may ask. The server
+    takes changes by what it said before."""
     if engine.access.problem is None:
         return None
     return "the access file has a fault: what it said before counts, the log has more"

@@ -15,7 +15,7 @@ from sqlengine.connectors.base import Connector
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.secret_names import place_options, remedy
 from sqlengine.formats.base import Option
-from sqlengine.system.hidden import without
+from sqlengine.system.hidden import held, without
 from sqlengine.system.secrets import secret_names, takes_secret
 
 T = TypeVar("T")
@@ -28,8 +28,16 @@ def with_secrets(
     environment: Environment,
 ) -> T:
     """Opens a table with the values of its secrets, which its connector alone sees: an error that
-    has one of them tells it not."""
+    has one of them tells it not, and they are hidden for as long as what was opened is there."""
+    return held(lambda: _opened(opening, connector, table, environment))
 
+
+def _opened(
+    opening: Callable[[Table, Environment], T],
+    connector: Connector,
+    table: Table,
+    environment: Environment,
+) -> T:
     def use(option: str) -> str:
         return use_of(option, table.options, connector)
 

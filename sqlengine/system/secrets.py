@@ -24,6 +24,7 @@ REFERENCE: Final = re.compile(r"\$\{(secret|sealed):((?:[^}$]|\$(?!\{))*+)\}", r
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
 _VARIABLE: Final = "SQLENGINE_SECRET_"
 _MOST: Final = 1 << 20  # bytes of a file
+_MOST_SECRETS: Final = 100  # of a table
 # These say which table it is, for people and for what is kept about it.
 _PLACES: Final = ("connector", "format", "path", "topic", "url", "table-name")
 
@@ -72,8 +73,15 @@ class Secrets:
         """Returns the options of a table with the values of its secrets, and all `forms` of these.
         `use` says of an option where its value would go.
 
-        PlanError for a secret that is not there, or stands where none may."""
+        PlanError for a secret that is not there, or stands where none may, and for too many."""
         filled, values = dict(options), list[str]()
+        references = {found for text in options.values() for found in REFERENCE.findall(text)}
+        if len(references) > _MOST_SECRETS:
+            raise PlanError(
+                f"table '{table}' has {len(references):,} secrets,"
+                f" at most {_MOST_SECRETS} are taken",
+                hint="put those that belong together into one",
+            )
         for option, text in options.items():
             for found in REFERENCE.finditer(text):
                 where = f"option '{option}' of table '{table}'"

@@ -204,14 +204,15 @@ def test_a_full_disk_stops_changes_and_nothing_else(
     assert "the audit log cannot be written" in str(refusal)
     assert alice.refused(lambda: alice.write("a.in", {"id": 2})).status == 507
     assert alice.refused(lambda: alice.client.delete("/api/v1/jobs/a.x")).status == 507
-    assert "the audit log cannot be written" in str(
-        ask(server, "-", "GET", "/readyz")[1]["problem"]
-    )
+    status, said = ask(server, "-", "GET", "/readyz")
+    assert (status, said["status"]) == (503, "not ready")
+    assert "the audit log cannot be written" in str(said["problem"])
     eventually(lambda: alice.read("a.out") == [{"id": 1}])
     assert alice.client.post("/api/v1/queries", b"SELECT 1")["rows"]
     monkeypatch.setattr(os, "write", write)
     alice.write("a.in", {"id": 3})
     eventually(lambda: alice.read("a.out") == [{"id": 1}, {"id": 3}])
+    assert ask(server, "-", "GET", "/readyz")[0] == 200
     assert ("alice", "PUT /api/v1/jobs/<name>", "a.x", 2, "done") in lines(data)
     assert ("", "write audit log again", "", 0, "done") in lines(data)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import process_time
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parser.errors import UnsupportedError
+from parser.errors import PlanError, UnsupportedError
 from parser.types import (
     BIGINT,
     BOOLEAN,
@@ -189,3 +190,52 @@ def test_what_cannot_be_made_is_refused(
 ) -> None:
     with pytest.raises(UnsupportedError, match=message):
         source(Schema.of(a=kind), **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (STRING, {"fields__a__length": "16000000"}),
+        (varchar(5_000_000), {"fields__a__var-len": "true"}),
+        (array(INT), {"fields__a__length": "2000000"}),
+        (array(STRING), {"fields__a__length": "100000"}),
+        (map_of(INT, INT), {"fields__a__length": "1000000"}),
+        (array(decimal(10, 2)), {"fields__a__length": "200000"}),
+    ],
+)
+def test_large_values_hold_nobody_up(kind: DataType, options: dict[str, str]) -> None:
+    """One text of 4 MB took a minute. What a read makes is bounded by its bytes, however many rows
+    are due; a row takes seconds at most."""
+    clock = Clock()
+    opened = source(Schema.of(a=kind), clock, **options)
+    opened.read("0", 0, max_rows=1)
+    clock.now, began = 600_000, process_time()
+    chunk = opened.read("0", 1, max_rows=100_000)
+    assert process_time() - began < 8
+    assert chunk is not None
+    assert chunk.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "message"),
+    [
+        (Schema.of(a=varchar(2**30)), {}, "column 'a' would have 1,073,741,824 bytes"),
+        (Schema.of(a=array(STRING)), {"fields__a__length": "16000000"}, "1,600,000,000 bytes"),
+        (
+            Schema.of(r=row(("x",), (array(decimal(9, 1)),))),
+            {"fields__r__x__length": "16000000"},
+            "column 'r' would have 1,024,000,000 bytes",
+        ),
+        (
+            Schema.of(**{f"c{i}": varchar(10_000_000) for i in range(9)}),
+            {},
+            "a row would have 90,000,000 bytes",
+        ),
+    ],
+)
+def test_rows_that_take_gigabytes_are_refused(
+    schema: Schema, options: dict[str, str], message: str
+) -> None:
+    """Also where a length is that of the type, or of what is in an array."""
+    with pytest.raises(PlanError, match=message):
+        source(schema, **options)

@@ -6,7 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -116,6 +116,15 @@ def test_a_flood_from_one_address_leaves_room_for_others(port: int) -> None:
         assert "Retry-After: 1" in refused.text
         assert "too many connections" in refused.text
     eventually(lambda: get(port, JOBS).status == 200, "room")
+
+
+def test_floods_from_some_addresses_leave_room_for_others(port: int) -> None:
+    """All are new, so that none has had its moment; who has few connections gets in."""
+    with ExitStack() as floods:
+        for host in (10, 11, 12):
+            floods.enter_context(many(30, port, f"127.0.0.{host}"))
+        for _ in range(3):
+            assert get(port, JOBS, source="127.0.0.2").status == 200
 
 
 def test_idle_connections_give_way(port: int) -> None:

@@ -146,7 +146,7 @@ def test_one_row_never_takes_gigabytes(tmp_path: Path) -> None:
     )
     rows = run.out.splitlines()
     assert rows[:41] == ['{"n": 100000}'] * 40 + ['{"n": 0}'], run.err
-    assert "values of column 's' would have 2,000,000,000 parts" in run.err
+    assert "values of column 's' would have 2,000,000,000 bytes" in run.err
     assert max(int(r.get("n", 0)) for r in map(json.loads, rows)) == 16_000_001
     assert rows[-1] == '{"beside": 1}'
     assert "REPLACE: the value has 10,000,000,000 bytes" in run.err

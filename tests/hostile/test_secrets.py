@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from parser.errors import PlanError, ServiceError, SqlError
 from parser.types import BIGINT, Schema
 from sqlengine.batch import from_pydict
 from sqlengine.connectors.registry import open_sink
-from sqlengine.system.hidden import MASK, hand_out, hidden, hidden_in_sql, hide
+from sqlengine.system.hidden import MASK, hand_out, hidden, hidden_in_sql, hide, hide_handed_out
 from sqlengine.system.secret_command import secret_command
 from sqlengine.system.secrets import Secrets
 from tests.connectors.tables import environment, table
@@ -192,3 +194,33 @@ def test_a_secret_that_is_a_word_hides_no_names() -> None:
 def test_a_secret_of_a_letter_hides_no_words() -> None:
     error = hide(PlanError("this text has 'x'", hint="see all texts"), ["x"])
     assert (error.message, error.hint) == (f"this text has '{MASK}'", "see all texts")
+
+
+def test_many_secrets_push_out_none_that_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever defines many, or has long texts shown, learns no other's; what nobody uses is
+    dropped in time. One that is made of two counts as well."""
+    monkeypatch.setenv("SQLENGINE_SECRET_A", VALUE)
+    options = {"connector": "webhook", "url": "http://localhost:1/", "format": "json"}
+    made = table({**options, "username": "u", "password": "${secret:A}"}, IDS)
+    sink = open_sink(made, environment())
+    pair = b64encode(f"u:{VALUE}".encode()).decode()
+    for n in range(10_100):
+        hand_out(f"another-{n}")
+    said = f"host said {VALUE}, {pair}"
+    for text in (said, said.ljust(20_000)):
+        assert hidden(text).strip() == f"host said {MASK}, {MASK}"
+        assert hidden_in_sql(text).strip() == f"host said {MASK}, {MASK}"
+    assert hide_handed_out(PlanError(said)).message == f"host said {MASK}, {MASK}"
+    assert hidden("another-0 another-10099") == f"another-0 {MASK}"
+    sink.close()
+    del sink
+    gc.collect()
+    for n in range(10_100):
+        hand_out(f"another-{n}")
+    assert hidden(said) == said
+
+
+def test_a_table_with_very_many_secrets_is_refused() -> None:
+    options = {f"header.h{n}": f"${{secret:A{n}}}" for n in range(101)}
+    with pytest.raises(PlanError, match="table 't' has 101 secrets, at most 100 are taken"):
+        Secrets().fill(options, "t")

@@ -25,11 +25,13 @@ from sqlengine.api.serving.channels import Channels
 from sqlengine.api.serving.lanes import BROKER, LaneName
 from sqlengine.api.serving.request_parser import RequestParser, too_slow
 from sqlengine.api.serving.streams import Gone, PlainText, Stream
+from sqlengine.system.few_lines import FewLines
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 log = logging.getLogger("sqlengine")
+_handshakes = FewLines(log)
 # A body, and a reader of an answer, has a second for so many bytes, besides `body-time`.
 LEAST_RATE: Final = 4 << 10
 # A connection without a request is closed after so many seconds; that of a client which was refused
@@ -265,7 +267,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             self._lingers = time.monotonic() + LINGER_S
             return
         except Gone as error:
-            log.info("no TLS with %s: %s", self.addr[0], error)
+            _handshakes.write(logging.INFO, "no TLS with %s: %s", self.addr[0], error)
             self._linger()  # else the client might not see the alert that says why
             return
         if not self.stream.handshaking:
@@ -367,11 +369,11 @@ class Connection(HTTPChannel):  # type: ignore[misc]
 
     # ---- the end -----------------------------------------------------------------------------
 
-    def rank(self, now: float) -> tuple[int, float] | None:
+    def rank(self, now: float, *, hurried: bool = False) -> tuple[int, float] | None:
         """Returns how dispensable a connection is when there are too many, the least number first;
         None for one that is not: idle ones, then those without a complete head, the oldest first,
         then bodies that take longer than a head may. Who has just come has a moment to ask, but not
-        on a place in reserve."""
+        on a place in reserve, nor if `hurried`."""
         if self.requests or self.total_outbufs_len:
             return None
         request = self.request
@@ -379,6 +381,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             return 0, self.active
         if request is None or not request.headers_finished:
             began = self.created if request is None else request.began
-            return (1, began) if self.reserved or now - began > YOUNG_S else None
+            old = self.reserved or hurried or now - began > YOUNG_S
+            return (1, began) if old else None
         slow = now - request.began > present().head_time
         return (2, request.began) if slow else None

@@ -35,6 +35,8 @@ RESERVE: Final = 16
 _AT_ONCE: Final = 8
 # Where one has to give way, so many do: the next ones find room.
 _DISPLACED: Final = 8
+# An address with so many connections more than twice those of another has to hurry.
+_FEW: Final = 8
 _CHECKS_S: Final = 0.25
 _PAUSE_S: Final = 0.5
 _WARNING_S: Final = 60.0
@@ -71,7 +73,11 @@ class Connections:
             crowd = key
         elif ordinary >= limits.connections:
             crowd = self._counts.most_common(1)[0][0]
-        if crowd is None or self._displace(lambda c: not c.reserved and c.key == crowd):
+        if crowd is None:
+            return False
+        # Who opens hundreds in a moment has no old ones: that must not keep out who has few.
+        hurried = self._counts[crowd] > 2 * self._counts[key] + _FEW
+        if self._displace(lambda c: not c.reserved and c.key == crowd, hurried=hurried):
             return False
         self._warn(key)
         if self._reserved < RESERVE or self._displace(lambda c: c.reserved):
@@ -95,9 +101,10 @@ class Connections:
         for connection in list(self.all):
             connection.check(now)
 
-    def _displace(self, of: Callable[[Connection], bool]) -> bool:
+    def _displace(self, of: Callable[[Connection], bool], *, hurried: bool = False) -> bool:
         now = time.monotonic()
-        ranked = [(rank, c) for c in self.all if of(c) and (rank := c.rank(now)) is not None]
+        ranks = ((c.rank(now, hurried=hurried), c) for c in self.all if of(c))
+        ranked = [(rank, c) for rank, c in ranks if rank is not None]
         for _, victim in heapq.nsmallest(_DISPLACED, ranked, key=lambda r: r[0]):
             self.remove(victim)
             self._doomed.append(victim)

@@ -12,7 +12,7 @@ from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.errors import Refused, RocketAway
 from sqlengine.broker.rocketmq.fetching import Pulled, pulled
-from sqlengine.broker.rocketmq.messages import Message, Outgoing, stored
+from sqlengine.broker.rocketmq.messages import Message, Outgoing, stored, unpacked_message
 from sqlengine.broker.rocketmq.topic import STORED, Pull, RocketTopic
 from sqlengine.broker.storage.reading import ReadBounds
 from sqlengine.system.lanes import get_on
@@ -63,7 +63,7 @@ class QueueLog:
     # ---- reading ---------------------------------------------------------------------------------
 
     def read(self, offset: int, bounds: ReadBounds) -> tuple[list[Message], int] | None:
-        """Returns messages from `offset` on, and where they end; None at the end.
+        """Returns messages from `offset` on, unpacked, and where they end; None at the end.
         OffsetOutOfRange."""
         found: list[Message] = []
         at, size, stop = offset, 0, bounds.until
@@ -71,11 +71,12 @@ class QueueLog:
             part = self._part(at, stop)
             if part is None:
                 break
-            for message in stored(part.body):
-                if message.offset < at:
+            for packed in stored(part.body):
+                if packed.offset < at:
                     continue
-                if stop is not None and message.offset >= stop:
+                if stop is not None and packed.offset >= stop:
                     return found, stop
+                message = unpacked_message(packed)
                 full = len(found) >= bounds.records or size + len(message.body) > bounds.bytes
                 if stop is None and full and found:
                     return found, message.offset

@@ -112,6 +112,18 @@ def plain_body(message: Message) -> bytes:
     return plain
 
 
+def unpacked_message(message: Message) -> Message:
+    """Returns a message with its body unpacked; as it is where that cannot be done, so that who
+    reads it says so."""
+    if not message.flags & codes.COMPRESSED:
+        return message
+    try:
+        body = plain_body(message)
+    except ValueError:
+        return message
+    return message._replace(body=body, flags=message.flags & ~codes.COMPRESSED)
+
+
 def packed_body(body: bytes, kind: int) -> tuple[bytes, int]:
     """Returns the body compressed, and its flags; the body itself where that is no smaller."""
     packed = (

@@ -7,7 +7,7 @@ at the rate of the rows, less up to 'max-past'."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar
 
 import pyarrow as pa
@@ -19,7 +19,8 @@ from planner.capabilities import Boundedness, Capabilities, SourceCapabilities
 from planner.catalog import Table
 from sqlengine.connectors.base import Connector, Source
 from sqlengine.connectors.chunks import Chunk
-from sqlengine.connectors.datagen.values import Field, Maker, Rows, maker
+from sqlengine.connectors.datagen.sizes import size_of
+from sqlengine.connectors.datagen.values import Field, Rows, maker
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
@@ -27,8 +28,9 @@ from sqlengine.formats.options import at_least, boolean, choice, duration, integ
 from sqlengine.formats.times import SQL, parse_timestamp
 
 _SHARD = "0"
-# Bytes that are taken to make a character.
-_MAKING = 16
+# A read makes so much less than a column may have: it is done within a second, and takes as much
+# memory again several times.
+_MAKING = 8
 
 
 def rate(text: str) -> float:
@@ -98,13 +100,10 @@ class DatagenSource(Source):
         count = options["number-of-rows"]
         ends = [] if count is None else [_whole(count)]
         rows = Rows(_whole(options["seed"]), self._rate, _whole(options["timestamps.start"]))
-        self._makers: dict[str, Maker] = {}
-        for index, column in enumerate(table.physical):
-            field = Field(column.name, column.type, index, options)
-            self._makers[column.name] = maker(field, rows)
-            if field.length is not None:
-                ends.append(field.length)
-        self._most_rows = max(1, present().column_size // (_MAKING * _row_length(table, options)))
+        fields = [Field(c.name, c.type, i, options) for i, c in enumerate(table.physical)]
+        self._makers = {field.name: maker(field, rows) for field in fields}
+        ends += [field.length for field in fields if field.length is not None]
+        self._most_rows = max(1, present().column_size // (_MAKING * _row_size(fields)))
         self._end = min(ends) if ends else None
         self.bounded = self._end is not None
 
@@ -143,23 +142,26 @@ class DatagenSource(Source):
     def close(self) -> None: ...
 
 
-def _row_length(table: Table, options: Mapping[str, object]) -> int:
-    """The length of a row: characters of its texts, elements of its arrays. PlanError where that of
-    a column is beyond 'value-size'."""
-    lengths = dict.fromkeys(table.physical.names, 1)
-    for key, value in options.items():
-        if key.startswith("fields.") and key.endswith(".length") and isinstance(value, int):
-            name = key.split(".")[1]
-            lengths[name] = lengths.get(name, 1) * value
-    most = present().value_size
-    for name, length in lengths.items():
-        if length > most:
+def _row_size(fields: Iterable[Field]) -> int:
+    """Returns the bytes of a row. PlanError where a value is beyond 'value-size', or all of a row
+    are beyond 'column-size'."""
+    limits, row = present(), 0
+    for field in fields:
+        size = size_of(field)
+        if size > limits.value_size:
             raise PlanError(
-                f"values of column '{name}' would have {length:,} parts, at most {most:,} are"
-                " allowed ('value-size')",
-                hint=f"make 'fields.{name}.length' less",
+                f"values of column '{field.name}' would have {size:,} bytes,"
+                f" at most {limits.value_size:,} are allowed ('value-size')",
+                hint=f"make 'fields.{field.name}.length' less, or that of its parts",
             )
-    return sum(lengths.values())
+        row += size
+    if row > limits.column_size:
+        raise PlanError(
+            f"a row would have {row:,} bytes, at most {limits.column_size:,} are allowed"
+            " ('column-size')",
+            hint="make 'fields.COLUMN.length' less",
+        )
+    return max(1, row)
 
 
 def _whole(value: object) -> int:

@@ -16,11 +16,11 @@ import pyarrow as pa
 from parser.errors import PlanError, UnsupportedError
 from parser.types import MAX_LENGTH, DataType, Root
 from sqlengine.connectors.column_paths import parts_of
+from sqlengine.connectors.datagen.bits import random_bits, random_digits, unit
 from sqlengine.formats.times import NANOS
 
 # From the first row and the one behind the last to the column.
 Maker = Callable[[int, int], pa.Array]
-Bits = npt.NDArray[np.uint64]
 
 _RANGES: dict[Root, tuple[int, int]] = {
     Root.TINYINT: (-(2**7), 2**7 - 1),
@@ -35,7 +35,6 @@ _FLOATS = {
 _DAY_MS = 86_400_000
 _TEXT_LENGTH = 100
 _ENTRIES = 3  # of an ARRAY, a MAP or a MULTISET
-_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,19 @@ class Field:
             return None
         return max(self.whole("end") - self.whole("start") + 1, 0)
 
+    @property
+    def characters(self) -> int:
+        """The most characters, or bytes, of a random text."""
+        own = self.type.length if self.type.length != MAX_LENGTH else _TEXT_LENGTH
+        given = self.option("length")
+        return given if isinstance(given, int) else own
+
+    @property
+    def entries(self) -> int:
+        """The number of entries of an ARRAY, a MAP or a MULTISET."""
+        given = self.option("length")
+        return given if isinstance(given, int) else _ENTRIES
+
     def whole(self, name: str) -> int:
         value = self.option(name)
         if not isinstance(value, int):
@@ -102,30 +114,10 @@ def maker(field: Field, rows: Rows) -> Maker:
         return make
 
     def with_nulls(first: int, end: int) -> pa.Array:
-        nulls = _unit(_bits(first, end, field.index, rows.seed, 1)) < share
+        nulls = unit(random_bits(first, end, field.index, rows.seed, 1)) < share
         return make(first, end).take(pa.array(np.arange(end - first), mask=nulls))
 
     return with_nulls
-
-
-def _bits(first: int, end: int, column: int, seed: int, stream: int) -> Bits:
-    """64 random bits a row; `stream` tells the uses within one column apart."""
-    key = (
-        seed * 0x9E3779B97F4A7C15 + column * 0xD1B54A32D192ED03 + stream * 0x8CB92BA72F3D8DD7
-    ) % 2**64
-    state = np.arange(first, end, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
-    return _mix(_mix(state) ^ np.uint64(key))
-
-
-def _mix(state: Bits) -> Bits:
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
-
-
-def _unit(bits: Bits) -> npt.NDArray[np.float64]:
-    """Maps random bits to doubles in [0, 1)."""
-    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _sequence(field: Field) -> Maker:
@@ -160,7 +152,7 @@ def _random(field: Field, rows: Rows) -> Maker:
         return _collection(field, rows)
     if root is Root.BOOLEAN:
         return lambda first, end: pa.array(
-            (_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_)
+            (random_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_)
         )
     raise UnsupportedError(
         f"datagen makes no {field.type}", hint=f"leave column '{field.name}' out, or compute it"
@@ -175,8 +167,8 @@ def _integers(field: Field, rows: Rows) -> Maker:
     span = high - low + 1
 
     def make(first: int, end: int) -> pa.Array:
-        bits = _bits(first, end, field.index, rows.seed, 0)
-        drawn = bits if span == 2**64 else bits % np.uint64(span)
+        drawn = random_bits(first, end, field.index, rows.seed, 0)
+        drawn = drawn if span == 2**64 else drawn % np.uint64(span)
         return pa.array((drawn + np.uint64(low % 2**64)).view(np.int64)).cast(field.type.arrow)
 
     return make
@@ -190,7 +182,7 @@ def _numbers(field: Field, rows: Rows) -> Maker:
         raise PlanError(f"'fields.{field.name}.min' and '.max' are no range of {kind}")
 
     def make(first: int, end: int) -> pa.Array:
-        share = _unit(_bits(first, end, field.index, rows.seed, 0))
+        share = unit(random_bits(first, end, field.index, rows.seed, 0))
         values = low * (1 - share) + high * share
         if kind.root is not Root.DECIMAL:
             return pa.array(values).cast(kind.arrow, safe=False)
@@ -204,29 +196,21 @@ def _numbers(field: Field, rows: Rows) -> Maker:
 
 def _texts(field: Field, rows: Rows) -> Maker:
     """Hexadecimal digits, as Flink's."""
-    own = field.type.length if field.type.length != MAX_LENGTH else _TEXT_LENGTH
-    given = field.option("length")
-    length = given if isinstance(given, int) else own
+    length = field.characters
     if length > field.type.length:
         raise PlanError(f"'fields.{field.name}.length' is more than {field.type} holds")
     varies = bool(field.option("var-len"))
 
     def make(first: int, end: int) -> pa.Array:
-        count, words = end - first, (length + 15) // 16
-        bits = np.stack(
-            [_bits(first, end, field.index, rows.seed, 2 + w) for w in range(words)], axis=1
-        )
-        nibbles = (bits[:, :, None] >> (np.arange(16, dtype=np.uint64) * np.uint64(4))) & np.uint64(
-            15
-        )
-        digits = _HEX[nibbles.reshape(count, words * 16)[:, :length].astype(np.intp)]
-        lengths = np.full(count, length, np.int64)
+        digits = random_digits(first, end, field.index, rows.seed, length)
+        lengths = np.full(end - first, length)
         if varies:
-            lengths = (_bits(first, end, field.index, rows.seed, 0) % np.uint64(length)).astype(
-                np.int64
-            ) + 1
-        data = [row[:n].tobytes() for row, n in zip(digits, lengths.tolist(), strict=True)]
-        return pa.array(data, pa.binary()).cast(field.type.arrow)
+            drawn = random_bits(first, end, field.index, rows.seed, 0) % np.uint64(length)
+            lengths = drawn.astype(np.int64) + 1
+            digits = digits[np.arange(length) < lengths[:, None]]
+        ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(digits))]
+        return pa.Array.from_buffers(pa.binary(), end - first, buffers).cast(field.type.arrow)
 
     return make
 
@@ -239,9 +223,9 @@ def _times(field: Field, rows: Rows) -> Maker:
     def make(first: int, end: int) -> pa.Array:
         millis = rows.start + np.arange(first, end) * 1000 // rows.rate
         if reach:
-            millis -= (_bits(first, end, field.index, rows.seed, 0) % np.uint64(reach + 1)).astype(
-                np.int64
-            )
+            millis -= (
+                random_bits(first, end, field.index, rows.seed, 0) % np.uint64(reach + 1)
+            ).astype(np.int64)
         if kind.root is Root.DATE:
             return pa.array((millis // _DAY_MS).astype(np.int32)).view(pa.date32())
         if kind.root is Root.TIME:
@@ -264,8 +248,7 @@ def _row(field: Field, rows: Rows) -> Maker:
 def _collection(field: Field, rows: Rows) -> Maker:
     """Makes values with 'length' entries each. The last of equal keys of a MAP counts; equal
     elements of a MULTISET are counted."""
-    given = field.option("length")
-    length = given if isinstance(given, int) else _ENTRIES
+    length = field.entries
     rows = replace(rows, rate=rows.rate * length)  # what is made is as late as its row
     makers = [maker(field.part(i), rows) for i in range(len(field.type.children))]
     if field.type.root is not Root.ARRAY:

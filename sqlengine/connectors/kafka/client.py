@@ -45,6 +45,9 @@ _CONSUMER: Final[Settings] = {
     "isolation.level": "read_committed",
     # What has been fetched and not been read yet, in KB; with more the client stops fetching.
     "queued.max.messages.kbytes": 32_768,
+    # It counts values alone. With a hundred times as many, records of nothing but long headers took
+    # all memory, and short ones come no faster.
+    "queued.min.messages": 1000,
     # For so long a server holds a question for records, and no other partition can be asked for.
     "fetch.wait.max.ms": 100,
     # By default a full queue is looked at once a second, which holds up bulk reads.

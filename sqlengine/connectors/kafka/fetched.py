@@ -20,6 +20,10 @@ Run: TypeAlias = "tuple[Sequence[Message], Offsets]"
 # A partition with more records or bytes that nobody takes is not fetched for now.
 _WAITING_RECORDS: Final = 20_000
 _WAITING_BYTES: Final = 8 << 20
+# Of so many records of a run keys and headers are counted.
+_LOOKED_AT: Final = 100
+# What is taken at once is no longer, but for its last record.
+_TAKEN_BYTES: Final = 16 << 20
 
 
 @dataclass
@@ -27,14 +31,15 @@ class Fetched:
     """The records of one partition that wait, as runs in the order of their offsets.
 
     All before `at` have been taken; `next`: nothing before it is still to come of the client.
-    `paused`: the client does not fetch now; `at_end`: there was no more; `error`: what it told of
-    the partition."""
+    `paused`: the client does not fetch now; `at_end`: there was no more; `besides`: the bytes of a
+    record beside its value, about; `error`: what the client told of the partition."""
 
     at: int
     next: int
     runs: deque[Run] = field(default_factory=deque)
     paused: bool = False
     at_end: bool = False
+    besides: int = 0
     error: KafkaError | None = None
 
     @property
@@ -48,7 +53,8 @@ class Fetched:
         records = sum(len(run) for run, _ in self.runs)
         if records > _WAITING_RECORDS:
             return True
-        return sum(sum(map(len, run)) for run, _ in self.runs) > _WAITING_BYTES
+        values = sum(sum(map(len, run)) for run, _ in self.runs)
+        return values + records * self.besides > _WAITING_BYTES
 
     def add(self, messages: Sequence[Message], offsets: Offsets) -> None:
         """Adds the records that the client gives next."""
@@ -61,15 +67,23 @@ class Fetched:
             self.next = int(offsets[-1]) + 1
 
     def take(self, most: int | None, limit: int | None) -> Iterator[Run]:
-        """Yields records before `limit`, at most so many, and drops them here."""
+        """Yields records before `limit`, and drops them here: at most so many, and then no more
+        than an epoch has room for, or all of them."""
+        room = _TAKEN_BYTES
         while self.runs and most != 0:
             messages, offsets = self.runs[0]
             count = len(messages) if limit is None else int(np.searchsorted(offsets, limit))
-            count = count if most is None else min(count, most)
+            if most is not None:
+                count = min(count, most)
+                values = np.fromiter(map(len, messages[:count]), np.int64, count)
+                sizes = np.cumsum(values + self.besides)
+                count = min(count, int(np.searchsorted(sizes, room)) + 1)
+                room -= int(sizes[count - 1]) if count else 0
             if not count:
                 return
             yield messages[:count], offsets[:count]
             most = None if most is None else most - count
+            most = 0 if room <= 0 else most
             if count == len(messages):
                 self.runs.popleft()
             else:
@@ -83,3 +97,16 @@ def joined(runs: Sequence[Run]) -> Run:
     offsets = [o for _, o in runs]
     all_ = np.concatenate(offsets) if offsets else np.empty(0, np.int64)
     return [m for run, _ in runs for m in run], all_
+
+
+def besides(messages: Sequence[Message]) -> int:
+    """Returns how many bytes records have beside their values, keys and headers: the average of
+    some of them."""
+    some = messages[:: max(1, len(messages) // _LOOKED_AT)]
+    return sum(map(_besides, some)) // len(some)
+
+
+def _besides(message: Message) -> int:
+    headers = message.headers() or []
+    assert isinstance(headers, list)
+    return len(message.key() or b"") + sum(len(name) + len(v or b"") for name, v in headers)

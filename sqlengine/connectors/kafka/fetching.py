@@ -13,14 +13,16 @@ import numpy as np
 from parser.errors import ExecutionError
 from sqlengine.connectors.health import Health
 from sqlengine.connectors.kafka.client import KafkaAway, failure, words
-from sqlengine.connectors.kafka.fetched import Fetched, Offsets, joined
+from sqlengine.connectors.kafka.fetched import Fetched, Offsets, besides, joined
 from sqlengine.connectors.kafka.topics import Partition
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
-# Records that are taken of the client at once.
-_RECORDS: Final = 10_000
+# Records that are taken of the client at once: at first, and at most, and bytes as far as those
+# before tell; it keeps what a batch was unpacked to, and each record that is taken is copied.
+_RECORDS: Final = (100, 10_000)
+_BYTES: Final = 8 << 20
 # Seconds without a record of a range that is read again.
 _SILENCE_S: Final = 20.0
 _GONE: Final = "its records there are gone, or its topic was made anew with fewer"
@@ -55,6 +57,7 @@ class Fetcher:
         self._fetched: dict[Partition, Fetched] = {}
         self._asked: set[Partition] = set()
         self._next_look = 0.0
+        self._count = _RECORDS[0]
 
     def take(
         self, partition: Partition, offset: int, *, most: int, stop: int | None, until: int | None
@@ -144,7 +147,7 @@ class Fetcher:
         (self._client.pause if paused else self._client.resume)([self._at(partition)])
 
     def _fetch(self, wait_s: float) -> None:
-        messages = self._client.consume(_RECORDS, wait_s)
+        messages = self._client.consume(self._count, wait_s)
         if not messages:
             self._look()
         errors = list(map(self._message.error, messages))
@@ -203,10 +206,13 @@ class Fetcher:
         if not messages:
             return
         self._health.works()
+        average = sum(map(len, messages)) // len(messages) + besides(messages) + 1
+        self._count = max(1, min(_RECORDS[1], _BYTES // average))
         for run in self._by_partition(messages):
             topic, number = run[0].topic(), run[0].partition()
             fetched = self._fetched.get(Partition(topic or "", -1 if number is None else number))
             if fetched is not None:
+                fetched.besides = besides(run)
                 fetched.add(run, self._offsets(run))
 
     def _by_partition(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:

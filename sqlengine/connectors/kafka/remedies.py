@@ -25,6 +25,10 @@ _SAID: Final = {
     r"|disconnected: ssl connection closed.*in state SSL_HANDSHAKE": (
         f"this port has no TLS: see {_PROTOCOL} ('PLAINTEXT', 'SASL_PLAINTEXT'), {_OTHER_PORT}"
     ),
+    r"decompression .*failed|invalid response size": (
+        "'properties.receive.message.max.bytes' (100000000 by default) allows larger batches, as"
+        " they come and as they are unpacked"
+    ),
     r"certificate verify failed": (
         "'properties.ssl.ca.location' names the authority that has signed the brokers' certificates"
     ),

@@ -17,7 +17,13 @@ from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.client import Queue, queue_of
 from sqlengine.broker.rocketmq.errors import Refused, RocketError
 from sqlengine.broker.rocketmq.fetching import Pulled, QueueFetcher, pulled
-from sqlengine.broker.rocketmq.messages import TAGS, Message, properties_of, stored
+from sqlengine.broker.rocketmq.messages import (
+    TAGS,
+    Message,
+    properties_of,
+    stored,
+    unpacked_message,
+)
 from sqlengine.broker.rocketmq.repeats import Repeats, origin_of
 from sqlengine.broker.rocketmq.topic import Pull, RocketTopic
 from sqlengine.broker.rocketmq.wire import Answer
@@ -213,8 +219,8 @@ class RocketSource(Source):
         return properties_of(message.properties).get(TAGS) in self._tags
 
     def _read_ahead(self, shard: str, offset: int, max_rows: int) -> tuple[list[Message], int]:
-        """Returns what has come, and where that ends; nothing and `offset` while there is nothing.
-        A message with many rows may bring more than `max_rows`: it has one offset."""
+        """Returns what has come, unpacked, and where that ends; nothing and `offset` while there is
+        nothing. A message with many rows may bring more than `max_rows`: it has one offset."""
         limit = self._ends.get(shard, 0) if self.bounded else None
         fetcher = self._fetcher(shard)
         found: list[Message] = []
@@ -223,13 +229,15 @@ class RocketSource(Source):
             part = self._take(shard, fetcher, at)
             if part is None:
                 break
-            size += len(part.body)
             at = part.end
-            for message in stored(part.body):
+            for message in map(unpacked_message, stored(part.body)):
                 found.append(message)
+                # As it is unpacked: a thousandth of that may have been sent.
+                size += len(message.body) + len(message.properties)
                 packed = rows_in(message.properties)
                 rows += 1 if packed is None else packed
-                if rows >= max_rows and message.behind < len(part.body):
+                full = rows >= max_rows or size >= _CHUNK_BYTES
+                if full and message.behind < len(part.body):
                     at = message.offset + 1
                     fetcher.put_back(Pulled(at, part.end, part.body[message.behind :]))
                     break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import ssl
 import time
@@ -13,6 +14,8 @@ from parser.limits import present
 from sqlengine.connectors.syslog.framing import Deframer
 
 MOST_CONNECTIONS: Final = 1000
+# Of the descriptors of the process, connections have one in so many at most.
+_PART: Final = 4
 # Bytes of one read; of the unfinished messages of all connections.
 _READ: Final = 256 << 10
 _MOST_HELD: Final = 64 << 20
@@ -62,7 +65,9 @@ def too_many(connections: Collection[Connection]) -> Connection | None:
 
     It is one of the address that has the most, which has brought no message yet if there is such,
     and was silent for longest: who opens a thousand connections keeps no other sender out."""
-    if len(connections) <= MOST_CONNECTIONS:
+    # Jobs need descriptors, too.
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if len(connections) <= min(MOST_CONNECTIONS, descriptors // _PART):
         return None
     of_peer = Counter(c.peer for c in connections)
     return max(connections, key=lambda c: (of_peer[c.peer], not c.messages, -c.heard_s))

@@ -22,12 +22,16 @@ from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, T
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.connections import Connection, too_large, too_many
 from sqlengine.connectors.syslog.framing import BadFrame
+from sqlengine.system.few_lines import FewLines
 
 log = logging.getLogger("sqlengine")
+_closings = FewLines(log)
 
 # Bytes of one take; datagrams of one socket in a take.
 _MOST_TAKEN: Final = 8 << 20
 _MOST_DATAGRAMS: Final = 10_000
+# Connections that are accepted in a take: beside those who open thousands others wait no second.
+_MOST_ACCEPTED: Final = 64
 _DATAGRAM: Final = 1 << 16
 # Of Linux; Python has no names for them.
 _SO_RXQ_OVFL: Final = 40
@@ -159,15 +163,22 @@ class SyslogReceiver(Receiver):
             log.warning("syslog: the kernel has dropped %d datagrams: its buffer was full", lost)
 
     def _accept(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
+        for _ in range(_MOST_ACCEPTED):
+            try:
+                accepted, peer = listening.accept()
+            except OSError:  # there is none, or the process may open no more
+                return
+            self._begin(accepted, str(peer[0]), context)
+
+    def _begin(self, accepted: socket.socket, peer: str, context: ssl.SSLContext | None) -> None:
         with suppress(OSError):
-            accepted, peer = listening.accept()
             accepted.setblocking(False)
             keep_alive(accepted)
             if context is not None:
                 accepted = context.wrap_socket(
                     accepted, server_side=True, do_handshake_on_connect=False
                 )
-            connection = Connection(accepted, str(peer[0]))
+            connection = Connection(accepted, peer)
             self._connections[accepted] = connection
             self._register(accepted, lambda taken: self._read(connection, taken))
             if (other := too_many(self._connections.values())) is not None:
@@ -187,7 +198,8 @@ class SyslogReceiver(Receiver):
         self._drop(connection)
 
     def _close(self, connection: Connection, why: str) -> None:
-        log.warning("syslog: a connection of %s is closed: %s", connection.peer, why)
+        text = "syslog: a connection of %s is closed: %s"
+        _closings.write(logging.WARNING, text, connection.peer, why)
         self._drop(connection)
 
     def _add(self, taken: Taken, message: bytes, peer: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 import pytest
+from confluent_kafka import Producer
 
 from parser.errors import ExecutionError, OptionError, PlanError
 from parser.types import BIGINT, BYTES, INT, STRING, DataType, map_of, timestamp_ltz
@@ -440,3 +441,35 @@ def test_a_table_that_cannot_be_opened_leaves_nothing_behind(kafka: Kafka) -> No
         assert len(os.listdir("/proc/self/task")) <= threads
     finally:
         gc.enable()
+
+
+def test_a_batch_that_unpacks_to_a_hundred_megabytes_comes_in_parts(kafka: Kafka) -> None:
+    """It has 10 KB on the wire. What the client does not unpack has a remedy, and is not lost."""
+    topic, value = kafka.topic(), b"\0" * (5 << 20)
+    settings = {
+        "bootstrap.servers": kafka.address, "compression.type": "zstd", "linger.ms": 2000,
+        "message.max.bytes": 500_000_000, "batch.size": 500_000_000,
+    }  # fmt: skip
+    producer = Producer(settings)
+    for _ in range(25):
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(60) == 0
+    with opened(kafka, topic, BOUNDED) as source, pytest.raises(ExecutionError) as error:
+        eventually(partial(source.read, f"{topic}-0", 0, max_rows=1000))
+    assert "properties.receive.message.max.bytes" in str(error.value.hint)
+    more = {**BOUNDED, "properties.receive.message.max.bytes": "500000000"}
+    with opened(kafka, topic, more) as source:
+        found = chunks(source)
+    assert max(c.records.nbytes for c in found if c.records is not None) < 30 << 20
+    assert values(found) == [value] * 25
+
+
+def test_records_with_long_headers_and_keys_come_in_parts(kafka: Kafka) -> None:
+    """What is beside their values counts, whether or not the table reads it."""
+    topic, long = kafka.topic(), b"x" * 500_000
+    sent = [Record(b"%d" % n, long, headers=(("h", long),)) for n in range(150)]
+    kafka.write(topic, sent)
+    with opened(kafka, topic, BOUNDED) as source:
+        found = chunks(source)
+    assert max(c.num_rows for c in found) <= 17
+    assert values(found) == [b"%d" % n for n in range(150)]

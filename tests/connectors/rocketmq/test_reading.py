@@ -14,11 +14,15 @@ import pytest
 from parser.errors import ExecutionError, OptionError, PlanError, UnsupportedError
 from parser.types import (
     BIGINT,
+    BYTES,
     DataType,
+    Schema,
 )  # fmt: skip
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
+from sqlengine.broker.rocketmq import codes
 from sqlengine.broker.rocketmq.errors import RocketError
+from sqlengine.broker.rocketmq.messages import Outgoing, packed_body
 from sqlengine.broker.rocketmq.topic import RocketTopic
 from sqlengine.connectors.base import Source
 from sqlengine.connectors.registry import open_sink, open_source
@@ -253,3 +257,30 @@ def test_options_that_are_wrong(cluster: Cluster) -> None:
     offset: dict[str, DataType] = {"offset": BIGINT}
     with pytest.raises(UnsupportedError, match="'m_offset' cannot be written"):
         open_sink(table(cluster.options(topic), metadata=offset, virtual=False), environment())
+
+
+def test_small_messages_that_unpack_to_gigabytes_come_a_few_at_a_time(cluster: Cluster) -> None:
+    """40 messages of 8 KB are 320 MB: a chunk has no more than a few of them, and all come once."""
+    topic = cluster.topic()
+    plain = b"\0" * (8 << 20)
+    body, flags = packed_body(plain, codes.ZLIB)
+    target = topic.route().writable[0]
+    for _ in range(40):
+        asked = topic.send(target, [Outgoing(body, "", flags)])
+        topic.client.wait(asked, target.broker, "to send")
+    topic.client.settle(target.broker)
+    options = cluster.options(topic, **{"format": "raw", "scan.bounded.mode": "latest-offset"})
+    source = open_source(table(options, Schema.of(v=BYTES)), environment())
+    (shard,) = source.shards()
+    at, sizes = 0, list[int]()
+    while at < 40:
+        chunk = eventually(partial(source.read, shard, at, max_rows=1000))
+        assert chunk.records is not None
+        sizes += [len(v) for v in chunk.records.to_pylist()]
+        assert chunk.records.nbytes < 30 << 20
+        again = source.read(shard, at, max_rows=1, until=chunk.end)
+        assert again is not None
+        assert again.records == chunk.records
+        at = chunk.end
+    source.close()
+    assert sizes == [len(plain)] * 40

@@ -100,3 +100,29 @@ def test_messages_without_an_end_hold_so_many_bytes_at_most(
     others.sendall(b"<1>other\n")
     assert b"<1>other" in take(listening)
     assert sorted(c.held for c in listening._connections.values()) == [0, 370_000, 380_000]
+
+
+def test_who_opens_thousands_keeps_no_other_waiting(
+    listening: SyslogReceiver,
+    open_: ExitStack,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All that wait are accepted at once, and the log does not have a line of each."""
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 10)
+    for _ in range(50):
+        connected(open_)
+    last = connected(open_)
+    last.sendall(b"<1>last\n")
+    assert take(listening, 3) == [b"<1>last"]
+    assert caplog.text.count("there are too many") <= 10
+
+
+def test_jobs_keep_most_descriptors(
+    listening: SyslogReceiver, open_: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (40, 40))
+    for _ in range(30):
+        connected(open_)
+    take(listening)
+    assert len(listening._connections) == 10
