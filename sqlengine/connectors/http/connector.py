@@ -25,7 +25,7 @@ from planner.capabilities import (
 from planner.catalog import Table
 from sqlengine.connectors.base import Connector, Source
 from sqlengine.connectors.chunks import Chunk
-from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.environment import Environment, options_as_written
 from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
 from sqlengine.connectors.http.client import HttpClient, http_url, site
 from sqlengine.connectors.http.headers import check_header, on_the_wire
@@ -171,8 +171,8 @@ def _client(
 def _place(table: Table, environment: Environment) -> str:
     """Returns what tells apart the tables for which a host is asked differently. A secret counts by
     its name: a renewed one is for the same log."""
-    written = table.options if environment.written is None else environment.written
-    told = sorted(record_options(replace(table, options=dict(written))).items())
+    written = dict(options_as_written(table, environment))
+    told = sorted(record_options(replace(table, options=written)).items())
     return f"{site(table.options['url'])} {xxh3_64_hexdigest(msgspec.json.encode(told))}"
 
 
