@@ -47,5 +47,5 @@ def test_another_password_is_refused_and_a_new_value_of_the_same_is_not(
         assert refused.value.position is not None
         monkeypatch.setenv("SQLENGINE_SECRET_ONE", "second-value")
         engine.submit("j2", _job(kind, "j2", "${secret:ONE}"))
-        with pytest.raises(OptionError, match="with 'i_j[12]', and differs in 'password'"):
+        with pytest.raises(OptionError, match=r"with 'i_j[12]', and differs in 'password'"):
             engine.submit("j3", _job(kind, "j3", "plainly"))

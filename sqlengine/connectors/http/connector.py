@@ -39,7 +39,7 @@ from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSourc
 from sqlengine.connectors.record_places import record_options
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
-from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
+from sqlengine.connectors.tls_files import TLS_OPTIONS, PemFiles, pem_files
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration
@@ -131,6 +131,7 @@ class HttpConnector(Connector):
         if options[_POLL] is None:
             return HttpSource(table, _reader(table, options, environment))
         polls = _polls(options)
+        _files(table, options, environment)  # the host is asked later: what is wrong is told now
         wanted = Wanted(
             table.display,
             stream_of(_place(table, environment), {}, options, 0),
@@ -164,8 +165,13 @@ def _client(
     timeout_ms = options["request.timeout"]
     assert isinstance(timeout_ms, int)
     timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
-    context = pem_files(table, options, environment.files).client_context()
+    context = _files(table, options, environment).client_context()
     return HttpClient(context, environment.network, timeout_s, connections)
+
+
+def _files(table: Table, options: Mapping[str, object], environment: Environment) -> PemFiles:
+    plain = "http://" if table.options["url"].startswith("http://") else None
+    return pem_files(table, options, environment.files, plain)
 
 
 def _place(table: Table, environment: Environment) -> str:
