@@ -94,6 +94,19 @@ def is_rehearsal() -> bool:
     return _rehearsal.get()
 
 
+def options_as_written(table: Table, environment: Environment) -> Mapping[str, str]:
+    """Returns the options of a table that is opened as its job has them: with references in the
+    place of secrets."""
+    return table.options if environment.written is None else environment.written
+
+
+def password_as_written(table: Table, environment: Environment) -> dict[str, str]:
+    """Returns the option 'password' of a table, if it has one: for what tables agree on that share
+    a connection. A secret counts by its name, so that its new value is the same password."""
+    written = options_as_written(table, environment).get("password")
+    return {} if written is None else {"password": written}
+
+
 def writer_of(graph: str, table: Table, *definition: str) -> str:
     """Returns the writer id of a graph's rows to one table, so that two tables of a graph that go
     to the same place have epochs of their own."""

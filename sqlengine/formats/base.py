@@ -98,7 +98,7 @@ class Encoder(Protocol):
 
     def encode(self, batch: Batch) -> pa.Array:
         """Returns a BinaryArray with one entry per row. Row kinds are written by formats with a
-        `changelog` only."""
+        `changelog` only. OutOfReach where something else than a row is missing."""
 
 
 class FileReader(Protocol):

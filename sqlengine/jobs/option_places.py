@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 
 from parser.definitions import CreateTable
-from parser.errors import PlanError, Position, SqlError
+from parser.errors import Position, SqlError
 from parser.parsing import parse_pieces
 
 
@@ -23,13 +23,13 @@ def placed(error: SqlError, text: str) -> SqlError:
     >>> print(placed(wrong, text))
     1:52: option 'topic' of table 't' is wrong
     """
-    if not isinstance(error, PlanError) or error.position is not None:
+    if error.position is not None:
         return error
     place = _place(error, text)
     return error if place is None else copy(error).at(place)
 
 
-def _place(error: PlanError, text: str) -> Position | None:
+def _place(error: SqlError, text: str) -> Position | None:
     option = error.subject or ""
     tables = [s for s in parse_pieces(text) if isinstance(s, CreateTable)]
     named = [t for t in tables if f"table '{t.name[-1]}'" in error.message]

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from sqlengine.broker.base import Appended
 from sqlengine.broker.embedded import EmbeddedBroker
 from sqlengine.broker.errors import BrokerFull
@@ -320,10 +320,19 @@ def test_tables_that_differ_in_how_a_place_is_reached(broker: Full) -> None:
     receivers = Receivers(broker, Clock())
     receivers.open(wanted(place, stream("a"), "t", keep="1 s"))
     eventually(lambda: place.connections == 1)
-    with pytest.raises(PlanError, match="tables 't' and 'other' share a connection to place, and"):
+    with pytest.raises(OptionError, match="table 'other' shares a connection to place with 't', "):
         receivers.open(wanted(place, stream("b"), "other", keep="2 s"))
     receivers.open(wanted(place, stream("a"), "t", keep="2 s"))  # its new version
     eventually(lambda: place.connections == 2)
+    receivers.stop()
+
+
+def test_a_table_that_nobody_reads_any_more_decides_nothing(broker: Full) -> None:
+    place = Place()
+    receivers = Receivers(broker, Clock())
+    receivers.open(wanted(place, stream("a"), "t", keep="1 s")).close()
+    receivers.open(wanted(place, stream("a"), "other", keep="2 s"))
+    eventually(lambda: place.connections >= 1)
     receivers.stop()
 
 

@@ -65,6 +65,11 @@ class Life:
         return {bytes(r[:5]) for r in found.values.to_pylist()}
 
 
+def no_letters(engine: Engine) -> bool:
+    topics = {t.name for t in engine.broker.topics()}
+    return "_dead_letters" not in topics or engine.broker.end_offset("_dead_letters", 0) == 0
+
+
 @pytest.fixture
 def life(tmp_path: Path) -> Iterator[Life]:
     with running() as registry:
@@ -119,3 +124,64 @@ def test_damaged_files_are_not_taken(
         eventually(lambda: "restarting" in str(life.engine.job("copies").state), life.engine.jobs)
         life.registry.closed = False
         life.await_records(2)
+
+
+# The schema of the table below, as it derives it.
+MADE = (
+    '{"type":"record","name":"record","namespace":"org.apache.flink.avro.generated",'
+    '"fields":[{"name":"id","type":["null","long"],"default":null}]}'
+)
+WRITES = """
+CREATE TABLE plain (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'plain', 'format' = 'json');
+CREATE TABLE made (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'made', {options});
+INSERT INTO made SELECT id FROM plain;
+"""
+OTHER = """
+CREATE TABLE beside (id BIGINT) WITH ('connector' = 'topic', 'topic' = 'beside', 'format' = 'json');
+INSERT INTO beside SELECT id FROM plain;
+"""
+
+
+@pytest.mark.parametrize("more", [{}, {"avro-confluent.properties.auto.register.schemas": "false"}])
+def test_rows_to_be_written_wait_for_it_too(life: Life, more: dict[str, str]) -> None:
+    """Rows whose schema it does not take, or does not answer for, are no dead letters: their job
+    fails with the reason and starts again, and other jobs run on."""
+    registering = not more
+    life.registry.closed = registering
+    given = {"format": "avro-confluent", "avro-confluent.url": life.registry.url, **more}
+    options = ", ".join(f"'{k}' = '{v}'" for k, v in given.items())
+    with life.open() as engine:
+        for name in ("plain", "made", "beside"):
+            engine.broker.create_topic(name)
+        engine.submit("writes", WRITES.format(options=options))
+        engine.submit("other", OTHER)
+        engine.broker.append("plain", 0, [b'{"id": 1}', b'{"id": 2}'], timestamp_ms=0)
+        words = "does not answer" if registering else "has not the schema of the table"
+        eventually(lambda: words in str(engine.job("writes").reason), lambda: engine.jobs())
+        engine.broker.append("plain", 0, [b'{"id": 3}'], timestamp_ms=0)
+        eventually(lambda: engine.broker.end_offset("beside", 0) == 3, lambda: engine.jobs())
+        assert engine.broker.end_offset("made", 0) == 0
+        assert no_letters(engine)
+    with life.open() as engine:  # rows that wait are kept over a restart
+        life.registry.closed = False
+        if not registering:
+            life.registry.add("made-value", MADE)
+        eventually(lambda: engine.broker.end_offset("made", 0) == 3, lambda: engine.jobs())
+        found = engine.broker.read("made", 0, 0, max_records=10)
+        assert found is not None
+        assert len(set(found.values.to_pylist())) == 3
+        assert no_letters(engine)
+
+
+def test_a_schema_that_it_refuses_fails_its_job(life: Life) -> None:
+    life.registry.add("made-value", json.dumps(_record(NAME)))
+    with life.open() as engine:
+        for name in ("plain", "made"):
+            engine.broker.create_topic(name)
+        options = f"'format' = 'avro-confluent', 'avro-confluent.url' = '{life.registry.url}'"
+        engine.submit(
+            "writes", WRITES.replace("id BIGINT", "id BIGINT NOT NULL").format(options=options)
+        )
+        engine.broker.append("plain", 0, [b'{"id": 1}'], timestamp_ms=0)
+        eventually(lambda: "not compatible" in str(engine.job("writes").reason), engine.jobs)
+        assert no_letters(engine)

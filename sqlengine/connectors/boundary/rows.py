@@ -8,17 +8,20 @@ from parser.errors import SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector
+from sqlengine.formats.base import OutOfReach
 
 
 def unencodable(rows: Batch, encode: Callable[[Batch], object]) -> dict[int, str]:
     """Returns the rows for which `encode` raises, also alone, with the reasons; found by
-    bisection."""
+    bisection. OutOfReach where records need a service that does not answer: no fault of a row."""
     found: dict[int, str] = {}
     waiting = [(0, rows)] if rows.num_rows else []
     while waiting:
         first, part = waiting.pop()
         try:
             encode(part)
+        except OutOfReach:
+            raise
         except Exception as error:  # noqa: BLE001  a format may raise anything for a value
             half = part.num_rows // 2
             if not half:
@@ -30,7 +33,8 @@ def unencodable(rows: Batch, encode: Callable[[Batch], object]) -> dict[int, str
 
 
 def unwritable(table: Table, connector: Connector, rows: Batch) -> dict[int, str]:
-    """Returns the rows that are no records of the table, whatever its state, with the reasons."""
+    """Returns the rows that are no records of the table, whatever its state, with the reasons.
+    OutOfReach as `unencodable`."""
     return unencodable(rows, lambda part: connector.encode(table, part))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from parser.errors import ExecutionError, PlanError
+from sqlengine.connectors.tls_errors import tls_words
 from sqlengine.system.hidden import hidden
 from sqlengine.system.http_connections import responses_until
 from sqlengine.system.network_access import NetworkAccess
@@ -136,6 +137,8 @@ def _words(error: Exception) -> str:
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
+    if (told := tls_words(cause, "http://")) is not None:
+        return told[:_MOST_SHOWN]
     text = getattr(cause, "strerror", None) or str(cause)
     return " ".join(text.rpartition(">: ")[2].split())[:_MOST_SHOWN]
 

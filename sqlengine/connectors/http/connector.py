@@ -25,7 +25,7 @@ from planner.capabilities import (
 from planner.catalog import Table
 from sqlengine.connectors.base import Connector, Source
 from sqlengine.connectors.chunks import Chunk
-from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.environment import Environment, options_as_written
 from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
 from sqlengine.connectors.http.client import HttpClient, http_url, site
 from sqlengine.connectors.http.headers import check_header, on_the_wire
@@ -45,7 +45,7 @@ from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSourc
 from sqlengine.connectors.record_places import record_options
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
-from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
+from sqlengine.connectors.tls_files import TLS_OPTIONS, PemFiles, pem_files
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration
@@ -144,6 +144,7 @@ class HttpConnector(Connector):
         if options[_POLL] is None:
             return HttpSource(table, _reader(table, options, environment))
         polls = _polls(options)
+        _files(table, options, environment)  # the host is asked later: what is wrong is told now
         wanted = Wanted(
             table.display,
             stream_of(_place(table, environment), {}, options, 0),
@@ -179,15 +180,20 @@ def _client(
     timeout_ms = options["request.timeout"]
     assert isinstance(timeout_ms, int)
     timeout_s = min(timeout_ms / 1000, environment.openings.timeout_s / 2)
-    context = pem_files(table, options, environment.files).client_context()
+    context = _files(table, options, environment).client_context()
     return HttpClient(context, environment.network, timeout_s, connections)
+
+
+def _files(table: Table, options: Mapping[str, object], environment: Environment) -> PemFiles:
+    plain = "http://" if table.options["url"].startswith("http://") else None
+    return pem_files(table, options, environment.files, plain)
 
 
 def _place(table: Table, environment: Environment) -> str:
     """Returns what tells apart the tables for which a host is asked differently. A secret counts by
     its name: a renewed one is for the same log."""
-    written = table.options if environment.written is None else environment.written
-    told = sorted(record_options(replace(table, options=dict(written))).items())
+    written = dict(options_as_written(table, environment))
+    told = sorted(record_options(replace(table, options=written)).items())
     return f"{site(table.options['url'])} {xxh3_64_hexdigest(msgspec.json.encode(told))}"
 
 

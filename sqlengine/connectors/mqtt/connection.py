@@ -25,11 +25,14 @@ from sqlengine.connectors.mqtt.packets import (
 from sqlengine.connectors.mqtt.properties import Decoded, Properties, decoded_properties, number_at
 from sqlengine.connectors.mqtt.reasons import REASONS, REFUSALS
 from sqlengine.connectors.receivers.base import Unreachable
+from sqlengine.connectors.tls_errors import tls_words
 
 # Bytes that are taken from the socket at once.
 _READ: Final = 256 << 10
 # Seconds that a server has to end a connection which the client has ended.
 _PARTING_S: Final = 2.0
+# What a server that speaks no TLS does, if it says nothing.
+_NO_TLS: Final = "it ends a connection that begins with TLS: tcp:// may be right"
 # Packets that are about the connection.
 _OWN: Final = (Kind.PINGRESP, Kind.DISCONNECT)
 
@@ -72,7 +75,7 @@ class Connection:
         try:
             opened = socket.create_connection((address.host, address.port), account.timeout_s)
         except OSError as error:
-            raise self._lost(error.strerror or str(error)) from None
+            raise self._lost(_words(error)) from None
         except UnicodeError:
             raise self._lost("this is no name of a host") from None
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -82,7 +85,8 @@ class Connection:
             return context.wrap_socket(opened, server_hostname=address.host)
         except (OSError, ValueError) as error:
             opened.close()
-            raise self._lost(_tls_words(error)) from None
+            reset = isinstance(error, ConnectionError) and not isinstance(error, ssl.SSLError)
+            raise self._lost(_NO_TLS if reset else _words(error)) from None
 
     def _introduce(self) -> None:
         """Sends CONNECT and waits for the answer."""
@@ -145,7 +149,7 @@ class Connection:
             self._socket.settimeout(self._account.timeout_s)
             self._socket.sendall(data)
         except OSError as error:
-            raise self._lost(error.strerror or str(error)) from None
+            raise self._lost(_words(error)) from None
         self._sent = time.monotonic()
 
     def receive(self, wait_s: float) -> list[Publish | Packet]:
@@ -162,7 +166,7 @@ class Connection:
             self.keep_alive()
             return []
         except OSError as error:
-            raise self._lost(error.strerror or str(error)) from None
+            raise self._lost(_words(error)) from None
         if not data:
             raise self._lost("it has closed the connection")
         self._heard, self._pinged = time.monotonic(), None
@@ -252,12 +256,7 @@ class Connection:
         return ConnectionLost(f"no connection to {self._account.address}: {why}")
 
 
-def _tls_words(error: Exception) -> str:
-    """Returns an error of TLS for people."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return "no TLS: " + (error.reason or str(error)).lower().replace("_", " ")
-    if isinstance(error, ConnectionError):
-        return "it ends a connection that begins with TLS: tcp:// may be right"
-    return getattr(error, "strerror", None) or str(error)
+def _words(error: Exception) -> str:
+    """Returns an error of a connection for people."""
+    told = tls_words(error, "tcp://")
+    return told or getattr(error, "strerror", None) or str(error)

@@ -30,7 +30,7 @@ from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import RowEncoder
-from sqlengine.connectors.environment import Environment, writer_of
+from sqlengine.connectors.environment import Environment, password_as_written, writer_of
 from sqlengine.connectors.mqtt.metadata import COLUMNS, MqttRows
 from sqlengine.connectors.mqtt.options import OPTIONS, account_of, settings_of, stream_of_table
 from sqlengine.connectors.mqtt.receiver import MqttReceiver
@@ -75,7 +75,8 @@ class MqttConnector(Connector):
             own = f"sqlengine-{receivers.identity()}-{xxh3_64_hexdigest(stream.place.encode())[:6]}"
             return MqttReceiver(replace(account, client=own if client is None else str(client)))
 
-        wanted = Wanted(table.display, stream, settings_of(table, options), make, "client-id")
+        settings = settings_of(table, options) | password_as_written(table, environment)
+        wanted = Wanted(table.display, stream, settings, make, "client-id")
         return ReceivedSource(environment, table, options, wanted, MqttRows(table))
 
     def sink(self, table: Table, environment: Environment) -> Sink:

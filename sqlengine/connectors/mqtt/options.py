@@ -145,7 +145,7 @@ def account_of(
         keep_alive_s=min(-(-alive // 1000), 65_535),
         in_flight=in_flight,
         will=_will_of(table, options),
-        files=pem_files(table, options, files),
+        files=pem_files(table, options, files, None if server.tls else "tcp://"),
         check_host=bool(options["tls.verify-hostname"]),
         timeout_s=timeout / 1000,
     )

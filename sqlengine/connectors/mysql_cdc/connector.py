@@ -29,7 +29,7 @@ from sqlengine.connectors.changes.options import (
 )
 from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
-from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.environment import Environment, password_as_written
 from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.mysql_cdc.database import Place, replication
 from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
@@ -92,7 +92,8 @@ class MySqlCdcConnector(Connector):
         wanted = Wanted(
             table.display,
             changes_stream(environment, place, what, options),
-            {name: str(options[name]) for name in _OF_PLACE},
+            {name: str(options[name]) for name in _OF_PLACE}
+            | password_as_written(table, environment),
             partial(_receiver, options, place, environment.receivers),
         )
         rows = ChangeRows(table, options, upsert=False)

@@ -29,7 +29,7 @@ from sqlengine.connectors.changes.options import (
 )
 from sqlengine.connectors.changes.rows import COLUMNS, ChangeRows
 from sqlengine.connectors.changes.source import ChangesSource
-from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.environment import Environment, password_as_written
 from sqlengine.connectors.jdbc.postgresql import driver
 from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.postgres_cdc.database import Place
@@ -104,7 +104,8 @@ class PostgresCdcConnector(Connector):
         wanted = Wanted(
             table.display,
             changes_stream(environment, place, what, options),
-            {name: str(options[name]) for name in _OF_PLACE},
+            {name: str(options[name]) for name in _OF_PLACE}
+            | password_as_written(table, environment),
             partial(_receiver, options, temporary=not is_lasting(environment)),
         )
         rows = ChangeRows(table, options, upsert=options["changelog-mode"] == _UPSERT)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from sqlengine.broker.base import Broker
 from sqlengine.connectors.folder_name import folder_name
 from sqlengine.connectors.health import Health
@@ -85,8 +85,8 @@ class Receivers:
             return folder_name(self._broker)
 
     def open(self, wanted: Wanted) -> Reading:
-        """Adds a reader of a stream. PlanError where another table says otherwise how its place is
-        reached; BrokerError where there can be no log."""
+        """Adds a reader of a stream. OptionError where another table says otherwise how its place
+        is reached; BrokerError where there can be no log."""
         stream = wanted.stream
         with self._lock:
             thread = self._thread_of(wanted)
@@ -129,18 +129,21 @@ class Receivers:
         return thread
 
     def _agrees(self, wanted: Wanted) -> bool:
-        """Returns False for a new version of the table that is to be reached in another way.
-        PlanError where another table says otherwise how that is."""
+        """Returns False where the place is to be reached in another way: for a new version of the
+        table, or as nobody reads it now. OptionError where another table says otherwise how that
+        is."""
         place = wanted.stream.place
         table, settings = self._settings[place]
         options = sorted(settings.keys() | wanted.settings.keys())
         differing = [o for o in options if settings.get(o) != wanted.settings.get(o)]
-        if differing and table != wanted.table:
-            raise PlanError(
-                f"tables '{table}' and '{wanted.table}' share a connection to {place}, and differ"
+        read = any(log.readers for log in self._threads[place].logs.values())
+        if differing and table != wanted.table and read:
+            raise OptionError(
+                f"table '{wanted.table}' shares a connection to {place} with '{table}', and differs"
                 f" in '{differing[0]}'",
                 hint=f"give both the same '{differing[0]}'"
                 + (f", or one of them another '{wanted.apart}'" if wanted.apart else ""),
+                subject=differing[0],
             )
         return not differing
 

@@ -18,6 +18,11 @@ class Address:
     host: str
     port: int
 
+    @property
+    def scheme(self) -> str:
+        """How the address begins."""
+        return f"{self.transport}://"
+
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.transport}://{host}:{self.port}"

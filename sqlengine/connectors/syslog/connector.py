@@ -36,11 +36,7 @@ from sqlengine.connectors.syslog.addresses import Address, listen_addresses, ser
 from sqlengine.connectors.syslog.messages import Messages
 from sqlengine.connectors.syslog.receiver import SyslogReceiver
 from sqlengine.connectors.syslog.sink import MOST_UDP, SyslogSink
-from sqlengine.connectors.tls_files import (
-    CERTIFICATE,
-    TLS_OPTIONS,
-    pem_files,
-)
+from sqlengine.connectors.tls_files import CERTIFICATE, TLS_OPTIONS, pem_files
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration
 from sqlengine.system.file_access import FileAccess
@@ -137,9 +133,11 @@ class SyslogConnector(Connector):
         buffer = options["receive.buffer"]
         assert isinstance(buffer, int)
         shared = {name: str(options[name] or "") for name in TLS_OPTIONS}
+        plain = None if any(a.transport == "tls" for a in addresses) else addresses[0].scheme
+        files = pem_files(table, options, environment.files, plain)
         context: Callable[[], ssl.SSLContext] | None = None
-        if any(a.transport == "tls" for a in addresses):
-            context = pem_files(table, options, environment.files).server_context
+        if plain is None:
+            context = files.server_context
             context()  # what is wrong with its files is told at once
         wanted = Wanted(
             table.display,
@@ -191,6 +189,6 @@ def _server(options: Mapping[str, object]) -> Address:
 
 
 def _context(address: Address, table: Table, files: FileAccess) -> ssl.SSLContext | None:
-    if address.transport != "tls":
-        return None
-    return pem_files(table, options_of(table), files).client_context()
+    plain = None if address.transport == "tls" else address.scheme
+    found = pem_files(table, options_of(table), files, plain)
+    return found.client_context() if plain is None else None

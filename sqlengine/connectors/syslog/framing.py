@@ -66,11 +66,11 @@ class Deframer:
             space = held.find(b" ", at, at + _MOST_DIGITS + 1)
             if space < 0:
                 if len(held) - at > _MOST_DIGITS or not held[at:].isdigit():
-                    raise BadFrame(bytes(held[at : at + 40]))
+                    raise _without_length(held, at)
                 break
             digits = bytes(held[at:space])
             if not digits.isdigit():
-                raise BadFrame(bytes(held[at : at + 40]))
+                raise _without_length(held, at)
             length = int(digits)
             kept = min(length, self._most)
             if len(held) - space - 1 < kept:
@@ -97,6 +97,11 @@ class Deframer:
             self._drops_line = True
         self.cut += sum(len(line) > self._most for line in found)
         return [_stripped(line[: self._most]) for line in found]
+
+
+def _without_length(held: bytearray, at: int) -> BadFrame:
+    found = bytes(held[at : at + 40])
+    return BadFrame(f"{found!r} is no length, as it began with (RFC 6587): what follows is unknown")
 
 
 def _stripped(message: bytes) -> bytes:

@@ -21,6 +21,7 @@ from sqlengine.connectors.keep_alive import keep_alive
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.framing import counted, in_line
 from sqlengine.connectors.syslog.messages import Messages
+from sqlengine.connectors.tls_errors import tls_words
 from sqlengine.system.back_off import BackOff
 from sqlengine.system.lanes import get_on
 from sqlengine.system.network_access import NetworkAccess
@@ -74,7 +75,8 @@ class SyslogSink(Sink):
             self._send()
         except OSError as error:
             self._close()
-            self.health.failed(f"{self._address}: {error.strerror or error}")
+            why = tls_words(error, "tcp://") or error.strerror or error
+            self.health.failed(f"{self._address}: {why}")
             self.health.retries += 1
             self._back_off.failed(self.now())
             raise self._busy() from None

@@ -129,7 +129,8 @@ class WebhookConnector(Connector):
             in_flight,
             str(options["idempotency.header"]),
         )
-        context = pem_files(table, options, environment.files).client_context()
+        plain = "http://" if table.options["url"].startswith("http://") else None
+        context = pem_files(table, options, environment.files, plain).client_context()
         client = HttpClient(context, environment.network, timeout_s, in_flight)
         return WebhookSink(
             table, requests, sending, client, environment.outside_writer, environment.clock

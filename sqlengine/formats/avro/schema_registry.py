@@ -25,7 +25,7 @@ from urllib.request import (
 
 import msgspec
 
-from parser.errors import ExecutionError, OptionError
+from parser.errors import OptionError
 from sqlengine.formats.avro.kept_answers import Answer, KeptAnswers
 from sqlengine.formats.base import OutOfReach
 from sqlengine.system.hidden import hidden
@@ -178,7 +178,7 @@ class SchemaRegistry:
 
     def id_of(self, subject: str, schema: str, *, register: bool) -> int:
         """Returns the id of a schema of a subject, which gets it unless not to `register`. Raises
-        as `schema` does, and where the schema is not there."""
+        as `schema` does; OutOfReach, too, where the schema is not there: no row is at fault."""
         if (subject, schema) in self._ids:
             return self._ids[subject, schema]
         what = f"the id of a schema of '{subject}': {schema}"
@@ -187,7 +187,7 @@ class SchemaRegistry:
                 path = f"subjects/{quote(subject, safe='')}" + ("/versions" if register else "")
                 answer = self._told(what, lambda: self._ask("POST", path, {"schema": schema}))
                 if answer is None or answer.id < 0:
-                    raise ExecutionError(
+                    raise OutOfReach(
                         f"subject '{subject}' has not the schema of the table",
                         hint="register it, or let 'properties.auto.register.schemas' be 'true'",
                     )

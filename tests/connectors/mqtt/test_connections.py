@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parser.errors import SqlError
+from parser.errors import OptionError, SqlError
 from sqlengine.connectors.mqtt.account import Account, Address, address_of
 from sqlengine.connectors.mqtt.connection import Connection, ConnectionLost
 from sqlengine.metrics import render
@@ -146,16 +146,21 @@ def test_a_host_without_a_name_is_no_fault() -> None:
         Connection(Account(Address("x" * 70, 1883), "c"))
 
 
+def _guarded(folder: Path) -> tuple[Mosquitto, str]:
+    """A server that asks for a password, and the file of who has signed its certificate."""
+    pair = Authority(folder / "ca").sign("server")
+    return Mosquitto(folder / "mosquitto", pair.certificate, pair.key), f"{folder}/ca/authority.pem"
+
+
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def test_secrets_and_certificates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pair = Authority(tmp_path / "ca").sign("server")
-    server = Mosquitto(tmp_path / "mosquitto", pair.certificate, pair.key)
+    server, authority = _guarded(tmp_path)
     world = World(server, tmp_path)
     more = {"username": "sensor", "password": "${secret:HUSH}"}
     text = world.table("i", "v INT", "in", address=server.private_address, **more)
-    trusting = text.replace("'format'", f"'tls.ca' = '{tmp_path}/ca/authority.pem', 'format'")
+    trusting = text.replace("'format'", f"'tls.ca' = '{authority}', 'format'")
     monkeypatch.setenv("SQLENGINE_SECRET_HUSH", "loud")
     with started(server), world.open() as engine, MqttClient(server.address) as client:
         engine.submit("j", text + out("o", "v INT") + COPY)
@@ -171,3 +176,39 @@ def test_secrets_and_certificates(
         shown = f"{engine.history('j')} {caplog.text} {engine.explain('j')}"
     assert "loud" not in shown
     assert "'hush'" not in shown
+
+
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+def test_a_wrong_password_is_none_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It neither reads through the connection of another table, nor is it that of this one from the
+    next connection on; the new value of a secret is the same password."""
+    server, authority = _guarded(tmp_path)
+    world = World(server, tmp_path)
+    monkeypatch.setenv("SQLENGINE_SECRET_HUSH", "hush")
+    monkeypatch.setenv("SQLENGINE_SECRET_LOUD", "loud")
+
+    def text(name: str, secret: str) -> str:
+        more = {"username": "sensor", "password": f"${{secret:{secret}}}", "tls__ca": authority}
+        table = world.table(f"i_{name}", "v INT", "in", address=server.private_address, **more)
+        return f"{table}\n{out(name, 'v INT')}\nINSERT INTO {name} SELECT v FROM i_{name}"
+
+    with started(server), world.open() as engine:
+        engine.submit("good", text("good", "HUSH"))
+        world.connected()
+        with pytest.raises(OptionError) as refused:
+            engine.submit("bad", text("bad", "LOUD"))
+        assert "table 'i_bad' shares a connection to" in refused.value.message
+        assert "with 'i_good', and differs in 'password'" in refused.value.message
+        place = refused.value.position
+        assert place is not None
+        assert text("bad", "LOUD")[place.column - 1 :].startswith("'password'")
+        assert "loud" not in str(refused.value)
+        server.kill()
+        server.start()
+        world.connected()
+        with MqttClient(server.address) as client:
+            client.publish(f"{world.root}/in", *batch(0))
+        world.rows("good", 50)
+        engine.submit("another", text("another", "HUSH"))

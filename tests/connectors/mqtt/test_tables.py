@@ -133,7 +133,7 @@ def test_tables_share_a_connection_and_a_message_goes_to_each_that_asks(world: W
         other = (
             texts["j1"].replace("j1", "j5").replace("'format'", "'keep-alive' = '9 s', 'format'", 1)
         )
-        with pytest.raises(SqlError, match="differ in 'keep-alive'"):
+        with pytest.raises(SqlError, match="differs in 'keep-alive'"):
             engine.submit("j5", other)
 
 

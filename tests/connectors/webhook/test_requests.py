@@ -390,7 +390,7 @@ def test_nothing_is_sent_to_a_host_that_is_refused(hook: Receiver) -> None:
 def test_options_that_name_files(hook: Receiver, tmp_path: Any) -> None:
     (tmp_path / "ca.pem").write_text("nonsense")
     with pytest.raises(SqlError, match="cannot be used"):
-        opened(options(hook, tls_ca=str(tmp_path / "ca.pem")))
+        opened(options(hook, url="https://localhost:9", tls_ca=str(tmp_path / "ca.pem")))
     with pytest.raises(OptionError, match="bad value"):
         opened(options(hook, request_timeout="soon"))
 
