@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from parser.errors import ExecutionError, PlanError
+from parser.errors import ExecutionError, OptionError
 from planner.catalog import Table
 from sqlengine.formats.base import Option
 from sqlengine.system.file_access import FileAccess
@@ -65,7 +65,11 @@ def pem_files(table: Table, options: Mapping[str, object], files: FileAccess) ->
             files.check_file(path, table=table.display, option=option)
     found = PemFiles(*paths)
     if found.key is not None and found.certificate is None:
-        raise PlanError(f"table '{table.display}' has '{KEY}', and no '{CERTIFICATE}'")
+        raise OptionError(
+            f"table '{table.display}' has '{KEY}', and no '{CERTIFICATE}'",
+            hint="give both, or none",
+            subject=KEY,
+        )
     return found
 
 

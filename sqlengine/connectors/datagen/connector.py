@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from parser.limits import present
 from parser.types import Root
 from planner.capabilities import Boundedness, Capabilities, SourceCapabilities
@@ -154,10 +154,11 @@ def _row_length(table: Table, options: Mapping[str, object]) -> int:
     most = present().value_size
     for name, length in lengths.items():
         if length > most:
-            raise PlanError(
+            raise OptionError(
                 f"values of column '{name}' would have {length:,} parts, at most {most:,} are"
                 " allowed ('value-size')",
                 hint=f"make 'fields.{name}.length' less",
+                subject=f"fields.{name}.length",
             )
     return sum(lengths.values())
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Records
@@ -26,26 +26,31 @@ def is_upsert(table: Table) -> bool:
     if not boolean(table.options.get(UPSERT_OPTION, "false")):
         return False
     if not table.primary_key:
-        raise PlanError(
+        raise OptionError(
             f"table '{table.display}' with 'upsert' = 'true' has no primary key",
             hint="declare PRIMARY KEY (…) NOT ENFORCED",
+            subject="upsert",
         )
     given = table.options.get("key.fields")
     if given is not None and {n.strip() for n in given.split(";")} != set(table.primary_key):
-        raise PlanError(
+        raise OptionError(
             f"'key.fields' of table '{table.display}' are not its primary key",
             detail="rows of a table with 'upsert' = 'true' are known by the primary key",
             hint="leave 'key.fields' out",
+            subject="key.fields",
         )
     if table.options.get("format") != "json":
-        raise PlanError(
+        raise OptionError(
             f"table '{table.display}' with 'upsert' = 'true' needs the format 'json'",
             detail="keys are written and read as JSON objects",
+            subject="format",
         )
     if boolean(table.options.get("json.fail-on-missing-field", "false")):
-        raise PlanError(
+        raise OptionError(
             f"'json.fail-on-missing-field' and 'upsert' of table '{table.display}' exclude each"
-            " other"
+            " other",
+            hint="leave one of them out",
+            subject="json.fail-on-missing-field",
         )
     return True
 
