@@ -23,7 +23,7 @@ UPSERT_OPTION = "upsert"
 
 def is_upsert(table: Table) -> bool:
     """True if the table's records are upserts. PlanError where it lacks what that needs."""
-    if not boolean(table.options.get(UPSERT_OPTION, "false")):
+    if not _is_true(table, UPSERT_OPTION):
         return False
     if not table.primary_key:
         raise OptionError(
@@ -45,7 +45,7 @@ def is_upsert(table: Table) -> bool:
             detail="keys are written and read as JSON objects",
             subject="format",
         )
-    if boolean(table.options.get("json.fail-on-missing-field", "false")):
+    if _is_true(table, "json.fail-on-missing-field"):
         raise OptionError(
             f"'json.fail-on-missing-field' and 'upsert' of table '{table.display}' exclude each"
             " other",
@@ -53,6 +53,16 @@ def is_upsert(table: Table) -> bool:
             subject="json.fail-on-missing-field",
         )
     return True
+
+
+def _is_true(table: Table, option: str) -> bool:
+    """Returns an option that is false where it is missing. OptionError for no truth value."""
+    text = table.options.get(option, "false")
+    try:
+        return boolean(text)
+    except ValueError as error:
+        message = f"bad value '{text}' for option '{option}' of table '{table.display}'"
+        raise OptionError(message, detail=str(error), subject=option) from None
 
 
 class Upserts:
