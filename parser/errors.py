@@ -41,7 +41,8 @@ class SqlError(Exception):
 
     `message` is lowercase and has no full stop; `detail` says why, `hint` what to do about it,
     `position` where; `subject` is the name of the thing that is wrong, for whoever knows where that
-    stands or what it is; `table` is the full name of the table whose definition is to blame.
+    stands or what it is; `table` is the full name of the table whose definition is to blame, and
+    `used_at` the statement that failed, where `position` is in that definition.
     """
 
     title = "error"
@@ -62,6 +63,7 @@ class SqlError(Exception):
         self.position = position
         self.subject = subject
         self.table: tuple[str, ...] | None = None
+        self.used_at: Position | None = None
         self._notes: list[str] = []
 
     @property
@@ -90,8 +92,7 @@ class SqlError(Exception):
 
     def in_file(self, file: str | None) -> SqlError:
         """Sets the file of the position unless it names one already; returns the error itself."""
-        if file and self.position is not None and self.position.file is None:
-            self.position = replace(self.position, file=file)
+        self.position, self.used_at = _in_file(self.position, file), _in_file(self.used_at, file)
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -119,6 +120,10 @@ class SqlError(Exception):
 
     def __str__(self) -> str:
         return (f"{self.position}: " if self.position else "") + self.reason
+
+
+def _in_file(place: Position | None, file: str | None) -> Position | None:
+    return replace(place, file=file) if file and place is not None and not place.file else place
 
 
 def _rebuild(
@@ -213,6 +218,8 @@ def render(error: SqlError, text: str | None = None) -> str:
     lines = [f"{place}{error.title}: {error.message}"]
     if text is not None and error.position is not None:
         lines += _caret(text, error.position)
+    if error.used_at is not None:
+        lines.append(f"  used at: {error.used_at}")
     if error.detail:
         lines.append(f"  detail: {error.detail}")
     if error.hint:

@@ -169,13 +169,9 @@ def open_source(table: Table, environment: Environment) -> Source:
 
 
 def _open_source(table: Table, environment: Environment) -> Source:
-    """Opens the table for reading, after `validate`. UnsupportedError if it can only be written."""
+    """Opens the table for reading, after `validate`."""
     validate(table)
     connector = connector_of(table)
-    if connector.capabilities.source is None:
-        raise UnsupportedError(
-            f"table '{table.display}' with connector '{connector.name}' cannot be read"
-        )
     try:
         return with_secrets(_connected(connector.source, table), connector, table, environment)
     except OSError as error:
@@ -207,8 +203,14 @@ def connect_formats(table: Table, environment: Environment) -> None:
 
 def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
     """Opens the source of a scan behind the boundary: its partitions only. SqlError, whatever the
-    connector raises; StillOpening after a moment unless `patient`."""
+    connector raises: UnsupportedError if it can only be written; StillOpening after a moment unless
+    `patient`."""
     connector = connector_of(scan.table)
+    if connector.capabilities.source is None:
+        raise UnsupportedError(
+            f"table '{scan.table.display}' with connector '{connector.name}' cannot be read",
+            hint="it can be written; rows come from a table of another connector, such as 'topic'",
+        )
     work = partial(_open_scan, scan, environment)
     with naming(scan.table):
         return opened_source(scan, connector, environment, work, patient=patient)
@@ -286,6 +288,8 @@ def open_sink(
     is there. SqlError, whatever the connector raises: UnsupportedError if it can only be read,
     BrokerFull where there is no space for it; StillOpening after a moment unless `patient`."""
     connector = connector_of(table)
+    if connector.capabilities.sink is None:
+        raise cannot_be_written(table)
     work = partial(_open_sink, table, connector, environment, overwrite=overwrite)
     with naming(table):
         return opened_sink(
@@ -307,8 +311,7 @@ def _open_sink(
 ) -> Sink:
     validate(table)
     sink = connector.capabilities.sink
-    if sink is None:
-        raise cannot_be_written(table)
+    assert sink is not None
     try:
         if overwrite and sink.overwrite is not Overwrite.UNSUPPORTED:
             opening = _connected(connector.overwriting_sink, table)

@@ -143,7 +143,7 @@ def apply(script: Script, statement: Statement) -> None:
                     f"{kind} has no place in a job", hint="run it with 'sql run' instead"
                 )
     except SqlError as error:
-        raise error.at(script.options.place_of(error, statement)) from None
+        raise script.options.locate(error, statement) from None
 
 
 def _define(script: Script, statement: CreateTable | CreateView | CreateFunction) -> None:

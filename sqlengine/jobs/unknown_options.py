@@ -72,10 +72,11 @@ class UnknownOptions:
         ignored = self._ignores(settings)
         for error in unknown:
             error.about_table(table.name)
-            place = _place(error, statement) or self.definitions.place(error)
+            if statement is not None:
+                self.locate(error, statement)
             if not ignored:
-                raise error.at(place)
-            self._note(f"{error.message} is ignored", place)
+                raise error
+            self._note(f"{error.message} is ignored", error.position)
         return without_unknown(table)
 
     def planned(
@@ -98,12 +99,17 @@ class UnknownOptions:
         planned = plan(lambda t: capabilities_of(self.known(t, statement, settings)))
         return replace(planned, sinks=tuple(transform_sink(s, visit) for s in planned.sinks))
 
-    def place_of(self, error: SqlError, statement: Statement) -> Position:
-        """Returns where the statement names the option that the error is about, else where the text
-        defines the table that is to blame, else where the statement begins."""
-        altered = isinstance(statement, Alter)  # what is wrong stands here, not in the definition
-        defined = None if altered else self.definitions.place(error)
-        return _place(error, statement) or defined or statement.position
+    def locate(self, error: SqlError, statement: Statement) -> SqlError:
+        """Gives an error of a statement its place, unless it has one: where the statement names the
+        option that is wrong, else where the text defines the table that is to blame, else where the
+        statement begins. Returns the error itself."""
+        if error.position is None and _place(error, statement) is None:
+            altered = isinstance(statement, Alter)  # what is wrong stands here
+            defined = None if altered else self.definitions.place(error)
+            if defined is not None and not isinstance(statement, CreateTable):
+                error.used_at = statement.position
+            return error.at(defined or statement.position)
+        return error.at(_place(error, statement))
 
     def _ignores(self, settings: Mapping[str, str]) -> bool:
         return self.accepted or ignores_unknown(settings)

@@ -124,8 +124,9 @@ class Session:
                     raise item
                 self.execute(number, item)
             except SqlError as error:
-                place = None if isinstance(item, SqlError) else self.options.place_of(error, item)
-                self.output.error(number, at_head(error.at(place), head).in_file(file))
+                if not isinstance(item, SqlError):
+                    self.options.locate(error, item)
+                self.output.error(number, at_head(error, head).in_file(file))
                 self.good = False
         return self.good
 
