@@ -7,6 +7,8 @@ SqlError
 │   ├── OptionError        a WITH option (`subject` is its key) is missing, unknown or wrong
 │   ├── ColumnError        a column (`subject` is its name) is none that its table can have
 │   └── UnsupportedError   Flink has it, this version does not
+│       ├── UnsupportedOption  (an OptionError, too)
+│       └── UnsupportedColumn  (a ColumnError, too)
 ├── ExecutionError    a job failed while it ran
 ├── JobError          a change of jobs was refused
 │   └── ObjectExists       a name stands for something else already (`detail` is the name in full)
@@ -39,7 +41,8 @@ class SqlError(Exception):
 
     `message` is lowercase and has no full stop; `detail` says why, `hint` what to do about it,
     `position` where; `subject` is the name of the thing that is wrong, for whoever knows where that
-    stands or what it is.
+    stands or what it is; `table` is the full name of the table whose definition is to blame, and
+    `used_at` the statement that failed, where `position` is in that definition.
     """
 
     title = "error"
@@ -59,6 +62,8 @@ class SqlError(Exception):
         self.hint = hint
         self.position = position
         self.subject = subject
+        self.table: tuple[str, ...] | None = None
+        self.used_at: Position | None = None
         self._notes: list[str] = []
 
     @property
@@ -76,10 +81,18 @@ class SqlError(Exception):
             self.position = position
         return self
 
+    def about_table(self, name: tuple[str, ...]) -> SqlError:
+        """Sets the table unless there is one already, and names it where the text does not; returns
+        the error itself."""
+        if self.table is None:
+            self.table = name
+            if f"'{name[-1]}'" not in self.reason or "table" not in self.reason:
+                self.message = f"table '{name[-1]}': {self.message}"
+        return self
+
     def in_file(self, file: str | None) -> SqlError:
         """Sets the file of the position unless it names one already; returns the error itself."""
-        if file and self.position is not None and self.position.file is None:
-            self.position = replace(self.position, file=file)
+        self.position, self.used_at = _in_file(self.position, file), _in_file(self.used_at, file)
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -90,6 +103,7 @@ class SqlError(Exception):
             self.hint,
             self.position,
             self.subject,
+            self.table,
         )
 
     @property
@@ -108,6 +122,10 @@ class SqlError(Exception):
         return (f"{self.position}: " if self.position else "") + self.reason
 
 
+def _in_file(place: Position | None, file: str | None) -> Position | None:
+    return replace(place, file=file) if file and place is not None and not place.file else place
+
+
 def _rebuild(
     kind: type[SqlError],
     message: str,
@@ -115,10 +133,12 @@ def _rebuild(
     hint: str | None,
     position: Position | None,
     subject: str | None,
+    table: tuple[str, ...] | None,
 ) -> SqlError:
     """Errors cross the process that plans: their keyword arguments are not in `Exception.args`."""
     error = kind.__new__(kind)
     SqlError.__init__(error, message, detail=detail, hint=hint, position=position, subject=subject)
+    error.table = table
     return error
 
 
@@ -144,6 +164,14 @@ class ColumnError(PlanError):
 
 class UnsupportedError(PlanError):
     title = "not supported"
+
+
+class UnsupportedOption(OptionError, UnsupportedError):
+    pass
+
+
+class UnsupportedColumn(ColumnError, UnsupportedError):
+    pass
 
 
 class ExecutionError(SqlError):
@@ -190,6 +218,8 @@ def render(error: SqlError, text: str | None = None) -> str:
     lines = [f"{place}{error.title}: {error.message}"]
     if text is not None and error.position is not None:
         lines += _caret(text, error.position)
+    if error.used_at is not None:
+        lines.append(f"  used at: {error.used_at}")
     if error.detail:
         lines.append(f"  detail: {error.detail}")
     if error.hint:

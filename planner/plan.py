@@ -3,11 +3,12 @@ deliver late rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from parser.errors import PlanError, Position
+from parser.errors import PlanError, Position, SqlError
 from parser.limits import refused
 from parser.statements import Insert, Query, StatementSet
 from planner.analysis.context import AnalysisContext
@@ -77,7 +78,8 @@ def plan(
             _check(bound, statement.position)
             check_uids(bound, known)
             trace = _Recorder(bound) if traced else None
-            analyzed = analyze(bound, context, disabled=disabled, observe=trace)
+            with _placed(statement, number):
+                analyzed = analyze(bound, context, disabled=disabled, observe=trace)
             optimized = optimize(analyzed, disabled=disabled, observe=trace)
             if MAP_LOOKUPS not in disabled:
                 optimized = map_lookups(optimized)
@@ -89,6 +91,17 @@ def plan(
     except RecursionError:
         raise too_deep(statement.position) from None
     return PlannedStatement(tuple(sinks), tuple(traces))
+
+
+@contextmanager
+def _placed(statement: Query | Insert | StatementSet, number: int) -> Iterator[None]:
+    """Gives errors the place of the INSERT of that number, where one of several is at fault."""
+    try:
+        yield
+    except SqlError as error:
+        if isinstance(statement, StatementSet) and error.table is None:
+            error.at(statement.inserts[number].position)
+        raise
 
 
 def _check(plan: LogicalPlan, position: Position | None) -> None:

@@ -53,7 +53,9 @@ def create_table(
     """TABLE …, the rest of CREATE TABLE, CREATE OR REPLACE TABLE and REPLACE TABLE."""
     cursor.expect("TABLE")
     if_missing = if_not_exists(cursor)
+    named = cursor.token
     name = cursor.path("the name of a table")
+    subject = cursor.span(named)
     elements = table_elements(cursor)
     text = comment(cursor)
     divided, keys = storage(cursor)
@@ -72,9 +74,8 @@ def create_table(
         statement, distribution=divided, partition_keys=keys, replace=replaced, create=created
     )
     order, period = elements.column_order, elements.system_time
-    return _derived(
-        cursor, replace(statement, column_order=order, system_time=period, option_places=places)
-    )
+    statement = replace(statement, column_order=order, system_time=period, subject=subject)
+    return _derived(cursor, replace(statement, option_places=places))
 
 
 def _derived(cursor: QueryParser, statement: CreateTable) -> CreateTable:

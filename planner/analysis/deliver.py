@@ -79,7 +79,8 @@ def _delivered(
 def cannot_be_written(table: Table) -> UnsupportedError:
     """The error for a table whose connector has no sink."""
     return UnsupportedError(
-        f"table '{table.display}' with connector '{table.connector}' cannot be written"
+        f"table '{table.display}' with connector '{table.connector}' cannot be written",
+        hint="it can be read; rows go into a table of another connector, such as 'topic'",
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from parser.dialect import position_of
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import ColumnError, PlanError, Position, UnsupportedError
 from parser.grammar.datatypes import check_type
 from parser.statements import (
     ColumnDefinition,
@@ -19,6 +19,7 @@ from parser.statements import (
     WatermarkDefinition,
 )
 from parser.types import INTERVAL_DAY_TIME, Column, DataType, Schema, TimeAttribute
+from parser.writer.names import name as quoted
 from parser.writer.shown import write_shown
 from parser.writer.statements import write
 from planner.binder import pool
@@ -37,7 +38,9 @@ from planner.scalar import Literal, Scalar
 def bind_table(statement: CreateTable, context: Context) -> Table:
     """The table, its computed columns and its watermark bound over its own columns."""
     name = context.catalog.resolve(statement.name)
+    places = {c.name: c.position for c in statement.columns}
     statement = expanded(replace(statement, options=_options(statement.options)), context.catalog)
+    _check_keys(statement, places)
     types = _declared(statement)
     computed = _computed(statement, types, name, context)
     types |= {n: e.type for n, e in computed}
@@ -138,6 +141,22 @@ def _metadata(statement: CreateTable, types: Mapping[str, DataType]) -> Iterable
     for c in statement.columns:
         if c.kind is ColumnKind.METADATA:
             yield MetadataColumn(Column(c.name, types[c.name]), c.metadata_key or c.name, c.virtual)
+
+
+def _check_keys(statement: CreateTable, places: Mapping[str, Position | None]) -> None:
+    """Raises ColumnError for two columns of one metadata key, as Flink does. `places`: those of the
+    columns that the text names; others come from the table that it is LIKE."""
+    columns: dict[str, str] = {}
+    for c in statement.columns:
+        key = (c.metadata_key or c.name) if c.kind is ColumnKind.METADATA else None
+        if key is not None and (first := columns.setdefault(key, c.name)) != c.name:
+            raise ColumnError(
+                f"columns '{first}' and '{c.name}' of table '{statement.name[-1]}' have both the"
+                f" metadata '{key}'",
+                hint=f"compute one from the other: {quoted(c.name)} AS {quoted(first)}",
+                position=places.get(c.name) or places.get(first) or statement.position,
+                subject=c.name,
+            )
 
 
 def _computed(

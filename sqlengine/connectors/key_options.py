@@ -56,7 +56,7 @@ def check_keys(table: Table, *, fields: bool) -> None:
         for one, other in ((KEY_FORMAT, KEY_FIELDS), (KEY_FIELDS, KEY_FORMAT)):
             if one in options and other not in options:
                 message = f"table '{table.display}' needs the option '{other}'"
-                raise PlanError(message, detail=f"'{one}' is given")
+                raise OptionError(message, detail=f"'{one}' is given", subject=one)
     elif not table.primary_key:
         raise PlanError(
             f"table '{table.display}' with connector '{table.connector}' has no primary key",

@@ -3,9 +3,10 @@ declare."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from parser.errors import ColumnError
+from parser.errors import ColumnError, UnsupportedColumn
 from parser.types import Column, DataType, Root
 from parser.writer.names import name as quoted
 from planner.capabilities import FormatUse
@@ -38,6 +39,24 @@ def check_metadata(declared: MetadataColumn, connector: Connector, table: Table)
             hint=f"declare it {own.plain}{compute or ''}",
             subject=name,
         )
+
+
+def check_written(table: Table, keys: Collection[str] = ()) -> None:
+    """Raises UnsupportedColumn for metadata of other `keys` that would be written."""
+    for column in table.metadata:
+        if not column.virtual and column.key not in keys and not column.key.startswith(PARTITION):
+            raise not_written(column)
+
+
+def not_written(column: MetadataColumn) -> UnsupportedColumn:
+    """Returns the error for metadata that no record can be given."""
+    name = column.column.name
+    what = "" if column.key == name else f" ('{column.key}')"
+    return UnsupportedColumn(
+        f"metadata column '{name}'{what} cannot be written",
+        hint="declare it METADATA VIRTUAL",
+        subject=name,
+    )
 
 
 def with_own_types(table: Table, connector: Connector) -> Table:

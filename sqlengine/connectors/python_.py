@@ -19,7 +19,6 @@ import pyarrow as pa
 from parser.errors import (
     ExecutionError,
     OptionError,
-    PlanError,
     SqlError,
     UnknownObject,
 )
@@ -78,13 +77,14 @@ class PythonConnector(Connector):
             return PythonSink(_to_function(table))
         if name not in environment.callables:
             known = ", ".join(sorted(environment.callables)) or "none"
-            raise PlanError(
+            raise OptionError(
                 f"there is no callable '{name}' for table '{table.display}'",
                 detail=f"given to the engine: {known}",
                 hint=(
                     "callables come from the program that embeds the engine: Engine(config,"
                     " callables={…})"
                 ),
+                subject=_CALLABLE,
             )
         return PythonSink(_to_callable(table, name, environment.callables[name]))
 
@@ -95,7 +95,11 @@ def _check(table: Table) -> None:
             f"table '{table.display}' needs the option 'function', or 'callable'", subject=_FUNCTION
         )
     if not is_user(table.options.get(_FUNCTION, "@")):
-        raise PlanError(f"'function' of table '{table.display}' cannot be changed by a hint")
+        raise OptionError(
+            f"'function' of table '{table.display}' cannot be changed by a hint",
+            hint="declare another table, LIKE this one",
+            subject=_FUNCTION,
+        )
 
 
 def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | None]:
@@ -112,13 +116,16 @@ def with_function(table: Table, catalog: Catalog) -> tuple[Table, Function | Non
     if function is None:
         hint = "CREATE FUNCTION … LANGUAGE PYTHON comes before the table"
         raise UnknownObject(
-            f"function '{name}' of table '{table.display}' does not exist", hint=hint
+            f"function '{name}' of table '{table.display}' does not exist",
+            hint=hint,
+            subject=_FUNCTION,
         )
     user = function.user
     if user.kind is not Kind.SINK:
-        raise PlanError(
-            f"function '{name}' is no sink, but {user.kind.value}",
+        raise OptionError(
+            f"function '{name}' of table '{table.display}' is no sink, but {user.kind.value}",
             hint="declare it with @sqlengine.sink",
+            subject=_FUNCTION,
         )
     changes = takes_changes(user)
     _check_columns(table, name, user, [STRING] if changes else [])
@@ -134,8 +141,11 @@ def _check_columns(table: Table, name: str, user: UserFunction, before: list[Dat
         coerce(user, before + [c.type for c in table.physical])
     except SqlError as error:
         message = f"the columns of table '{table.display}' do not fit function '{name}'"
-        raise PlanError(
-            message, detail=error.message, hint=f"it is {user.signature.partition(' ->')[0]}"
+        raise OptionError(
+            message,
+            detail=error.message,
+            hint=f"it is {user.signature.partition(' ->')[0]}",
+            subject=_FUNCTION,
         ) from None
 
 

@@ -33,6 +33,7 @@ from sqlengine.connectors.boundary.opening import (
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.lookup_options import ANSWER_TIMEOUT
 from sqlengine.connectors.metadata_types import check_metadata, with_own_types
+from sqlengine.connectors.naming import naming
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector
@@ -64,23 +65,26 @@ def get_connector(name: str) -> Connector | None:
 
 
 def connector_of(table: Table) -> Connector:
-    """Returns the table's connector; PlanError with what was probably meant."""
+    """Returns the table's connector; OptionError with what was probably meant."""
     name = table.options.get("connector")
-    if name is None:
-        raise PlanError(
-            f"table '{table.display}' needs the option 'connector'",
-            hint="one of " + ", ".join(connector_names()),
-        )
-    connector = get_connector(name)
+    connector = None if name is None else get_connector(name)
     if connector is None:
-        raise _unknown(name, table)
+        raise (_missing(table) if name is None else _unknown(name, table)).about_table(table.name)
     return connector
 
 
 def check_named(table: Table) -> None:
     """Raises OptionError for a connector that no text may name."""
     if table.options.get("connector") == CONNECTOR:
-        raise _unknown(CONNECTOR, table)
+        raise _unknown(CONNECTOR, table).about_table(table.name)
+
+
+def _missing(table: Table) -> OptionError:
+    return OptionError(
+        f"table '{table.display}' needs the option 'connector'",
+        hint="one of " + ", ".join(connector_names()),
+        subject="connector",
+    )
 
 
 def _unknown(name: str, table: Table) -> OptionError:
@@ -94,11 +98,12 @@ def _unknown(name: str, table: Table) -> OptionError:
 def capabilities_of(table: Table) -> Capabilities:
     """Returns what the table can do as a source and as a sink, by its connector, options and
     format. PlanError where one of these is missing or wrong."""
-    capabilities = connector_of(table).capabilities_of(table)
-    ends = (capabilities.source, capabilities.sink)
-    if any(end is not None and end.changelog is OF_FORMAT for end in ends):
-        return capabilities.with_format(changelog_mode_of(table))
-    return capabilities
+    with naming(table):
+        capabilities = connector_of(table).capabilities_of(table)
+        ends = (capabilities.source, capabilities.sink)
+        if any(end is not None and end.changelog is OF_FORMAT for end in ends):
+            return capabilities.with_format(changelog_mode_of(table))
+        return capabilities
 
 
 def declared_capabilities(table: Table) -> Capabilities:
@@ -110,6 +115,11 @@ def declared_capabilities(table: Table) -> Capabilities:
 def validate(table: Table) -> None:
     """Checks the table's options, metadata keys and column types. PlanError names what is wrong;
     nothing is opened."""
+    with naming(table):
+        _validate(table)
+
+
+def _validate(table: Table) -> None:
     connector = connector_of(table)
     options_of(table)
     check_references(table, connector.options)
@@ -159,13 +169,9 @@ def open_source(table: Table, environment: Environment) -> Source:
 
 
 def _open_source(table: Table, environment: Environment) -> Source:
-    """Opens the table for reading, after `validate`. UnsupportedError if it can only be written."""
+    """Opens the table for reading, after `validate`."""
     validate(table)
     connector = connector_of(table)
-    if connector.capabilities.source is None:
-        raise UnsupportedError(
-            f"table '{table.display}' with connector '{connector.name}' cannot be read"
-        )
     try:
         return with_secrets(_connected(connector.source, table), connector, table, environment)
     except OSError as error:
@@ -197,10 +203,17 @@ def connect_formats(table: Table, environment: Environment) -> None:
 
 def open_scan(scan: Scan, environment: Environment, *, patient: bool = False) -> Source:
     """Opens the source of a scan behind the boundary: its partitions only. SqlError, whatever the
-    connector raises; StillOpening after a moment unless `patient`."""
+    connector raises: UnsupportedError if it can only be written; StillOpening after a moment unless
+    `patient`."""
     connector = connector_of(scan.table)
+    if connector.capabilities.source is None:
+        raise UnsupportedError(
+            f"table '{scan.table.display}' with connector '{connector.name}' cannot be read",
+            hint="it can be written; rows come from a table of another connector, such as 'topic'",
+        )
     work = partial(_open_scan, scan, environment)
-    return opened_source(scan, connector, environment, work, patient=patient)
+    with naming(scan.table):
+        return opened_source(scan, connector, environment, work, patient=patient)
 
 
 def _open_scan(scan: Scan, environment: Environment) -> Source:
@@ -222,7 +235,8 @@ def open_lookup(scan: Scan, columns: Sequence[str], environment: Environment) ->
         return connector.row_lookup(filled, columns, environment)
 
     def opening() -> RowLookup:
-        return with_secrets(_connected(row_lookup, table), connector, table, environment)
+        with naming(table):
+            return with_secrets(_connected(row_lookup, table), connector, table, environment)
 
     timeout = options_of(table).get(ANSWER_TIMEOUT)
     most_s = timeout / 1000 if isinstance(timeout, int) else math.inf
@@ -244,12 +258,14 @@ def content_stamp(table: Table, environment: Environment) -> str | None:
         except OSError as error:
             raise _cannot_open(table, "read", error) from None
 
-    return calls.guarded("content_stamp", stamp)
+    with naming(table):
+        return calls.guarded("content_stamp", stamp)
 
 
 def missing_topic(table: Table, environment: Environment, *, writes: bool) -> NewTopic | None:
     """Returns the topic that opening the table would create; None where nothing would be."""
-    return connector_of(table).missing_topic(table, environment, writes=writes)
+    with naming(table):
+        return connector_of(table).missing_topic(table, environment, writes=writes)
 
 
 def rejects(table: Table, rows: Batch) -> Mapping[int, str]:
@@ -272,8 +288,13 @@ def open_sink(
     is there. SqlError, whatever the connector raises: UnsupportedError if it can only be read,
     BrokerFull where there is no space for it; StillOpening after a moment unless `patient`."""
     connector = connector_of(table)
+    if connector.capabilities.sink is None:
+        raise cannot_be_written(table)
     work = partial(_open_sink, table, connector, environment, overwrite=overwrite)
-    return opened_sink(table, connector, environment, work, overwrite=overwrite, patient=patient)
+    with naming(table):
+        return opened_sink(
+            table, connector, environment, work, overwrite=overwrite, patient=patient
+        )
 
 
 def begin_opening_sink(table: Table, environment: Environment, *, overwrite: bool) -> None:
@@ -290,8 +311,7 @@ def _open_sink(
 ) -> Sink:
     validate(table)
     sink = connector.capabilities.sink
-    if sink is None:
-        raise cannot_be_written(table)
+    assert sink is not None
     try:
         if overwrite and sink.overwrite is not Overwrite.UNSUPPORTED:
             opening = _connected(connector.overwriting_sink, table)

@@ -103,8 +103,11 @@ def pem_files(
         files.check_file(path, table=table.display, option=option)
     found = PemFiles(paths.get(CA), paths.get(CERTIFICATE), paths.get(KEY), table.display)
     if found.key is not None and found.certificate is None:
-        message = f"table '{table.display}' has '{KEY}', and no '{CERTIFICATE}'"
-        raise OptionError(message, subject=KEY)
+        raise OptionError(
+            f"table '{table.display}' has '{KEY}', and no '{CERTIFICATE}'",
+            hint="give both, or none",
+            subject=KEY,
+        )
     return found
 
 

@@ -9,8 +9,8 @@ from parser.errors import SqlError
 from sqlengine.broker.auto_create import NewTopic
 from sqlengine.engine.requests import Outcome, Request
 from sqlengine.graphs.takeover import StateReport
+from sqlengine.jobs.definition_places import placed
 from sqlengine.jobs.job import Job
-from sqlengine.jobs.option_places import placed
 from sqlengine.jobs.planning import JobText, PlannedJob
 
 

@@ -64,6 +64,7 @@ from planner.logical import (
 )
 from rules.options import Options
 from rules.ruleset import RuleSet
+from sqlengine.connectors.naming import naming
 from sqlengine.dimensions.versions import VersionFiles
 from sqlengine.executors.build_windows import window_operator
 from sqlengine.executors.wire import decode_batch, encode_batch
@@ -205,7 +206,9 @@ def _scan(plan: Scan, node: PhysicalNode) -> Operator:
     names = set(node.columns)
     columns = tuple(c for c in plan.table.physical if c.name in names)
     metadata = tuple(m for m in value_metadata(plan.table) if m.column.name in names)
-    return ScanOperator(plan.table, node.columns, decoder_for(plan.table, columns, metadata))
+    with naming(plan.table):
+        decoder = decoder_for(plan.table, columns, metadata)
+    return ScanOperator(plan.table, node.columns, decoder)
 
 
 def _union(plan: Union, node: PhysicalNode) -> Operator:

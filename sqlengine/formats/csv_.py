@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from parser.errors import OptionError
-from parser.types import Schema
+from parser.types import Column, Schema
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
+from sqlengine.formats.columns import of_column
 from sqlengine.formats.csv_encode import CsvEncoder
 from sqlengine.formats.csv_lines import CsvFraming
 from sqlengine.formats.csv_values import Dialect, FromText, columns_at_once, from_text
@@ -109,9 +110,7 @@ class CsvDecoder:
         self._columns = columns
         self._width = len(schema)
         self._dialect = dialect
-        self._places = [
-            _Place(c.name, schema.index(c.name), from_text(c.type, dialect)) for c in columns
-        ]
+        self._places = [_Place(c.name, schema.index(c.name), _reader(c, dialect)) for c in columns]
         self._needed = max((p.index + 1 for p in self._places), default=0)
 
     def decode(self, records: pa.Array) -> Decoded:
@@ -296,3 +295,8 @@ def _behind(text: str, at: int, dialect: Dialect) -> int:
     if at < len(text) and text[at] != dialect.delimiter:
         raise Malformed(f"malformed CSV: a quoted field goes on at character {at + 1}")
     return at
+
+
+def _reader(column: Column, dialect: Dialect) -> FromText:
+    with of_column(column.name):
+        return from_text(column.type, dialect)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from parser.errors import UnsupportedError
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
+from sqlengine.formats.columns import of_column
 from sqlengine.formats.csv_values import Dialect
 from sqlengine.formats.texts import java_texts, trimmed_texts
 
@@ -36,7 +37,8 @@ class CsvEncoder:
         # backslash.
         self._unsafe = f"[\\x{{0}}-\\x{{{ord(special):x}}}{_in_class(dialect.escape)}\\\\]"
         for column in schema:
-            _check(column.type)
+            with of_column(column.name):
+                _check(column.type)
 
     def encode(self, batch: Batch) -> pa.Array:
         """See `Encoder`. Row kinds are not written."""

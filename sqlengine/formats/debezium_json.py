@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from parser.types import STRING, DataType, Schema, map_of, timestamp_ltz
 from sqlengine.formats.base import Encoder, Option
 from sqlengine.formats.changes import (
@@ -81,9 +81,10 @@ class DebeziumJsonFormat(ChangeFormat):
     def encoder(self, schema: Schema, options: Mapping[str, str]) -> Encoder:
         """PlanError with 'schema-include': records are written without their schema."""
         if boolean(options.get("schema-include", "false")):
-            raise PlanError(
+            raise OptionError(
                 "format 'debezium-json' cannot write with 'schema-include'",
                 hint="leave the option out",
+                subject="schema-include",
             )
         return super().encoder(schema, options)
 

@@ -17,6 +17,7 @@ from parser.errors import UnsupportedError
 from parser.types import INTEGERS, DataType, Root, Schema
 from sqlengine.batch import Batch
 from sqlengine.formats import times
+from sqlengine.formats.columns import of_column
 from sqlengine.formats.lines import split_lines
 from sqlengine.formats.texts import java_texts, plain_texts, written_plainly
 
@@ -57,7 +58,8 @@ class JsonEncoder:
         kinds = (column.type for column in schema)
         self._plain = all(k.is_string or k.root in _PLAIN for k in kinds) and not writing.skip_nulls
         for column in schema:
-            _check(column.type)
+            with of_column(column.name):
+                _check(column.type)
 
     def encode(self, batch: Batch) -> pa.Array:
         """See `Encoder`. Row kinds are not written."""

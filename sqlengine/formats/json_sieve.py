@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.types import DataType, Root, Schema
+from parser.types import Column, DataType, Root, Schema
 from sqlengine.formats.base import BadRecord
+from sqlengine.formats.columns import of_column
 from sqlengine.formats.json_values import Convert, Rules, Unreadable, converter, nullable
 
 _BOM = b"\xef\xbb\xbf"
@@ -65,7 +66,7 @@ class Sieve:
         self.schema = schema
         self._rules = rules
         self._decode, self._quick, self._getters = _structs(schema, rules)
-        self._converters = [converter(c.type, rules) for c in schema]
+        self._converters = [_converter(c, rules) for c in schema]
         self._nullable = [nullable(c.type, rules) for c in schema]
 
     def read(self, records: Sequence[bytes], *, clean: bool = False) -> Sieved:
@@ -344,3 +345,8 @@ def merge_sieved(parts: Sequence[tuple[npt.NDArray[np.int64], tuple[pa.Array, ..
         return rows, columns
     index = pa.array(order)
     return rows[order], tuple(c.take(index) for c in columns)
+
+
+def _converter(column: Column, rules: Rules) -> Convert:
+    with of_column(column.name):
+        return converter(column.type, rules)

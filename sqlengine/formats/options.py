@@ -178,6 +178,8 @@ def _value(name: str, option: Option, text: str | None, owner: str) -> object:
             )
         return None
     try:
+        if option.required and not text.strip():
+            raise ValueError("it is empty")
         return option.parse(text)
     except ValueError as error:
         message = f"bad value '{text}' for option '{name}' of {owner}"

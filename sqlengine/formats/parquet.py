@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import ExecutionError, UnsupportedError
+from parser.errors import ExecutionError, UnsupportedColumn
 from parser.types import Column, DataType, Root, Schema
 from planner.scalar import Scalar
 from sqlengine.formats.base import (
@@ -74,8 +74,9 @@ class ParquetFormat(Format):
         for column in schema:
             for kind in _within(column.type):
                 if kind.root in _NEVER_HELD:
-                    raise UnsupportedError(
-                        f"format 'parquet' cannot hold {kind}, in column '{column.name}'"
+                    raise UnsupportedColumn(
+                        f"format 'parquet' cannot hold {kind}, in column '{column.name}'",
+                        subject=column.name,
                     )
 
     def reader(

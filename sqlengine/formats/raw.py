@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import OptionError, UnsupportedColumn
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option
@@ -67,10 +67,19 @@ class RawFormat(Format):
 
 def _only(schema: Schema) -> DataType:
     if len(schema) != 1:
-        raise PlanError(f"format 'raw' needs a table of one column, not {len(schema)}")
-    kind = schema.columns[0].type
+        raise OptionError(
+            f"format 'raw' needs a table of one column, not {len(schema)}",
+            hint="declare one column, or another format, such as 'json'",
+            subject="format",
+        )
+    column = schema.columns[0]
+    kind = column.type
     if kind.root not in _NUMBERS and not kind.is_string and not kind.is_binary:
-        raise UnsupportedError(f"format 'raw' cannot hold {kind}")
+        raise UnsupportedColumn(
+            f"format 'raw' cannot hold {kind}, in column '{column.name}'",
+            hint="it holds a text, bytes, a number or a BOOLEAN",
+            subject=column.name,
+        )
     return kind
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from parser.errors import OptionError, PlanError, SqlError
+from parser.errors import OptionError, SqlError
 from parser.types import Column, Schema
 from planner.catalog import MetadataColumn, Table
 from planner.logical.change_kinds import ChangelogMode
@@ -48,9 +48,10 @@ def format_of(table: Table) -> tuple[Format, Mapping[str, str]]:
     names none."""
     named = _named(table)
     if named is None:
-        raise PlanError(
+        raise OptionError(
             f"table '{table.display}' needs the option 'format'",
             hint="for example 'format' = 'json'",
+            subject="format",
         )
     return _with_options(table, *named)
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from parser.alterations import Alter
-from parser.errors import (
-    ColumnError,
-    JobError,
-    OptionError,
-    SqlError,
-    UnknownObject,
-    UnsupportedError,
-)
+from parser.errors import JobError, SqlError, UnknownObject, UnsupportedError
 from parser.statements import (
     CreateCatalog,
     CreateDatabase,
@@ -57,11 +49,10 @@ from sqlengine.catalog.dropping import drop_temporary
 from sqlengine.catalog.using import use
 from sqlengine.connectors.python_ import with_function
 from sqlengine.connectors.registry import check_named, declared, validate
-from sqlengine.formats.registry import format_prefixes
 from sqlengine.functions.library import Library, entry_key, key_of
 from sqlengine.jobs.references import called, expressions_of, names_of
 from sqlengine.jobs.setting_checks import check_setting
-from sqlengine.jobs.unknown_options import UnknownOptions, place_of
+from sqlengine.jobs.unknown_options import UnknownOptions
 from udf.user import UserFunction
 
 
@@ -152,17 +143,18 @@ def apply(script: Script, statement: Statement) -> None:
                     f"{kind} has no place in a job", hint="run it with 'sql run' instead"
                 )
     except SqlError as error:
-        raise error.at(place_of(error, statement)) from None
+        raise script.options.locate(error, statement) from None
 
 
 def _define(script: Script, statement: CreateTable | CreateView | CreateFunction) -> None:
     item = _bound(script, statement)
+    script.options.definitions.add(statement, item.name)
     check_place(script.catalog, item, statement.subject or statement.position)
     if isinstance(item, Table):
         assert isinstance(statement, CreateTable)
         item = script.options.known(item, statement, script.settings)
         item, sink = with_function(declared(item), script.catalog)
-        _validate(item, statement)
+        _validate(item)
         if sink is not None:
             _call(script, sink)
     script.catalog = script.catalog.put(item, if_not_exists=statement.if_not_exists)
@@ -239,7 +231,7 @@ def _alter(script: Script, statement: Alter) -> None:
             return item
         item = script.options.known(item, None, script.settings)
         item, sink = with_function(declared(item), catalog)
-        _validate(item, None)
+        _validate(item)
         if sink is not None:
             _call(script, sink)
         return item
@@ -251,32 +243,16 @@ def _alter(script: Script, statement: Alter) -> None:
     script.objects = [script.catalog.objects[n] for n in names if n in script.catalog.objects]
 
 
-def _validate(table: Table, statement: CreateTable | None) -> None:
+def _validate(table: Table) -> None:
     """Checks a table's options where it is defined: Flink does so when the table is used, but the
-    author of a job wants to know now. OptionError, ColumnError with the position.
+    author of a job wants to know now. Raises as `validate`.
 
     A table without any option is a template for LIKE."""
     if not table.options:
         return
     check_connector(table)
-    try:
-        check_named(table)
-        validate(table)
-    except ColumnError as error:
-        columns = () if statement is None else statement.columns
-        found = (c.position for c in columns if c.name == error.subject)
-        raise error.at(next(found, None)) from None
-    except OptionError as error:
-        if statement is None:
-            raise
-        places = dict(statement.option_places)
-        with suppress(SqlError):  # the error names a format's option without what stands before
-            for _, prefix in format_prefixes(table):
-                given = statement.option_places.items()
-                places = {k.removeprefix(prefix): p for k, p in given} | places
-        if "type" in places:
-            places.setdefault("connector", places["type"])
-        raise error.at(places.get(error.subject or "")) from None
+    check_named(table)
+    validate(table)
 
 
 def _insert(script: Script, statement: Insert | StatementSet) -> None:

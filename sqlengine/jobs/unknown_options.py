@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from parser.alterations import Alter, SetOptions
 from parser.dialect import position_of
-from parser.errors import OptionError, Position, SqlError
+from parser.errors import ColumnError, OptionError, Position, SqlError
 from parser.statements import CreateTable, Insert, Query, Reset, Set, Statement, StatementSet
 from planner import PlannedStatement
 from planner.capabilities import Capabilities
@@ -19,6 +19,7 @@ from planner.logical import LogicalPlan, Scan, Sink
 from planner.rewrite import transform_sink
 from planner.setting_keys import check_reset, check_setting, ignores_unknown
 from sqlengine.connectors.registry import capabilities_of, unknown_options, without_unknown
+from sqlengine.jobs.definition_places import Definitions
 
 
 @dataclass
@@ -29,12 +30,12 @@ class UnknownOptions:
 
     warn: Callable[[str], None]
     accepted: bool = False
+    definitions: Definitions = field(default_factory=Definitions)
     _noted: set[str] = field(default_factory=set)
-    _defined: dict[str | None, Position] = field(default_factory=dict)
 
     def begin_text(self) -> None:
         """Forgets the positions in the text before."""
-        self._defined.clear()
+        self.definitions.clear()
 
     def check_setting(self, statement: Set | Reset, settings: Mapping[str, str]) -> None:
         """Checks the key of SET or RESET. OptionError, UnsupportedError with its position."""
@@ -58,16 +59,7 @@ class UnknownOptions:
     ) -> Table:
         """Returns a table that is defined, without the options that nobody reads where these are
         ignored. As in Flink, others are refused once the table is used."""
-        unknown = unknown_options(table)
-        if unknown and self._ignores(settings):
-            return self.known(table, statement, settings)
-        self._defined |= {e.subject: p for e in unknown if (p := _place(e, statement)) is not None}
-        return table
-
-    def altered(self, statement: Alter) -> None:
-        """Notes where ALTER TABLE … SET names options."""
-        if isinstance(statement.action, SetOptions):
-            self._defined.update(statement.action.places.items())
+        return self.known(table, statement, settings) if self._ignores(settings) else table
 
     def known(
         self, table: Table, statement: Statement | None, settings: Mapping[str, str]
@@ -79,10 +71,12 @@ class UnknownOptions:
             return table
         ignored = self._ignores(settings)
         for error in unknown:
-            place = _place(error, statement) or self._defined.get(error.subject)
+            error.about_table(table.name)
+            if statement is not None:
+                self.locate(error, statement)
             if not ignored:
-                raise error.at(place)
-            self._note(f"{error.message} is ignored", place)
+                raise error
+            self._note(f"{error.message} is ignored", error.position)
         return without_unknown(table)
 
     def planned(
@@ -105,6 +99,18 @@ class UnknownOptions:
         planned = plan(lambda t: capabilities_of(self.known(t, statement, settings)))
         return replace(planned, sinks=tuple(transform_sink(s, visit) for s in planned.sinks))
 
+    def locate(self, error: SqlError, statement: Statement) -> SqlError:
+        """Gives an error of a statement its place, unless it has one: where the statement names the
+        option that is wrong, else where the text defines the table that is to blame, else where the
+        statement begins. Returns the error itself."""
+        if error.position is None and _place(error, statement) is None:
+            altered = isinstance(statement, Alter)  # what is wrong stands here
+            defined = None if altered else self.definitions.place(error)
+            if defined is not None and not isinstance(statement, CreateTable):
+                error.used_at = statement.position
+            return error.at(defined or statement.position)
+        return error.at(_place(error, statement))
+
     def _ignores(self, settings: Mapping[str, str]) -> bool:
         return self.accepted or ignores_unknown(settings)
 
@@ -114,14 +120,10 @@ class UnknownOptions:
             self.warn(f"{place}: {text}" if place is not None else text)
 
 
-def place_of(error: SqlError, statement: Statement) -> Position:
-    """Returns where the statement names the option that the error is about, else where the
-    statement begins."""
-    return _place(error, statement) or statement.position
-
-
 def _place(error: SqlError, statement: Statement | None) -> Position | None:
-    return dict(_places(statement)).get(error.subject) if error.subject else None
+    if error.subject is None or isinstance(error, ColumnError):
+        return None
+    return dict(_places(statement)).get(error.subject)
 
 
 def _places(statement: Statement | None) -> Iterator[tuple[str, Position]]:
@@ -129,6 +131,8 @@ def _places(statement: Statement | None) -> Iterator[tuple[str, Position]]:
     match statement:
         case CreateTable():
             yield from statement.option_places.items()
+        case Alter(action=SetOptions() as action):
+            yield from action.places.items()
         case StatementSet():
             for insert in statement.inserts:
                 yield from _places(insert)

@@ -82,7 +82,7 @@ class PrinterOutput:
             self._again[said] = []
             print(rendered(error, self.text), file=sys.stderr)
         else:
-            again.append(str(error.position or f"statement {stmt + 1}"))
+            again.append(str(error.used_at or error.position or f"statement {stmt + 1}"))
 
     def end(self) -> None:
         """Ends the last result, and tells how often errors came that were shown once."""

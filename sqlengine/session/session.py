@@ -59,7 +59,7 @@ from sqlengine.functions.library import Library
 from sqlengine.jobs.explanation import explain_sinks, stages_on_spark
 from sqlengine.jobs.references import called, expressions_of
 from sqlengine.jobs.targets import target_in
-from sqlengine.jobs.unknown_options import UnknownOptions, place_of
+from sqlengine.jobs.unknown_options import UnknownOptions
 from sqlengine.session.runner import SCRIPT, EmbeddedRunner, Runner
 from sqlengine.snapshots.savepoint_files import PATHS
 from udf.user import UserFunction
@@ -124,8 +124,9 @@ class Session:
                     raise item
                 self.execute(number, item)
             except SqlError as error:
-                place = None if isinstance(item, SqlError) else place_of(error, item)
-                self.output.error(number, at_head(error.at(place), head).in_file(file))
+                if not isinstance(item, SqlError):
+                    self.options.locate(error, item)
+                self.output.error(number, at_head(error, head).in_file(file))
                 self.good = False
         return self.good
 
@@ -177,7 +178,7 @@ class Session:
                 self.catalog = altered_function(self.catalog, statement, self._load)
             case Alter():
                 self.catalog = after(self.catalog, statement, self._bound_in)
-                self.options.altered(statement)
+                self.options.definitions.add(statement)
 
     def _configure(self, statement: Set | Reset) -> None:
         """Applies SET, which without a key changes nothing, or RESET, which then clears all."""
@@ -201,6 +202,7 @@ class Session:
             return
         check_new(self.catalog, item, statement.subject or statement.position)
         self.catalog = refreshed(self.catalog.put(item), item.name, self._bound_in)
+        self.options.definitions.add(statement, item.name)
 
     def _bound_in(self, statement: CreateTable | CreateView, catalog: Catalog) -> Table | View:
         self._activate(expressions_of(statement))

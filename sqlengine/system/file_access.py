@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from parser.errors import ExecutionError, PlanError
+from parser.errors import ExecutionError, OptionError
 from sqlengine.system.disk import Disk, MachineDisk
 from sqlengine.system.rights import make_shared_folder, share
 
@@ -35,7 +35,7 @@ _KINDS: Final = (
 TABLE_FILES: Final = "files"
 
 
-class PathRefused(PlanError):
+class PathRefused(OptionError):
     """SQL may not use a path; `why` follows it in the message."""
 
     def __init__(self, path: Path, why: str, *, detail: str, hint: str | None = None) -> None:

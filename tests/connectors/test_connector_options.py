@@ -39,7 +39,7 @@ CASES: list[tuple[dict[str, str], str, str]] = [
         "table 't' needs the option 'format'",
         "for example 'format' = 'json'",
     ),
-    ({**TOPIC, "format": "jsn"}, "unknown format 'jsn'", "did you mean 'json'?"),
+    ({**TOPIC, "format": "jsn"}, "table 't': unknown format 'jsn'", "did you mean 'json'?"),
     (
         {**TOPIC, "json.ignore-errors": "true"},
         "unknown option 'json.ignore-errors' of table 't'",

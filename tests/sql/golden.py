@@ -18,8 +18,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -125,11 +125,14 @@ def scripts() -> list[Script]:
 
 @dataclass
 class Collected:
-    """A session's output, as events and as messages."""
+    """A session's output, as events and as messages. `portable` makes of what stands before a place
+    in a line what `text` has there."""
 
     text: str
     events: list[Event] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    ran: str = ""
+    portable: Callable[[str], str] = str
 
     def schema(self, stmt: int, schema: Schema) -> None:
         self.events.append({"stmt": stmt, "kind": "schema", "columns": schema_event(schema)})
@@ -143,6 +146,9 @@ class Collected:
 
     def error(self, stmt: int, error: SqlError) -> None:
         self.events.append({"stmt": stmt, "kind": "error"})
+        if self.ran and (at := error.position) is not None:
+            before = self.ran.split("\n")[at.line - 1][: at.column - 1]
+            error.position = replace(at, column=len(self.portable(before)) + 1)
         self.messages.append(f"statement {stmt}, " + render(error, self.text))
 
 
@@ -153,9 +159,10 @@ def run(
     empty."""
     out, data = folder / "out", folder / "topics"
     out.mkdir()
-    collected = Collected(script.text)  # messages show lines without the folders of this machine
+    ran = script.with_folders(out)  # messages show lines without the folders of this machine
+    collected = Collected(script.text, ran=ran, portable=lambda t: script.portable(t, out))
     with open_runner(data, rows_per_read) as runner:
-        Session(runner, collected, settings=dict(settings or {})).run(script.with_folders(out))
+        Session(runner, collected, settings=dict(settings or {})).run(ran)
     lines = script.portable(lines_of(collected.events), out)
     messages = script.portable("\n\n".join(collected.messages), out)
     return events_of(lines), messages + "\n" if messages else ""

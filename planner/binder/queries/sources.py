@@ -69,7 +69,7 @@ def check_connector(table: Table) -> None:
         raise PlanError(
             f"table '{table.display}' has no connector",
             hint="write WITH ('connector' = 'topic', …)",
-        )
+        ).about_table(table.name)
 
 
 def _is_normalized(table: Table, context: Context) -> bool:

@@ -16,6 +16,7 @@ from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.cache import WalledCache
 from sqlengine.connectors.boundary.calls import Calls
 from sqlengine.connectors.chunks import Chunk, Part
+from sqlengine.connectors.naming import naming
 from sqlengine.formats.registry import key_preparation_of, preparation_of
 from sqlengine.system.lanes import Call
 
@@ -71,6 +72,7 @@ class WalledSource(Source):
         filters: bool = False,
     ) -> None:
         self._source = source
+        self._table = scan.table
         self._calls = calls
         self._check = answers.ChunkCheck(scan)
         self._prepares = preparation_of(scan.table), key_preparation_of(scan.table)
@@ -230,13 +232,16 @@ class WalledSource(Source):
     # ---- calls that may raise --------------------------------------------------------------------
 
     def shards(self) -> list[str]:
-        return self._calls.need("shards", self._shards)
+        with naming(self._table):
+            return self._calls.need("shards", self._shards)
 
     def start(self, shard: str) -> int:
-        return self._calls.need("start", lambda: answers.whole(self._source.start(shard)))
+        with naming(self._table):
+            return self._calls.need("start", lambda: answers.whole(self._source.start(shard)))
 
     def check_start(self) -> None:
-        self._calls.need("check_start", self._source.check_start)
+        with naming(self._table):
+            self._calls.need("check_start", self._source.check_start)
 
     def read(
         self, shard: str, offset: int, *, max_rows: int, until: int | None = None

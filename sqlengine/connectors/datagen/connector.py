@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from parser.limits import present
 from parser.types import Root
 from planner.capabilities import Boundedness, Capabilities, SourceCapabilities
@@ -149,14 +149,15 @@ def _row_size(fields: Iterable[Field]) -> int:
     for field in fields:
         size = size_of(field)
         if size > limits.value_size:
-            raise PlanError(
+            raise OptionError(
                 f"values of column '{field.name}' would have {size:,} bytes,"
                 f" at most {limits.value_size:,} are allowed ('value-size')",
                 hint=f"make 'fields.{field.name}.length' less, or that of its parts",
+                subject=f"fields.{field.name}.length",
             )
         row += size
     if row > limits.column_size:
-        raise PlanError(
+        raise OptionError(
             f"a row would have {row:,} bytes, at most {limits.column_size:,} are allowed"
             " ('column-size')",
             hint="make 'fields.COLUMN.length' less",

@@ -13,7 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import (
+    OptionError,
+    UnsupportedColumn,
+    UnsupportedOption,
+)
 from parser.types import MAX_LENGTH, DataType, Root
 from sqlengine.connectors.column_paths import parts_of
 from sqlengine.connectors.datagen.bits import random_bits, random_digits, unit
@@ -86,10 +90,28 @@ class Field:
         given = self.option("length")
         return given if isinstance(given, int) else _ENTRIES
 
+    @property
+    def column(self) -> str:
+        """The column that the field is, or is a part of."""
+        return self.name.partition(".")[0]
+
+    def no_range(self) -> OptionError:
+        """Returns the error for a least and a greatest value between which there is none."""
+        low, high = (f"fields.{self.name}.{name}" for name in ("min", "max"))
+        return OptionError(
+            f"'{low}' and '.max' are no range of {self.type}",
+            subject=low if self.option("max") is None else high,
+        )
+
     def whole(self, name: str) -> int:
         value = self.option(name)
         if not isinstance(value, int):
-            raise PlanError(f"column '{self.name}' needs the option 'fields.{self.name}.{name}'")
+            kind = f"fields.{self.name}.kind"
+            raise OptionError(
+                f"column '{self.name}' needs the option 'fields.{self.name}.{name}'",
+                detail=f"'{kind}' is 'sequence'",
+                subject=kind,
+            )
         return value
 
     def bound(self, name: str, default: float, parse: Callable[[str], float]) -> float:
@@ -97,8 +119,9 @@ class Field:
         try:
             return default if text is None else parse(str(text))
         except ValueError:
-            raise PlanError(
-                f"bad value '{text}' for option 'fields.{self.name}.{name}' of a {self.type}"
+            option = f"fields.{self.name}.{name}"
+            raise OptionError(
+                f"bad value '{text}' for option '{option}' of a {self.type}", subject=option
             ) from None
 
 
@@ -122,13 +145,19 @@ def maker(field: Field, rows: Rows) -> Maker:
 
 def _sequence(field: Field) -> Maker:
     if "." in field.name:
-        raise UnsupportedError(
-            f"'{field.name}' cannot be a sequence", hint="columns can, their parts cannot"
+        raise UnsupportedOption(
+            f"'{field.name}' cannot be a sequence",
+            hint="columns can, their parts cannot",
+            subject=f"fields.{field.name}.kind",
         )
     start, kind = field.whole("start"), field.type
     field.whole("end")
     if not (kind.is_numeric or kind.is_string):
-        raise UnsupportedError(f"column '{field.name}' of type {kind} cannot be a sequence")
+        raise UnsupportedOption(
+            f"column '{field.name}' of type {kind} cannot be a sequence",
+            hint="numbers and texts can",
+            subject=f"fields.{field.name}.kind",
+        )
 
     def make(first: int, end: int) -> pa.Array:
         return pa.array(np.arange(start + first, start + end)).cast(kind.arrow, safe=False)
@@ -154,8 +183,10 @@ def _random(field: Field, rows: Rows) -> Maker:
         return lambda first, end: pa.array(
             (random_bits(first, end, field.index, rows.seed, 0) & np.uint64(1)).astype(np.bool_)
         )
-    raise UnsupportedError(
-        f"datagen makes no {field.type}", hint=f"leave column '{field.name}' out, or compute it"
+    raise UnsupportedColumn(
+        f"datagen makes no {field.type}",
+        hint=f"leave column '{field.name}' out, or compute it",
+        subject=field.column,
     )
 
 
@@ -163,7 +194,7 @@ def _integers(field: Field, rows: Rows) -> Maker:
     low, high = _RANGES[field.type.root]
     low, high = int(field.bound("min", low, int)), int(field.bound("max", high, int))
     if not _RANGES[field.type.root][0] <= low <= high <= _RANGES[field.type.root][1]:
-        raise PlanError(f"'fields.{field.name}.min' and '.max' are no range of {field.type}")
+        raise field.no_range()
     span = high - low + 1
 
     def make(first: int, end: int) -> pa.Array:
@@ -179,7 +210,7 @@ def _numbers(field: Field, rows: Rows) -> Maker:
     most = _FLOATS.get(kind.root) or float(10 ** (kind.precision - kind.scale)) * (1 - 2.0**-50)
     low, high = field.bound("min", -most, float), field.bound("max", most, float)
     if not -most <= low <= high <= most:
-        raise PlanError(f"'fields.{field.name}.min' and '.max' are no range of {kind}")
+        raise field.no_range()
 
     def make(first: int, end: int) -> pa.Array:
         share = unit(random_bits(first, end, field.index, rows.seed, 0))
@@ -198,7 +229,8 @@ def _texts(field: Field, rows: Rows) -> Maker:
     """Hexadecimal digits, as Flink's."""
     length = field.characters
     if length > field.type.length:
-        raise PlanError(f"'fields.{field.name}.length' is more than {field.type} holds")
+        option = f"fields.{field.name}.length"
+        raise OptionError(f"'{option}' is more than {field.type} holds", subject=option)
     varies = bool(field.option("var-len"))
 
     def make(first: int, end: int) -> pa.Array:
@@ -268,11 +300,18 @@ def _collection(field: Field, rows: Rows) -> Maker:
 
 def _check_key(key: Field) -> None:
     if key.type.children:
-        raise UnsupportedError(
-            f"datagen makes no keys of {key.type}", hint=f"see column '{key.name}'"
+        raise UnsupportedColumn(
+            f"datagen makes no keys of {key.type}",
+            hint=f"see column '{key.name}'",
+            subject=key.column,
         )
     if key.option("null-rate"):
-        raise UnsupportedError(f"'fields.{key.name}.null-rate' is not supported: a key is not NULL")
+        option = f"fields.{key.name}.null-rate"
+        raise UnsupportedOption(
+            f"'{option}' is not supported: a key is not NULL",
+            hint="leave it out",
+            subject=option,
+        )
 
 
 def _by_key(

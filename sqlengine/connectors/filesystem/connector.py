@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from xxhash import xxh3_128
 
-from parser.errors import PlanError, UnsupportedError
+from parser.errors import OptionError, UnsupportedOption
 from parser.types import BIGINT, STRING, DataType, timestamp_ltz
 from planner.capabilities import (
     OF_FORMAT,
@@ -31,7 +31,7 @@ from planner.capabilities import (
     SinkCapabilities,
     SourceCapabilities,
 )
-from planner.catalog import PARTITION, Table
+from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.boundary.rows import unwritable
@@ -55,6 +55,7 @@ from sqlengine.connectors.filesystem.source import FileSource
 from sqlengine.connectors.filesystem.tree import files_below
 from sqlengine.connectors.filesystem.whole import WholeFileSource
 from sqlengine.connectors.lookup_options import LOOKUP_OPTIONS
+from sqlengine.connectors.metadata_types import check_written
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, delay, duration
@@ -351,7 +352,11 @@ def _commits(table: Table) -> CommitPolicy | None:
         return None
     if not table.partition_keys:
         message = f"table '{table.display}' has no partitions that could be committed"
-        raise PlanError(message, hint=f"write PARTITIONED BY, or leave out '{_COMMIT}…'")
+        raise OptionError(
+            message,
+            hint=f"write PARTITIONED BY, or leave out '{_COMMIT}…'",
+            subject=_COMMIT + "policy.kind",
+        )
     wait = options[_COMMIT + "delay"]
     assert isinstance(wait, int)
     return CommitPolicy(str(options[_COMMIT + "success-file.name"]), wait)
@@ -361,10 +366,7 @@ def _check_written(table: Table) -> None:
     _check_format(table)
     check_partitions(table)
     _commits(table)
-    if any(not m.virtual and not m.key.startswith(PARTITION) for m in table.metadata):
-        raise UnsupportedError(
-            "metadata columns of a file cannot be written", hint="declare them METADATA VIRTUAL"
-        )
+    check_written(table)
 
 
 def default_name(table: Table) -> str:
@@ -375,7 +377,11 @@ def default_name(table: Table) -> str:
 def _check_format(table: Table) -> None:
     format_, _ = format_of(table)
     if not format_.capabilities.line_separated and bulk_format_of(table) is None:
-        raise UnsupportedError(f"format '{format_.name}' has no lines and cannot be kept in files")
+        raise UnsupportedOption(
+            f"format '{format_.name}' has no lines and cannot be kept in files",
+            hint="for example 'format' = 'json'",
+            subject="format",
+        )
 
 
 def path_of(table: Table, files: FileAccess) -> Path:
@@ -387,19 +393,22 @@ def path_of(table: Table, files: FileAccess) -> Path:
 
 def _named(text: str) -> Path:
     if "\0" in text or not text:
-        raise PlanError(f"path {text!r} is none", hint="name a file or a folder")
+        raise OptionError(f"path {text!r} is none", hint="name a file or a folder", subject="path")
     parts = urlsplit(text)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     if "://" in text:
-        raise UnsupportedError(
-            f"path '{text}' is not on this machine", hint="give a local path or file:///…"
+        raise UnsupportedOption(
+            f"path '{text}' is not on this machine",
+            hint="give a local path or file:///…",
+            subject="path",
         )
     return Path(text)
 
 
-def _does_not_grow(table: Table) -> UnsupportedError:
-    return UnsupportedError(
+def _does_not_grow(table: Table) -> UnsupportedOption:
+    return UnsupportedOption(
         f"files of format '{table.options['format']}' do not grow",
         hint="'source.monitor-interval' reads new files",
+        subject="source.follow",
     )

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import ExecutionError, UnsupportedError
+from parser.errors import ExecutionError, UnsupportedColumn, UnsupportedError
 from parser.types import STRING, Column, DataType, Root, Schema
 from planner.catalog import PARTITION, Table
 from planner.scalar import Call, ColumnRef, Scalar
@@ -50,12 +50,16 @@ def check_partitions(table: Table) -> None:
     columns are such."""
     for column in table.schema.select(table.partition_keys):
         if column.type.root not in _TYPES:
-            raise UnsupportedError(
-                f"partition column '{column.name}' is {column.type.plain}, which no name can hold"
+            raise UnsupportedColumn(
+                f"partition column '{column.name}' is {column.type.plain}, which no name can hold",
+                hint="leave it out of PARTITIONED BY",
+                subject=column.name,
             )
         if len(_escaped(column.name).encode()) > MAX_NAME // 2:
-            raise UnsupportedError(
-                f"the name of partition column '{column.name}' is too long for that of a folder"
+            raise UnsupportedColumn(
+                f"the name of partition column '{column.name}' is too long for that of a folder",
+                hint=f"{MAX_NAME // 2} bytes at most, where / and such count three",
+                subject=column.name,
             )
     if table.partition_keys and not table.physical.columns:
         raise UnsupportedError(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh64_hexdigest
 
-from parser.errors import ExecutionError, PlanError, SqlError
+from parser.errors import ExecutionError, OptionError, SqlError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.broker.errors import cannot_write
@@ -136,7 +136,11 @@ class FileSink(Sink):
 def check_folder(table: Table, folder: Path, disk: Disk = MACHINE) -> None:
     """Raises PlanError where the path is a file."""
     if disk.exists(folder) and not disk.is_folder(folder):
-        raise PlanError(f"'{folder}' is a file; table '{table.display}' writes into a folder")
+        raise OptionError(
+            f"'{folder}' is a file; table '{table.display}' writes into a folder",
+            hint="name another path",
+            subject="path",
+        )
 
 
 def not_written(what: str, error: OSError) -> SqlError:

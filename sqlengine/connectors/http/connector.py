@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import msgspec
 from xxhash import xxh3_64_hexdigest
 
-from parser.errors import OptionError, UnsupportedError
+from parser.errors import OptionError, UnsupportedColumn
 from parser.types import BIGINT, DataType, timestamp_ltz
 from planner.capabilities import (
     OF_FORMAT,
@@ -127,11 +127,13 @@ class HttpConnector(Connector):
         source = self.capabilities.source
         assert source is not None
         if options[_POLL] is None:
-            if any(column.key in self.metadata for column in table.metadata):
-                raise UnsupportedError(
-                    f"table '{table.display}' has no metadata",
-                    hint=f"only a table with '{_POLL}' has it",
-                )
+            for column in table.metadata:
+                if column.key in self.metadata:
+                    raise UnsupportedColumn(
+                        f"table '{table.display}' has no metadata",
+                        hint=f"only a table with '{_POLL}' has it",
+                        subject=column.column.name,
+                    )
             read = replace(source, boundedness=Boundedness.BOUNDED)
             return Capabilities(source=read, format=FormatUse.RECORDS)
         polled = SourceCapabilities(changelog=OF_FORMAT, seekable=True, expires=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.connectors.http.authorization import HEADER
 
@@ -15,9 +15,17 @@ def check_header(table: Table, name: str, text: str) -> None:
         or not all(c.isalnum() or c in "!#$%&'*+-.^_`|~" for c in name)
         or not name.isascii()
     ):
-        raise PlanError(f"'{HEADER}{name}' of table '{table.display}' names no header")
+        raise OptionError(
+            f"'{HEADER}{name}' of table '{table.display}' names no header",
+            hint="a name has letters, digits and -",
+            subject=HEADER + name,
+        )
     if any(ord(c) < 32 or ord(c) == 127 for c in text):
-        raise PlanError(f"'{HEADER}{name}' of table '{table.display}' has a line break")
+        raise OptionError(
+            f"'{HEADER}{name}' of table '{table.display}' has a line break",
+            hint="leave it out",
+            subject=HEADER + name,
+        )
 
 
 def on_the_wire(value: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from sqlengine.formats.options import did_you_mean
 
 _MARK: Final = re.compile(r"\{\{([^{}]*)\}\}")
@@ -77,12 +77,16 @@ def _template(
         name = mark[1].strip()
         if name not in known:
             hint = did_you_mean(name, known) or "columns: " + ", ".join(known)
-            raise PlanError(f"'{option}' names no column '{name}'", hint=hint)
+            raise OptionError(f"'{option}' names no column '{name}'", hint=hint, subject=option)
         parts += [text[end : mark.start()], (name, write_at(mark.start()))]
         end = mark.end()
     rest = [p for p in (*parts, text[end:]) if p]
     if any("{{" in p for p in rest if isinstance(p, str)):
-        raise PlanError(f"'{option}' has a '{{{{' without its '}}}}'", hint="a mark is {{column}}")
+        raise OptionError(
+            f"'{option}' has a '{{{{' without its '}}}}'",
+            hint="a mark is {{column}}",
+            subject=option,
+        )
     return Template(rest)
 
 
@@ -93,9 +97,10 @@ def _check_json(template: Template, option: str) -> None:
     try:
         json.loads(sample)
     except ValueError as error:
-        raise PlanError(
+        raise OptionError(
             f"'{option}' is no JSON",
             detail=f"with NULL in all columns it is {sample[:200]}: {error}",
+            subject=option,
         ) from None
 
 

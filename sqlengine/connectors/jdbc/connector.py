@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from parser.errors import UnsupportedError
 from planner.capabilities import (
     Boundedness,
     Capabilities,
@@ -139,10 +138,6 @@ class JdbcConnector(Connector):
         columns."""
         check_types(table, table.physical, arrays=dialect_of(table.options["url"]).arrays)
         _check_files(table, environment)
-        if table.metadata:
-            raise UnsupportedError(
-                f"table '{table.display}' has metadata columns, a database has none"
-            )
         return JdbcSink(
             table, _account(table), options_of(table), environment.outside_writer, environment.clock
         )

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from parser.errors import UnsupportedError
+from parser.errors import UnsupportedColumn
 from parser.types import BOOLEAN, DataType, Root
 from planner.catalog import Table
 from planner.rewrite import conjunction
@@ -63,10 +63,11 @@ class JdbcLookup(RowLookup):
         reader.probe()
         for column in self._columns:
             if not reader.judges(_equal(column, _sample(column.type))):
-                raise UnsupportedError(
+                raise UnsupportedColumn(
                     f"table '{table.display}' cannot be asked by column '{column.name}'",
                     detail=f"it is {column.type} here, and of another kind in the database",
                     hint="declare it as the database has it, or 'lookup.cache' = 'FULL'",
+                    subject=column.name,
                 )
 
     def rows_of(self, keys: Sequence[pa.Array]) -> Sequence[Found]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import ExecutionError, UnsupportedError
+from parser.errors import ExecutionError, UnsupportedColumn
 from parser.types import Column, DataType, Root, Schema
 from planner.catalog import Table
 from sqlengine.connectors.jdbc.driver import Value
@@ -33,10 +33,11 @@ def check_types(table: Table, schema: Schema, *, arrays: bool) -> None:
             or kind.is_binary
             or kind.root in (*NUMBERS, *TIMES, Root.BOOLEAN, Root.DECIMAL)
         ):
-            raise UnsupportedError(
+            raise UnsupportedColumn(
                 f"column '{column.name}' of table '{table.display}' is {column.type}, which tables"
                 f" of the connector '{table.options['connector']}' do not have",
                 hint="declare it as STRING; what is written is made one by CAST or JSON_STRING",
+                subject=column.name,
             )
 
 

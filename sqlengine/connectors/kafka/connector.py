@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from parser.errors import OptionError, PlanError
+from parser.errors import OptionError
 from parser.types import DataType
 from planner.capabilities import (
     OF_FORMAT,
@@ -41,6 +41,7 @@ from sqlengine.connectors.key_options import KEY_OPTIONS, UPSERT_KEY_OPTIONS, ch
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.secret_names import is_secret
 from sqlengine.formats.base import Option
+from sqlengine.formats.keyed.fields import VALUE_FORMAT
 from sqlengine.formats.options import at_least, choice, delay
 from sqlengine.formats.registry import format_of
 
@@ -124,10 +125,11 @@ class KafkaConnector(Connector):
         check_positions(table, options)
         settings_of(table)
         if options[GUARANTEE] == _EXACTLY_ONCE and options[PREFIX] is None:
-            raise PlanError(
+            raise OptionError(
                 f"table '{table.display}' needs the option '{PREFIX}'",
                 detail=f"'{GUARANTEE}' is '{_EXACTLY_ONCE}'",
                 hint="a name that no other server, and no other data folder, uses",
+                subject=GUARANTEE,
             )
 
     def source(self, table: Table, environment: Environment) -> Source:
@@ -199,9 +201,11 @@ class UpsertKafkaConnector(KafkaConnector):
     def check(self, table: Table) -> None:
         """See `KafkaConnector`. Also without a primary key, and for formats of changes."""
         if format_of(table)[0].capabilities.changelog != INSERT_ONLY:
-            raise PlanError(
+            raise OptionError(
                 f"table '{table.display}' with connector '{self.name}' needs a format of rows",
                 detail=f"'{format_of(table)[0].name}' is one of changes",
+                hint="for example 'value.format' = 'json', or the connector 'kafka'",
+                subject="format" if "format" in table.options else VALUE_FORMAT,
             )
         super().check(table)
 

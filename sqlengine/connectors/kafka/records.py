@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import ExecutionError, UnsupportedError
+from parser.errors import ExecutionError
 from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.kafka.properties import largest_record
 from sqlengine.connectors.kafka.rows import WRITABLE
+from sqlengine.connectors.metadata_types import check_written
 from sqlengine.formats.base import Encoder
 from sqlengine.formats.keyed.fields import key_part
 from sqlengine.formats.registry import encoder_for, key_encoder_of
@@ -62,12 +63,7 @@ class KafkaRecords(RowEncoder):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._most = largest_record(table)
-        for m in table.metadata:
-            if not m.virtual and m.key not in WRITABLE:
-                raise UnsupportedError(
-                    f"metadata '{m.key}' of table '{table.display}' cannot be written",
-                    hint="declare it METADATA VIRTUAL",
-                )
+        check_written(table, WRITABLE)
         self._part = part = key_part(table)
         columns = table.physical.columns if part is None else part.of_value(table.physical)
         self._of_value = Schema(columns)

@@ -15,7 +15,6 @@ from typing import ClassVar
 
 from xxhash import xxh3_64_hexdigest
 
-from parser.errors import UnsupportedError
 from parser.types import DataType
 from planner.capabilities import (
     OF_FORMAT,
@@ -31,6 +30,7 @@ from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.environment import Environment, password_as_written, writer_of
+from sqlengine.connectors.metadata_types import check_written
 from sqlengine.connectors.mqtt.metadata import COLUMNS, MqttRows
 from sqlengine.connectors.mqtt.options import OPTIONS, account_of, settings_of, stream_of_table
 from sqlengine.connectors.mqtt.receiver import MqttReceiver
@@ -82,12 +82,7 @@ class MqttConnector(Connector):
     def sink(self, table: Table, environment: Environment) -> Sink:
         """See `Connector`. The server may be away."""
         options = options_of(table)
-        for column in table.metadata:
-            if not column.virtual:
-                raise UnsupportedError(
-                    f"metadata column '{column.column.name}' cannot be written",
-                    hint="declare it METADATA VIRTUAL",
-                )
+        check_written(table)
         writer = xxh3_64_hexdigest(writer_of(environment.outside_writer, table).encode())
         client = f"{options['client-id'] or 'sqlengine'}-{writer}"
         account = account_of(table, options, environment.files, client, lasting=False)

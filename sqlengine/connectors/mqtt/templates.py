@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import OptionError, PlanError
+from parser.errors import ColumnError, OptionError
 from parser.types import Root
 from planner.catalog import Table
 from sqlengine.batch import Batch
@@ -35,9 +35,11 @@ class TopicTemplate:
                 )
             kind = table.physical.type(name)
             if kind.root not in _KINDS and not kind.is_integer:
-                raise PlanError(
+                raise ColumnError(
                     f"column '{name}' of table '{table.display}' cannot be part of a topic",
                     detail=f"it is {kind}; texts, whole numbers, BOOLEAN and DATE can",
+                    hint=f"declare it as one of these, or leave {{{name}}} out of 'topic'",
+                    subject=name,
                 )
         if not self._columns and (wrong := name_error(table.options["topic"])) is not None:
             what = f"option 'topic' of table '{table.display}' is wrong"

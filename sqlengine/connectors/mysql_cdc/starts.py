@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from parser.errors import OptionError, PlanError, ServiceError
+from parser.errors import OptionError, ServiceError
 from planner.catalog import Table
 from sqlengine.connectors.changes.followed import Followed
 from sqlengine.connectors.jdbc.driver import Cursor
@@ -70,8 +70,10 @@ def start_of(table: Table, options: Mapping[str, object]) -> dict[str, str]:
     wanted = {"timestamp": [{_MILLIS}], "specific-offset": [{_GTID}, {_FILE, _POS}]}
     if mode in wanted and start.keys() not in wanted[mode]:
         either = " or ".join(" and ".join(f"'{o}'" for o in sorted(w)) for w in wanted[mode])
-        raise PlanError(
-            f"table '{table.display}' needs the option {either}", detail=f"'{_MODE}' is '{mode}'"
+        raise OptionError(
+            f"table '{table.display}' needs the option {either}",
+            detail=f"'{_MODE}' is '{mode}'",
+            subject=_MODE,
         )
     return start
 

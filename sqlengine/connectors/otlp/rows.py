@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import UnsupportedError
+from parser.errors import UnsupportedColumn
 from parser.types import INT, STRING, DataType, Root, map_of
 from planner.catalog import Table
 from sqlengine.broker.base import Records
@@ -83,20 +83,23 @@ def check_columns(table: Table) -> None:
         kind = column.type
         if column.name in _TIMES:
             if kind.root is not Root.TIMESTAMP_LTZ:
-                raise UnsupportedError(
+                raise UnsupportedColumn(
                     f"column '{column.name}' of table '{table.display}' is {kind}",
                     hint="times of log records are TIMESTAMP_LTZ(3), or up to (9)",
+                    subject=column.name,
                 )
         elif column.name not in _TYPES:
             hint = did_you_mean(column.name, COLUMNS) or "columns: " + ", ".join(COLUMNS)
-            raise UnsupportedError(
+            raise UnsupportedColumn(
                 f"log records have no '{column.name}', which table '{table.display}' declares",
                 hint=hint,
+                subject=column.name,
             )
         elif kind.with_nullable(True) != _TYPES[column.name]:
-            raise UnsupportedError(
+            raise UnsupportedColumn(
                 f"column '{column.name}' of table '{table.display}' is {kind}",
                 hint=f"declare it as {_TYPES[column.name]}",
+                subject=column.name,
             )
 
 

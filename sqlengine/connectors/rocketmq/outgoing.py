@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh64_intdigest
 
-from parser.errors import ExecutionError, OptionError, SqlError, UnsupportedError
+from parser.errors import ExecutionError, OptionError, SqlError, UnsupportedColumn
 from parser.types import Schema
 from planner.catalog import MetadataColumn, Table
 from sqlengine.batch import Batch
 from sqlengine.broker.rocketmq.messages import DELAY_MS, DELIVER_AT, KEYS, TAGS, property_text
 from sqlengine.connectors.encoded import RowEncoder
+from sqlengine.connectors.metadata_types import not_written
 from sqlengine.connectors.rocketmq.options import integer_of
 from sqlengine.connectors.rocketmq.rows import SYSTEM
 from sqlengine.connectors.topic.upserts import Upserts, is_upsert
@@ -151,14 +152,12 @@ def _require_writable(column: MetadataColumn, encoder: MessageEncoder) -> None:
     """Raises UnsupportedError for metadata that a message cannot be given, or that it has
     already."""
     if column.key not in WRITABLE:
-        raise UnsupportedError(
-            f"metadata column '{column.column.name}' cannot be written",
-            hint="declare it METADATA VIRTUAL",
-        )
+        raise not_written(column)
     if encoder.sets(column.key):
-        raise UnsupportedError(
+        raise UnsupportedColumn(
             f"metadata column '{column.column.name}' and an option say what '{column.key}' are",
             hint="declare it METADATA VIRTUAL, or leave the option out",
+            subject=column.column.name,
         )
 
 

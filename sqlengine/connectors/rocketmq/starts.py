@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.broker.rocketmq.client import Queue
 from sqlengine.broker.rocketmq.topic import RocketTopic
@@ -25,13 +25,19 @@ def start_at(
     millis = time_of(options, "startTimeMs", "startTime", "scan.startup.timestamp-millis")
     if mode == "timestamp" or "startTimeMs" in table.options or "startTime" in table.options:
         if millis is None:
-            raise PlanError(
-                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'"
+            raise OptionError(
+                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'",
+                detail=f"'scan.startup.mode' is '{mode}'",
+                subject="scan.startup.mode",
             )
         return lambda queue: topic.at_time(queue, millis)
     if mode == "group-offsets":
         if not text_of(options, "consumerGroup"):
-            raise PlanError(f"table '{table.display}' needs the option 'consumerGroup'")
+            raise OptionError(
+                f"table '{table.display}' needs the option 'consumerGroup'",
+                detail=f"'scan.startup.mode' is '{mode}'",
+                subject="scan.startup.mode",
+            )
         return lambda queue: _or_end(topic, queue, topic.committed(queue))
     return topic.first if mode == "earliest-offset" else topic.end
 
@@ -49,8 +55,10 @@ def ends_at(
     millis = time_of(options, "endTime", "scan.bounded.timestamp-millis")
     if mode == "timestamp" or "endTime" in table.options:
         if millis is None:
-            raise PlanError(
-                f"table '{table.display}' needs the option 'scan.bounded.timestamp-millis'"
+            raise OptionError(
+                f"table '{table.display}' needs the option 'scan.bounded.timestamp-millis'",
+                detail=f"'scan.bounded.mode' is '{mode}'",
+                subject="scan.bounded.mode",
             )
         return lambda queue: topic.at_time(queue, millis)
     return topic.end if mode == "latest-offset" else None

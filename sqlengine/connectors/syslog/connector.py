@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from parser.errors import OptionError, UnsupportedError
+from parser.errors import OptionError, UnsupportedOption
 from parser.types import DataType
 from planner.capabilities import (
     OF_FORMAT,
@@ -127,7 +127,11 @@ class SyslogConnector(Connector):
         differently."""
         options = options_of(table)
         if options["listen"] is None:
-            raise UnsupportedError(f"table '{table.display}' has no 'listen', and cannot be read")
+            raise UnsupportedOption(
+                f"table '{table.display}' has no 'listen', and cannot be read",
+                hint="for example 'listen' = 'udp://0.0.0.0:514'",
+                subject="listen",
+            )
         addresses = listen_addresses(table.options["listen"])
         place = "syslog " + ";".join(map(str, addresses))
         buffer = options["receive.buffer"]
@@ -151,8 +155,10 @@ class SyslogConnector(Connector):
         """See `Connector`. The server may be away."""
         options = options_of(table)
         if options["server"] is None:
-            raise UnsupportedError(
-                f"table '{table.display}' has no 'server', and cannot be written"
+            raise UnsupportedOption(
+                f"table '{table.display}' has no 'server', and cannot be written",
+                hint="for example 'server' = 'udp://localhost:514'",
+                subject="server",
             )
         address, timeout_ms = _server(options), options["connect.timeout"]
         assert isinstance(timeout_ms, int)

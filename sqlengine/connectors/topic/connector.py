@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from parser.errors import PlanError, ServiceError, UnsupportedError
+from parser.errors import OptionError, ServiceError
 from parser.types import BIGINT, BYTES, INT, DataType, timestamp_ltz
 from planner.capabilities import (
     OF_FORMAT,
@@ -37,6 +37,7 @@ from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.encoded import RowEncoder
 from sqlengine.connectors.environment import Environment, writer_of
+from sqlengine.connectors.metadata_types import check_written
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.topic.creation import missing_topic, shards_of
 from sqlengine.connectors.topic.rows import TopicRows
@@ -134,7 +135,11 @@ class TopicConnector(Connector):
         options = options_of(table)
         group = options["properties.group.id"]
         if isinstance(group, str) and is_system(group) and is_system(table.options["topic"]):
-            raise PlanError(f"group '{group}' belongs to the system, as its topic does")
+            raise OptionError(
+                f"group '{group}' of table '{table.display}' belongs to the system",
+                hint="name another one",
+                subject="properties.group.id",
+            )
         broker = _broker(environment)
         shards = shards_of(broker, table, environment.auto_create, writes=False)
         return TopicSource(broker, table, options, environment.assignment, shards)
@@ -144,13 +149,13 @@ class TopicConnector(Connector):
         options = options_of(table)
         name = table.options["topic"]
         if is_system(name):
-            raise PlanError(f"topic '{name}' belongs to the system and cannot be written")
-        for column in table.metadata:
-            if not column.virtual:
-                raise UnsupportedError(
-                    f"metadata column '{column.column.name}' cannot be written",
-                    hint="declare it METADATA VIRTUAL",
-                )
+            raise OptionError(
+                f"topic '{name}' of table '{table.display}' belongs to the system and cannot be"
+                " written",
+                hint="name another one",
+                subject="topic",
+            )
+        check_written(table)
         broker = _broker(environment)
         shards = shards_of(broker, table, environment.auto_create, writes=True)
         packed = next((c for c in COMPRESSIONS if c == options["compression"]), None)

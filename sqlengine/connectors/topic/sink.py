@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh64_intdigest
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from parser.types import Schema
 from planner.catalog import Table
 from sqlengine.batch import Batch, IntArray
@@ -161,9 +161,8 @@ def _key_schema(table: Table) -> Schema | None:
     for name in names:
         if name not in table.physical:
             hint = did_you_mean(name, table.physical.names)
-            raise PlanError(
-                f"'key.fields' of table '{table.display}' names no column '{name}'", hint=hint
-            )
+            message = f"'key.fields' of table '{table.display}' names no column '{name}'"
+            raise OptionError(message, hint=hint, subject="key.fields")
     keys = table.physical.select(names)
     check_keys(keys)
     return keys

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
 from sqlengine.broker.base import Broker, Records
@@ -220,13 +220,19 @@ def _start_at(broker: Broker, table: Table, options: Mapping[str, object]) -> Ca
     )
     if mode == "timestamp":
         if not isinstance(millis, int):
-            raise PlanError(
-                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'"
+            raise OptionError(
+                f"table '{table.display}' needs the option 'scan.startup.timestamp-millis'",
+                detail=f"'scan.startup.mode' is '{mode}'",
+                subject="scan.startup.mode",
             )
         return lambda shard: broker.offset_for_time(topic, shard, millis)
     if mode == "group-offsets":
         if not isinstance(group, str):
-            raise PlanError(f"table '{table.display}' needs the option 'properties.group.id'")
+            raise OptionError(
+                f"table '{table.display}' needs the option 'properties.group.id'",
+                detail=f"'scan.startup.mode' is '{mode}'",
+                subject="scan.startup.mode",
+            )
         return lambda shard: broker.committed(group, topic).get(
             shard, broker.end_offset(topic, shard)
         )
@@ -247,7 +253,9 @@ def _end_at(
         case "timestamp" if isinstance(millis, int):
             return lambda shard: broker.offset_for_time(topic, shard, millis)
         case "timestamp":
-            raise PlanError(
-                f"table '{table.display}' needs the option 'scan.bounded.timestamp-millis'"
+            raise OptionError(
+                f"table '{table.display}' needs the option 'scan.bounded.timestamp-millis'",
+                detail="'scan.bounded.mode' is 'timestamp'",
+                subject="scan.bounded.mode",
             )
     return None

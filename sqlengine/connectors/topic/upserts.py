@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.batch import Batch, RowKind
 from sqlengine.broker.base import Records
@@ -23,31 +23,46 @@ UPSERT_OPTION = "upsert"
 
 def is_upsert(table: Table) -> bool:
     """True if the table's records are upserts. PlanError where it lacks what that needs."""
-    if not boolean(table.options.get(UPSERT_OPTION, "false")):
+    if not _is_true(table, UPSERT_OPTION):
         return False
     if not table.primary_key:
-        raise PlanError(
+        raise OptionError(
             f"table '{table.display}' with 'upsert' = 'true' has no primary key",
             hint="declare PRIMARY KEY (…) NOT ENFORCED",
+            subject="upsert",
         )
     given = table.options.get("key.fields")
     if given is not None and {n.strip() for n in given.split(";")} != set(table.primary_key):
-        raise PlanError(
+        raise OptionError(
             f"'key.fields' of table '{table.display}' are not its primary key",
             detail="rows of a table with 'upsert' = 'true' are known by the primary key",
             hint="leave 'key.fields' out",
+            subject="key.fields",
         )
     if table.options.get("format") != "json":
-        raise PlanError(
+        raise OptionError(
             f"table '{table.display}' with 'upsert' = 'true' needs the format 'json'",
             detail="keys are written and read as JSON objects",
+            subject="format",
         )
-    if boolean(table.options.get("json.fail-on-missing-field", "false")):
-        raise PlanError(
+    if _is_true(table, "json.fail-on-missing-field"):
+        raise OptionError(
             f"'json.fail-on-missing-field' and 'upsert' of table '{table.display}' exclude each"
-            " other"
+            " other",
+            hint="leave one of them out",
+            subject="json.fail-on-missing-field",
         )
     return True
+
+
+def _is_true(table: Table, option: str) -> bool:
+    """Returns an option that is false where it is missing. OptionError for no truth value."""
+    text = table.options.get(option, "false")
+    try:
+        return boolean(text)
+    except ValueError as error:
+        message = f"bad value '{text}' for option '{option}' of table '{table.display}'"
+        raise OptionError(message, detail=str(error), subject=option) from None
 
 
 class Upserts:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import OptionError, PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.http.authorization import HEADER
@@ -219,7 +219,10 @@ def _headers(table: Table, options: Mapping[str, object]) -> dict[str, Template]
 
 def _check_not_ours(table: Table, name: str) -> None:
     if name.lower() in _OURS:
-        raise PlanError(
+        raise OptionError(
             f"header '{name}' of table '{table.display}' is made by the connector",
-            hint="use the option 'content-type'" if name.lower() == "content-type" else None,
+            hint="use the option 'content-type'"
+            if name.lower() == "content-type"
+            else "leave the option out",
+            subject=HEADER + name,
         )

@@ -11,6 +11,7 @@ from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary.opening import opened_source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment, is_rehearsal
+from sqlengine.connectors.naming import naming
 from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.dimensions.source import MappedSource
 
@@ -36,7 +37,8 @@ def open_scan(
 
     # What comes are names of versions: metadata are in their rows.
     told = replace(scan, table=replace(scan.table, metadata=()))
-    return opened_source(told, connector, environment, work, patient=patient)
+    with naming(scan.table):
+        return opened_source(told, connector, environment, work, patient=patient)
 
 
 class NothingFromIt(Source):

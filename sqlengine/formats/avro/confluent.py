@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parser.errors import OptionError, PlanError
+from parser.errors import OptionError
 from parser.types import Schema
 from sqlengine.batch import Batch
 from sqlengine.formats.avro.cursor import IntArray
@@ -95,9 +95,10 @@ class AvroConfluentFormat(Format):
         """PlanError for a bad option, and without a subject."""
         text = checked_schema(self.name, schema, options)
         if "subject" not in options:
-            raise PlanError(
+            raise OptionError(
                 f"format '{self.name}' needs the option 'subject' to write",
                 hint=f"'{self.name}.subject' = 'TOPIC-value'",
+                subject="subject",
             )
         register = boolean(options.get("properties.auto.register.schemas", "true"))
         subject = Subject(_registry(self.name, options), options["subject"], register)

@@ -9,6 +9,7 @@ import msgspec
 
 from parser.errors import UnsupportedError
 from parser.types import INT, DataType, Root, Schema
+from sqlengine.formats.columns import of_column
 
 Json: TypeAlias = str | int | None | list["Json"] | dict[str, "Json"]
 
@@ -36,6 +37,9 @@ _UNITS: Final = {"ms": "millis", "us": "micros", "ns": "nanos"}
 def schema_of(schema: Schema, *, legacy: bool) -> str:
     """Returns the schema of rows as JSON. `legacy`: a TIMESTAMP is an instant, as before Flink
     1.19. UnsupportedError for a type that Avro cannot hold."""
+    for column in schema:
+        with of_column(column.name):
+            _record((column.name,), (column.type,), RECORD, legacy)
     types = tuple(c.type for c in schema)
     return msgspec.json.encode(_record(schema.names, types, RECORD, legacy)).decode()
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from parser.errors import UnsupportedError
+from parser.errors import UnsupportedColumn, UnsupportedError
 from parser.types import Column, DataType, Root, Schema
 from sqlengine.formats.base import (
     BadRecord,
@@ -115,9 +115,10 @@ class LogFormat(Format):
         pairs = column.name == rest and _is_text_map(kind)
         if TextColumn.holds(kind) or pairs or self.holds(column):
             return
-        raise UnsupportedError(
+        raise UnsupportedColumn(
             f"format '{self.name}' cannot hold {kind}, in column '{column.name}'",
             hint=f"'{rest}' MAP<STRING, STRING> has the fields that are no columns",
+            subject=column.name,
         )
 
     def holds(self, column: Column) -> bool:

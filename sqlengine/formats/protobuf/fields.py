@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from parser.errors import PlanError
+from parser.errors import ColumnError
 from parser.types import DataType, Root
 from sqlengine.formats.options import did_you_mean
 
@@ -56,9 +56,10 @@ def field_of(message: Descriptor, name: str, kind: DataType, path: str = "") -> 
     """Returns the field of a column. PlanError where the message has none, or of another type."""
     found = message.fields_by_name.get(name)
     if found is None:
-        raise PlanError(
+        raise ColumnError(
             f"column '{path}{name}' is no field of message '{message.full_name}'",
             hint=did_you_mean(name, list(message.fields_by_name)),
+            subject=f"{path}{name}".partition(".")[0],
         )
     if not _is_repeated(found):
         return _single(found, kind, path)
@@ -127,7 +128,10 @@ _FORMS: Final = {
 }
 
 
-def _mismatch(field: FieldDescriptor, kind: DataType, path: str) -> PlanError:
+def _mismatch(field: FieldDescriptor, kind: DataType, path: str) -> ColumnError:
     form = "bytes" if field.type == _BYTES_TYPE else _FORMS[field.cpp_type]
     many = "a map" if _is_map(field) else f"repeated {form}" if _is_repeated(field) else form
-    return PlanError(f"column '{path}{field.name}' is {kind.plain}, and its field is {many}")
+    return ColumnError(
+        f"column '{path}{field.name}' is {kind.plain}, and its field is {many}",
+        subject=f"{path}{field.name}".partition(".")[0],
+    )

@@ -9,3 +9,5 @@ CREATE TABLE x (a INT, ts TIMESTAMP(3), WATERMARK FOR tts AS ts) WITH ('connecto
 CREATE TABLE x (a INT, ts TIMESTAMP(3), WATERMARK FOR ts AS a) WITH ('connector' = 'topic');
 CREATE TABLE x (a INT, t TIMESTAMP(3), WATERMARK FOR t AS WITHOFFSET(t)) WITH ('connector' = 'topic');
 CREATE TABLE x (a INT, t TIMESTAMP(3), WATERMARK FOR t AS WITHOFFSET(t, a)) WITH ('connector' = 'topic');
+CREATE TABLE x (a INT, p BIGINT METADATA FROM 'offset', `offset` BIGINT METADATA VIRTUAL) WITH ('connector' = 'topic');
+CREATE TABLE x (p BIGINT METADATA FROM 'm') WITH ('connector' = 'topic') LIKE sink;
