@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from parser.errors import ExecutionError, OptionError, ServiceError, SqlError
@@ -15,6 +15,7 @@ from sqlengine.connectors.kafka.remedies import refused_option, remedy
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin._metadata import TopicMetadata
 
 _C = TypeVar("_C")
 log = logging.getLogger("sqlengine.connectors.kafka")
@@ -27,6 +28,8 @@ _THREAD: Final = re.compile(r"^\[thrd:[^\]]*\]: ")
 _QUIET_S: Final = 60.0
 # Seconds that a question to the server may take.
 ANSWER_S: Final = 10.0
+# … and after which it is looked at what the client has heard: whoever submits a job waits for less.
+_SOON_S: Final = 1.5
 # Between two attempts to connect: the first pause, and the longest; the client doubles them and
 # spreads them. Of the first one every new connection waits for a part.
 _BACKOFF: Final = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 60_000}
@@ -133,6 +136,27 @@ class KafkaAway(ServiceError):
         if trouble is None:
             return self
         return KafkaAway(self.message, detail=trouble, hint=remedy(trouble) or self.hint)
+
+
+def topics_of(
+    client: Consumer | Producer, health: Health, name: str | None = None
+) -> Mapping[str, TopicMetadata]:
+    """Returns what the brokers tell of all topics, or of one. KafkaException where they do not:
+    soon where the client has heard what no waiting mends, such as a wrong password."""
+    from confluent_kafka import KafkaException
+
+    def asked(seconds: float) -> Mapping[str, TopicMetadata]:
+        given = {} if name is None else {"topic": name}
+        topics: Mapping[str, TopicMetadata] = client.list_topics(timeout=seconds, **given).topics
+        return topics
+
+    try:
+        return asked(_SOON_S)
+    except KafkaException:
+        client.poll(0)  # hears why
+        if remedy(health.trouble) is not None:
+            raise
+    return asked(ANSWER_S)
 
 
 def consumer(settings: Settings, table: str, health: Health | None = None) -> Consumer:

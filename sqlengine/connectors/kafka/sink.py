@@ -16,7 +16,14 @@ from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.base import Busy, Sink
 from sqlengine.connectors.health import Health
-from sqlengine.connectors.kafka.client import ANSWER_S, KafkaAway, failure, producer, words
+from sqlengine.connectors.kafka.client import (
+    ANSWER_S,
+    KafkaAway,
+    failure,
+    producer,
+    topics_of,
+    words,
+)
 from sqlengine.connectors.kafka.properties import settings_of
 from sqlengine.connectors.kafka.records import KafkaRecords, Records
 from sqlengine.connectors.kafka.source import SERVERS
@@ -111,7 +118,7 @@ class KafkaSink(Sink):
         deadline = time.monotonic() + ANSWER_S
         while True:
             try:
-                topics = self._opened().list_topics(self._topic, timeout=ANSWER_S).topics
+                topics = topics_of(self._opened(), self.health, self._topic)
             except KafkaException as error:
                 what = f"Kafka at {self._servers} does not answer for topic '{self._topic}'"
                 told = failure(what, self._servers, error)

@@ -60,7 +60,7 @@ class KafkaSource(Source):
 
         def ask() -> list[Partition]:
             try:
-                found = topics.partitions(self._client, servers)
+                found = topics.partitions(self._client, self.health, servers)
             except KafkaAway as error:
                 self._client.poll(0)  # hears why
                 raise error.because(self.health.trouble) from None

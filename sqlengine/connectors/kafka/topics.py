@@ -14,7 +14,8 @@ import regex
 from parser.errors import ExecutionError, OptionError
 from planner.catalog import Table
 from planner.graph.distribution import SubtaskAssignment
-from sqlengine.connectors.kafka.client import ANSWER_S, failure, log
+from sqlengine.connectors.health import Health
+from sqlengine.connectors.kafka.client import failure, log, topics_of
 from sqlengine.formats.options import did_you_mean
 
 if TYPE_CHECKING:
@@ -79,13 +80,13 @@ class Topics:
             return Topics((), pattern)
         return Topics(names, None)
 
-    def partitions(self, client: Consumer, servers: str) -> list[Partition]:
+    def partitions(self, client: Consumer, health: Health, servers: str) -> list[Partition]:
         """Asks the server. KafkaAway where it does not answer, ExecutionError for a topic by name
         that is missing, or may not be read."""
         from confluent_kafka import KafkaException
 
         try:
-            topics = client.list_topics(timeout=ANSWER_S).topics
+            topics = topics_of(client, health)
         except KafkaException as error:
             raise failure(f"Kafka at {servers} does not tell its topics", servers, error) from None
         if self.pattern is not None:
