@@ -15,7 +15,7 @@ from sqlengine.connectors.kafka.remedies import refused_option, remedy
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
-    from confluent_kafka.admin import TopicMetadata
+    from confluent_kafka.admin._metadata import TopicMetadata
 
 _C = TypeVar("_C")
 log = logging.getLogger("sqlengine.connectors.kafka")
