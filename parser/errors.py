@@ -18,6 +18,8 @@ SqlError
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 
@@ -192,6 +194,22 @@ class ServiceError(SqlError):
 
 class TryAgain(ServiceError):
     pass
+
+
+@contextmanager
+def of_column(name: str) -> Iterator[None]:
+    """Raises UnsupportedColumn in the place of an UnsupportedError that knows only a type."""
+    try:
+        yield
+    except UnsupportedError as error:
+        if isinstance(error, ColumnError):
+            raise
+        raise UnsupportedColumn(
+            f"{error.message}, in column '{name}'",
+            detail=error.detail,
+            hint=error.hint,
+            subject=name,
+        ) from None
 
 
 def as_json(error: SqlError) -> dict[str, object]:

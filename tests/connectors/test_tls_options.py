@@ -15,8 +15,8 @@ import pytest
 
 from parser.errors import ExecutionError, SqlError
 from sqlengine.config import Config
-from sqlengine.connectors.tls_errors import tls_words
-from sqlengine.connectors.tls_files import PemFiles
+from sqlengine.connectors.tls.errors import tls_words
+from sqlengine.connectors.tls.files import PemFiles
 from sqlengine.engine import Engine
 from tests.hostile.certificates import MISSING, Authority, Pair
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from parser.errors import ExecutionError, PlanError
-from sqlengine.connectors.tls_errors import tls_words
+from sqlengine.connectors.tls.errors import tls_words
 from sqlengine.system.hidden import hidden
 from sqlengine.system.http_connections import responses_until
 from sqlengine.system.network_access import NetworkAccess

@@ -45,7 +45,7 @@ from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, ReceivedSourc
 from sqlengine.connectors.record_places import record_options
 from sqlengine.connectors.registry import options_of
 from sqlengine.connectors.row_lookup import RowLookup
-from sqlengine.connectors.tls_files import TLS_OPTIONS, PemFiles, pem_files
+from sqlengine.connectors.tls.files import TLS_OPTIONS, PemFiles, pem_files
 from sqlengine.connectors.topic.rows import TopicRows
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, boolean, choice, duration

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sqlengine.connectors.mqtt.packets import V5, Version, Will
-from sqlengine.connectors.tls_files import PemFiles
+from sqlengine.connectors.tls.files import PemFiles
 
 _SCHEMES: Final = {"tcp": 1883, "mqtt": 1883, "ssl": 8883, "mqtts": 8883, "tls": 8883}
 

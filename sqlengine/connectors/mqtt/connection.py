@@ -25,7 +25,7 @@ from sqlengine.connectors.mqtt.packets import (
 from sqlengine.connectors.mqtt.properties import Decoded, Properties, decoded_properties, number_at
 from sqlengine.connectors.mqtt.reasons import REASONS, REFUSALS
 from sqlengine.connectors.receivers.base import Unreachable
-from sqlengine.connectors.tls_errors import tls_words
+from sqlengine.connectors.tls.errors import tls_words
 
 # Bytes that are taken from the socket at once.
 _READ: Final = 256 << 10

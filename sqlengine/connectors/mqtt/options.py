@@ -13,7 +13,7 @@ from sqlengine.connectors.mqtt.packets import V5, V311, Version, Will
 from sqlengine.connectors.mqtt.topics import filters_of, name_error
 from sqlengine.connectors.receivers.base import Stream
 from sqlengine.connectors.receivers.source import RECEIVE_OPTIONS, stream_of
-from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
+from sqlengine.connectors.tls.files import TLS_OPTIONS, pem_files
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, between, boolean, choice, delay, duration
 from sqlengine.system.file_access import FileAccess

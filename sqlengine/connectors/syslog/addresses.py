@@ -20,7 +20,7 @@ class Address:
 
     @property
     def scheme(self) -> str:
-        """How the address begins."""
+        """The begin of the address."""
         return f"{self.transport}://"
 
     def __str__(self) -> str:

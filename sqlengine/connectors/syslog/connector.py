@@ -36,7 +36,7 @@ from sqlengine.connectors.syslog.addresses import Address, listen_addresses, ser
 from sqlengine.connectors.syslog.messages import Messages
 from sqlengine.connectors.syslog.receiver import SyslogReceiver
 from sqlengine.connectors.syslog.sink import MOST_UDP, SyslogSink
-from sqlengine.connectors.tls_files import CERTIFICATE, TLS_OPTIONS, pem_files
+from sqlengine.connectors.tls.files import CERTIFICATE, TLS_OPTIONS, pem_files
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import choice, duration
 from sqlengine.system.file_access import FileAccess

@@ -21,7 +21,7 @@ from sqlengine.connectors.keep_alive import keep_alive
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.framing import counted, in_line
 from sqlengine.connectors.syslog.messages import Messages
-from sqlengine.connectors.tls_errors import tls_words
+from sqlengine.connectors.tls.errors import tls_words
 from sqlengine.system.back_off import BackOff
 from sqlengine.system.lanes import get_on
 from sqlengine.system.network_access import NetworkAccess

@@ -25,7 +25,7 @@ from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.http.authorization import ACCOUNT_OPTIONS, HEADER, authorization
 from sqlengine.connectors.http.client import HttpClient, http_url
 from sqlengine.connectors.registry import options_of
-from sqlengine.connectors.tls_files import TLS_OPTIONS, pem_files
+from sqlengine.connectors.tls.files import TLS_OPTIONS, pem_files
 from sqlengine.connectors.webhook.answers import RETRIED, codes
 from sqlengine.connectors.webhook.requests import Requests
 from sqlengine.connectors.webhook.signing import ALGORITHMS, SCHEMES, signer_of

@@ -7,9 +7,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from parser.errors import UnsupportedError
+from parser.errors import UnsupportedError, of_column
 from parser.types import INT, DataType, Root, Schema
-from sqlengine.formats.columns import of_column
 
 Json: TypeAlias = str | int | None | list["Json"] | dict[str, "Json"]
 

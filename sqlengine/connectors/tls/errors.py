@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Final
 
-from sqlengine.connectors.tls_files import CA, CERTIFICATE, KEY
+from sqlengine.connectors.tls.files import CA, CERTIFICATE, KEY
 
 _OTHER_NAME: Final = (62, 64)  # verify codes of OpenSSL: of a host, of an address
 _EXPIRED: Final = 10
