@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from parser.types import Column
 from sqlengine.formats.bounds import Bounds
+from udf.numbers.decimals import EXACT
 
 # Converts the bytes of a statistic to a value of Arrow.
 _Read = Callable[[Any], object]
@@ -117,6 +118,6 @@ def _number(value: float) -> float:
 def _decimal(scale: int) -> _Read:
     def read(value: Any) -> Decimal:
         unscaled = value if isinstance(value, int) else int.from_bytes(value, "big", signed=True)
-        return Decimal(unscaled).scaleb(-scale)
+        return Decimal(unscaled).scaleb(-scale, EXACT)
 
     return read

@@ -239,3 +239,8 @@ def test_rows_that_take_gigabytes_are_refused(
     """Also where a length is that of the type, or of what is in an array."""
     with pytest.raises(PlanError, match=message):
         source(schema, **options)
+
+
+def test_decimals_have_all_their_digits() -> None:
+    read = source(Schema.of(a=decimal(38, 0))).read("0", 0, max_rows=1, until=100)
+    assert max(abs(v) for v in columns_of(read)["a"].to_pylist()) > 10**37

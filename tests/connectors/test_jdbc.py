@@ -3,7 +3,7 @@ were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import count
@@ -23,6 +23,7 @@ from parser.types import (
     DOUBLE,
     INT,
     STRING,
+    Column,
     Schema,
     decimal,
     map_of,
@@ -37,6 +38,7 @@ from sqlengine.batch import Batch, RowKind, from_pydict
 from sqlengine.connectors import registry
 from sqlengine.connectors.base import Sink
 from sqlengine.connectors.environment import Environment
+from sqlengine.connectors.jdbc import values
 from sqlengine.connectors.jdbc.connector import JdbcConnector
 from sqlengine.connectors.jdbc.dialect import DatabaseBusy, DatabaseFull
 from sqlengine.connectors.jdbc.sink import JdbcSink
@@ -391,3 +393,13 @@ def test_names_and_values_are_never_statements(server: Database) -> None:
     assert rows == sorted([(AWKWARD, "'"), ("x", "2")])
     with pytest.raises(PlanError, match="no name in a database: it has the character NUL"):
         open_source(server.table("a\0b", schema), environment())
+
+
+@pytest.mark.parametrize("given", [str, Decimal])
+def test_all_digits_of_a_decimal_are_read(given: Callable[[str], object]) -> None:
+    """28 are what Python keeps by itself; with more, the job failed."""
+    text = "-9999999999999999999999999999.0123456789"
+    read = values.read([given(text)], Column("n", decimal(38, 10)), "t")
+    assert read.to_pylist() == [Decimal(text)]
+    with pytest.raises(ExecutionError, match=r"holds a value that is no DECIMAL\(38, 10\)"):
+        values.read([given("1" + text[1:])], Column("n", decimal(38, 10)), "t")

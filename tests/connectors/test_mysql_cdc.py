@@ -211,3 +211,29 @@ def test_a_package_that_is_missing_is_told_at_once(
 )
 def test_values_as_texts(value: object, binary: bool, text: bytes | None) -> None:
     assert text_of(value, binary=binary) == text
+
+
+@pytest.mark.slow
+def test_dates_that_are_zero_are_null(life: Life) -> None:
+    """In the snapshot, whose job failed, and in the changes, where a TIMESTAMP was of 1970."""
+    zeros = "({}, '0000-00-00', '2024-02-00 10:00:00', 0, 0, '0000-00-00'), ({}, '1970-01-01', '1970-01-01', '1970-01-02', 1970, '')"
+    columns = (
+        "(id BIGINT PRIMARY KEY, d DATE, ts DATETIME(3), tz TIMESTAMP(3) NULL, y YEAR, s TEXT)"
+    )
+    life.run(
+        "SET GLOBAL sql_mode = ''", "DROP TABLE IF EXISTS zeros, zeros_copy", f"CREATE TABLE zeros {columns}",
+        f"CREATE TABLE zeros_copy {columns.replace('YEAR', 'INT')}", f"INSERT INTO zeros VALUES {zeros.format(1, 2)}",
+    )  # fmt: skip
+    life.open()
+    assert life.engine is not None
+    types = "id BIGINT, d DATE, ts TIMESTAMP(3), tz TIMESTAMP_LTZ(3), y INT, s STRING, PRIMARY KEY (id) NOT ENFORCED"
+    text = JOB.format(port=life.server.port, url=life.server.url, types=types, more="")
+    text = text.replace("= 'source'", "= 'zeros'").replace("= 'copied'", "= 'zeros_copy'")
+    life.engine.submit("copies", text)
+    eventually(lambda: len(life.database.rows("zeros_copy")) == 2)
+    life.run(f"INSERT INTO zeros VALUES {zeros.format(3, 4)}")
+    eventually(lambda: len(life.database.rows("zeros_copy")) == 4)
+    one, two, three, four = (row[1:] for row in life.database.rows("zeros_copy"))
+    assert one == three == (None, None, None, 0, "0000-00-00")
+    assert two == four
+    assert None not in two

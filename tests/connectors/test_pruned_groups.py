@@ -285,6 +285,9 @@ def test_another_condition_holds_from_the_next_read(hours: Path) -> None:
     source.close()
 
 
+LONG = "123456789012345678901234567890123456.78"
+
+
 @pytest.mark.parametrize(
     ("columns", "values", "condition"),
     [
@@ -296,6 +299,12 @@ def test_another_condition_holds_from_the_next_read(hours: Path) -> None:
         ("v BOOLEAN", pa.array([False, True, None]), "v"),
         ("v TIMESTAMP(3)", pa.array([NOON] * 3, pa.timestamp("us", "Asia/Tokyo")), EARLIER),
         ("v CHAR(2)", pa.array(["a ", "b ", "c "]), "v = 'c'"),
+        # All 38 digits count.
+        (
+            "v DECIMAL(38, 2)",
+            pa.array([Decimal(LONG)] * 3, pa.decimal128(38, 2)),
+            f"v = CAST('{LONG}' AS DECIMAL(38, 2))",
+        ),
     ],
 )
 def test_what_is_not_certain_is_read(

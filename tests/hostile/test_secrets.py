@@ -224,3 +224,37 @@ def test_a_table_with_very_many_secrets_is_refused() -> None:
     options = {f"header.h{n}": f"${{secret:A{n}}}" for n in range(101)}
     with pytest.raises(PlanError, match="table 't' has 101 secrets, at most 100 are taken"):
         Secrets().fill(options, "t")
+
+
+CLOSED = {
+    "mqtt": "'connector' = 'mqtt', 'server' = 'tcp://127.0.0.1:1', 'topic' = 't', 'client-id' = '{}', 'format' = 'json'",
+    "postgres": "'connector' = 'postgres-cdc', 'hostname' = '127.0.0.1', 'port' = '1', 'username' = '{0}',"
+    " 'password' = '{0}', 'database-name' = '{0}', 'table-name' = 't', 'slot.name' = 's'",
+    "mysql": "'connector' = 'mysql-cdc', 'hostname' = '{0}', 'port' = '1', 'username' = '{0}', 'password' = '{0}',"
+    " 'database-name' = 'd', 'table-name' = 't'",
+}
+
+
+def test_a_connection_is_named_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a table takes messages or changes is a label of metrics, and is kept on disk."""
+    monkeypatch.setenv("SQLENGINE_SECRET_A", VALUE)
+    data = tmp_path / "data"
+    with running(data) as (_, user):
+        for name, options in CLOSED.items():
+            given = options.format("${secret:A}")
+            key = "" if name == "mqtt" else ", PRIMARY KEY (id) NOT ENFORCED"
+            user.submit(
+                name,
+                f"CREATE TABLE {name}_in (id BIGINT{key}) WITH ({given});"
+                f"CREATE TABLE {name}_out (id BIGINT) WITH ('connector' = 'blackhole');"
+                f"INSERT INTO {name}_out SELECT id FROM {name}_in",
+            )
+        told = user.client.get_text("/metrics") + json.dumps(user.client.get("/api/v1/metrics"))
+        assert "as '${secret:A}'" in told
+        assert "127.0.0.1:1/${secret:A} slot 's'" in told
+        assert VALUE not in told
+    for folder, _, names in os.walk(data):
+        for name in names:
+            assert VALUE.encode() not in Path(folder, name).read_bytes(), name

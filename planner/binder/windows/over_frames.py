@@ -13,6 +13,7 @@ from parser.types import DataType, Root
 from planner.logical import Frame
 from planner.passes.constant_folding import folded
 from planner.scalar import Literal, Scalar
+from udf.numbers.decimals import EXACT
 
 Bind = Callable[[exp.Expression], Scalar]
 
@@ -53,7 +54,7 @@ def frame_of(
 def _scaled(is_rows: bool, start: Decimal | None, end: Decimal | None) -> Frame:
     """Returns the frame with integer bounds, in units of the smallest decimal place of both."""
     scale = max((0, *(-int(b.as_tuple().exponent) for b in (start, end) if b is not None)))
-    first, last = (None if b is None else int(b.scaleb(scale)) for b in (start, end))
+    first, last = (None if b is None else int(b.scaleb(scale, EXACT)) for b in (start, end))
     return Frame(is_rows, first, last, scale)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ _FLOATS = {
 }
 _DAY_MS = 86_400_000
 _TEXT_LENGTH = 100
+# All digits of a DECIMAL: by default 28 are kept.
+_WIDE = Context(prec=38, rounding=ROUND_DOWN)
 _ENTRIES = 3  # of an ARRAY, a MAP or a MULTISET
 
 
@@ -219,7 +221,7 @@ def _numbers(field: Field, rows: Rows) -> Maker:
             return pa.array(values).cast(kind.arrow, safe=False)
         step = Decimal(1).scaleb(-kind.scale)
         return pa.array(
-            [Decimal(v).quantize(step, rounding="ROUND_DOWN") for v in values.tolist()], kind.arrow
+            [Decimal(v).quantize(step, context=_WIDE) for v in values.tolist()], kind.arrow
         )
 
     return make

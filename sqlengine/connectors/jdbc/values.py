@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ from sqlengine.formats.times import SQL, format_times, parse_timestamps
 NUMBERS = (Root.TINYINT, Root.SMALLINT, Root.INT, Root.BIGINT, Root.FLOAT, Root.DOUBLE)
 TIMES = (Root.DATE, Root.TIME, Root.TIMESTAMP, Root.TIMESTAMP_LTZ)
 _DAY = timedelta(days=1)
+# All digits of a DECIMAL: by default 28 are kept.
+_WIDE = Context(prec=38)
 
 
 def check_types(table: Table, schema: Schema, *, arrays: bool) -> None:
@@ -141,7 +143,7 @@ def _element(value: object, kind: DataType) -> object:
 
 def _fitting(value: object, kind: DataType) -> Decimal:
     try:
-        return Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
+        return Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE)
     except InvalidOperation:
         raise ValueError(f"'{value}'") from None
 

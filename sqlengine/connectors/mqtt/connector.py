@@ -37,7 +37,7 @@ from sqlengine.connectors.mqtt.receiver import MqttReceiver
 from sqlengine.connectors.mqtt.sink import MqttRecords, MqttSink
 from sqlengine.connectors.mqtt.templates import TopicTemplate
 from sqlengine.connectors.receivers.service import Wanted
-from sqlengine.connectors.receivers.source import ReceivedSource
+from sqlengine.connectors.receivers.source import ReceivedSource, as_written
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.registry import encode_physical
@@ -66,7 +66,8 @@ class MqttConnector(Connector):
         options = options_of(table)
         receivers = environment.receivers
         lasting = receivers is None or receivers.lasting
-        stream = stream_of_table(table, options, lasting=lasting)
+        said = as_written(options, table, environment)
+        stream = stream_of_table(table, options, said, lasting=lasting)
         account = account_of(table, options, environment.files, "", lasting=stream.lasting_ms > 0)
 
         def make() -> MqttReceiver:

@@ -82,8 +82,11 @@ _OF_CONNECTION: Final = (
 )  # fmt: skip
 
 
-def stream_of_table(table: Table, options: Mapping[str, object], *, lasting: bool) -> Stream:
-    """Returns the stream that a table reads. PlanError where 'topic' is no filter."""
+def stream_of_table(
+    table: Table, options: Mapping[str, object], said: Mapping[str, object], *, lasting: bool
+) -> Stream:
+    """Returns the stream that a table reads, named by what is `said` of its place. PlanError where
+    'topic' is no filter."""
     try:
         filters = filters_of(table.options["topic"])
     except ValueError as error:
@@ -93,7 +96,7 @@ def stream_of_table(table: Table, options: Mapping[str, object], *, lasting: boo
     if options["deduplicate.key"] is not None:
         what["deduplicate.key"] = str(options["deduplicate.key"])
         what["deduplicate.window"] = str(options["deduplicate.window"])
-    client, place = options["client-id"], str(options["server"])
+    client, place = said["client-id"], str(said["server"])
     if client is not None:
         place += f" as '{client}'"
     elif version_of(options) == V311:

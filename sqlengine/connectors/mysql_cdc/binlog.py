@@ -11,7 +11,7 @@ from sqlengine.connectors.changes.change import Change, Values
 from sqlengine.connectors.changes.followed import Followed
 from sqlengine.connectors.jdbc.mysql import driver
 from sqlengine.connectors.mysql_cdc.database import Place, replication
-from sqlengine.connectors.mysql_cdc.texts import text_of
+from sqlengine.connectors.mysql_cdc.texts import logged, text_of
 from sqlengine.connectors.receivers.base import Unreachable
 
 _HEARTBEAT_S: Final = 0.2  # after which the server says that there is nothing
@@ -25,6 +25,12 @@ _TRUNCATE: Final = re.compile(
 )
 
 
+class EventColumn(Protocol):
+    """A column of the table of an event, with the number of its type."""
+
+    type: int
+
+
 class Event(Protocol):
     """An event of the log; which of these it has depends on its class."""
 
@@ -35,6 +41,7 @@ class Event(Protocol):
     table: str
     timestamp: int
     rows: Sequence[Mapping[str, Mapping[str, object]]]
+    columns: Sequence[EventColumn]
 
 
 class Reader(Protocol):
@@ -100,18 +107,18 @@ class _Connecting:
 
 def changes_of(
     table: Followed,
-    columns: list[str],
+    columns: Mapping[str, int],
     rows: Sequence[Mapping[str, Mapping[str, object]]],
     *,
     deleted: bool,
 ) -> Iterator[Change]:
     """Yields the changes of an event: a row with its values was inserted or deleted, one with those
-    before and after updated."""
-    binary = [column in table.binary for column in columns]
+    before and after updated. `columns`: the types of those of the event."""
+    kinds = [(column in table.binary, kind) for column, kind in columns.items()]
 
     def values(row: Mapping[str, object]) -> Values:
-        found = zip(row.values(), binary, strict=True)
-        return [text_of(value, binary=b) for value, b in found]
+        found = zip(row.values(), kinds, strict=True)
+        return [text_of(logged(value, kind), binary=binary) for value, (binary, kind) in found]
 
     for row in rows:
         if "after_values" in row:

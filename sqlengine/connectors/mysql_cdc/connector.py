@@ -35,6 +35,7 @@ from sqlengine.connectors.mysql_cdc.database import Place, replication
 from sqlengine.connectors.mysql_cdc.receiver import MariaDbReceiver
 from sqlengine.connectors.mysql_cdc.starts import START_OPTIONS, start_of
 from sqlengine.connectors.receivers.service import Receivers, Wanted
+from sqlengine.connectors.receivers.source import as_written
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least
@@ -86,8 +87,9 @@ class MySqlCdcConnector(Connector):
             "changelog": "all",
             **start_of(table, options),
         }
-        number = options["server-id"]
-        place = f"{options['hostname']}:{options['port']}"
+        said = as_written(options, table, environment)
+        number = said["server-id"]
+        place = f"{said['hostname']}:{said['port']}"
         place += "" if number is None else f" as {number}"
         wanted = Wanted(
             table.display,

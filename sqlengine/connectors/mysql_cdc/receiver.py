@@ -209,8 +209,9 @@ class MariaDbReceiver(Receiver):
         deleted = type(event).__name__ == "DeleteRowsEvent"
         time_ms = event.timestamp * 1000
         for table in self._concerned(name) if rows else ():
-            columns = list(next(iter(rows[0].values())))
-            self._relate(table, columns)
+            names = next(iter(rows[0].values()))
+            columns = {n: c.type for n, c in zip(names, event.columns, strict=True)}
+            self._relate(table, list(columns))
             for change in changes_of(table, columns, rows, deleted=deleted):
                 table.take(change, time_ms, found[table.topic], _nothing)
         return len(rows)

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from parser.errors import ServiceError
 from planner.logical.change_kinds import RowKind
+from sqlengine.connectors.changes.change import Values
 from sqlengine.connectors.changes.followed import Followed, line
 from sqlengine.connectors.changes.positions import COMPLETE, Mark
 from sqlengine.connectors.changes.refusals import Look
@@ -17,7 +18,7 @@ from sqlengine.connectors.changes.snapshot import TableSnapshots
 from sqlengine.connectors.jdbc.driver import Connection, Cursor
 from sqlengine.connectors.mysql_cdc.database import Gtid, Place, quoted, unreachable
 from sqlengine.connectors.mysql_cdc.starts import gtid_at, place_of
-from sqlengine.connectors.mysql_cdc.texts import text_of
+from sqlengine.connectors.mysql_cdc.texts import queried, text_of
 from sqlengine.connectors.receivers.base import Taken
 
 _ROWS: Final = 10_000  # that are handed on at a time
@@ -59,18 +60,21 @@ class Snapshot(TableSnapshots):
         make = cast("Callable[[object], Cursor]", self._connection.cursor)
         cursor = make(import_module("pymysql.cursors").SSCursor)
         cursor.execute(f"SELECT {columns} FROM {quoted(*table.name)}")
-        binary = [c in table.binary for c in table.columns]
+        described = zip(table.columns, cursor.description or (), strict=True)
+        kinds = [(name in table.binary, told[1]) for name, told in described]
         while rows := cursor.fetchmany(_ROWS):
-            values = [
-                line([text_of(v, binary=b) for v, b in zip(row, binary, strict=True)])
-                for row in rows
-            ]
+            values = [line(_texts(row, kinds)) for row in rows]
             yield Taken(values, [mark] * len(values))
 
     def close(self) -> None:
         """See `TableSnapshots`."""
         with unreachable():
             self._connection.close()
+
+
+def _texts(row: Sequence[object], kinds: Sequence[tuple[bool, object]]) -> Values:
+    found = zip(row, kinds, strict=True)
+    return [text_of(queried(value, kind), binary=binary) for value, (binary, kind) in found]
 
 
 def complete(table: Followed, at: Gtid) -> bytes:

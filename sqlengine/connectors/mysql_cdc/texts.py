@@ -6,8 +6,29 @@ import json
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Final
 
 _HEX = b"\\x"
+# Types of columns in the protocol of the server.
+_TIMESTAMPS: Final = frozenset((7, 17))
+_YEAR: Final = 13
+_DATES: Final = frozenset((7, 10, 12, 14))
+# A TIMESTAMP and a YEAR have a number where they are zero, which stands for no other value.
+_ZERO: Final = datetime(1970, 1, 1)
+_ZERO_YEAR: Final = 1900
+
+
+def logged(value: object, kind: int) -> object:
+    """Returns a value of the log of changes as a query gives it; NULL for a date that is zero."""
+    if kind in _TIMESTAMPS:
+        return None if value == _ZERO else value
+    return 0 if kind == _YEAR and value == _ZERO_YEAR else value
+
+
+def queried(value: object, kind: object) -> object:
+    """Returns a value of a query; NULL for a date that is zero, as in part (`2024-00-10`), which
+    the driver gives as a text."""
+    return None if kind in _DATES and isinstance(value, str) else value
 
 
 def text_of(value: object, *, binary: bool) -> bytes | None:

@@ -35,6 +35,7 @@ from sqlengine.connectors.jdbc.values import check_types
 from sqlengine.connectors.postgres_cdc.database import Place
 from sqlengine.connectors.postgres_cdc.receiver import PostgresReceiver
 from sqlengine.connectors.receivers.service import Wanted
+from sqlengine.connectors.receivers.source import as_written
 from sqlengine.connectors.registry import options_of
 from sqlengine.formats.base import Option
 from sqlengine.formats.options import at_least, choice
@@ -95,8 +96,9 @@ class PostgresCdcConnector(Connector):
         driver()
         options = options_of(table)
         check_types(table, table.physical, arrays=True)
-        host = f"{options['hostname']}:{options['port']}"
-        place = f"{host}/{options['database-name']} slot '{options['slot.name']}'"
+        said = as_written(options, table, environment)
+        host = f"{said['hostname']}:{said['port']}"
+        place = f"{host}/{said['database-name']} slot '{said['slot.name']}'"
         what = {
             **followed_by(table, options["schema-name"], options),
             "changelog": str(options["changelog-mode"]),

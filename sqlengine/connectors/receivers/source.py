@@ -38,6 +38,15 @@ RECEIVE_OPTIONS: Final[Mapping[str, Option]] = {
 }
 
 
+def as_written(
+    options: Mapping[str, object], table: Table, environment: Environment
+) -> dict[str, object]:
+    """Returns the options of a table, with references in the place of secrets: of these a stream
+    has its name, which is stored, and shown to whoever sees metrics."""
+    written = environment.written or {}
+    return {**options, **{k: v for k, v in written.items() if v != table.options.get(k)}}
+
+
 def stream_of(
     place: str, what: Mapping[str, str], options: Mapping[str, object], lasting_ms: int
 ) -> Stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from sqlengine.operators.over.frames import (
 from sqlengine.operators.ranks.ordering import codes
 from sqlengine.state.columns import BoolArray, IntArray, milliseconds, validity
 from sqlengine.state.rows import RowsTable
+from udf.numbers.decimals import EXACT
 
 # Whole or floating numbers, or Decimal objects.
 NumberArray = np.ndarray[tuple[int], np.dtype[np.int64 | np.float32 | np.float64 | np.object_]]
@@ -135,7 +136,9 @@ def _numbers(column: pa.Array, scale: int) -> tuple[NumberArray, BoolArray]:
         return milliseconds(column.cast(pa.timestamp("ms")) if pa.types.is_date(kind) else column)
     if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and not scale):
         return column.fill_null(0).to_numpy(zero_copy_only=False), valid
-    return np.array([Decimal(v or 0).scaleb(scale) for v in column.to_pylist()], object), valid
+    return np.array(
+        [Decimal(v or 0).scaleb(scale, EXACT) for v in column.to_pylist()], object
+    ), valid
 
 
 def _places(values: NumberArray, distance: int, scale: int, find: Callable[..., int]) -> IntArray:
@@ -146,7 +149,8 @@ def _places(values: NumberArray, distance: int, scale: int, find: Callable[..., 
     """
     by = distance / 10**scale if values.dtype.kind == "f" else distance
     if values.dtype.kind != "f" or not np.isfinite(values).all():
-        return np.searchsorted(values, values + by, "left" if find is bisect_left else "right")
+        with localcontext(EXACT):
+            return np.searchsorted(values, values + by, "left" if find is bisect_left else "right")
     limit = np.float64(by)
     return np.array(
         [find(values, limit, key=lambda v, current=current: v - current) for current in values]
