@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from parser.errors import PlanError
+from parser.errors import OptionError, PlanError
 from sqlengine.formats.options import did_you_mean
 
 _MARK: Final = re.compile(r"\{\{([^{}]*)\}\}")
@@ -77,12 +77,14 @@ def _template(
         name = mark[1].strip()
         if name not in known:
             hint = did_you_mean(name, known) or "columns: " + ", ".join(known)
-            raise PlanError(f"'{option}' names no column '{name}'", hint=hint)
+            message = f"option '{option}' names no column '{name}'"
+            raise OptionError(message, hint=hint, subject=option)
         parts += [text[end : mark.start()], (name, write_at(mark.start()))]
         end = mark.end()
     rest = [p for p in (*parts, text[end:]) if p]
     if any("{{" in p for p in rest if isinstance(p, str)):
-        raise PlanError(f"'{option}' has a '{{{{' without its '}}}}'", hint="a mark is {{column}}")
+        message = f"option '{option}' has a '{{{{' without its '}}}}'"
+        raise OptionError(message, hint="a mark is {{column}}", subject=option)
     return Template(rest)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from parser.errors import PlanError
+from parser.errors import OptionError
 from planner.catalog import Table
 from sqlengine.batch import Batch
 from sqlengine.connectors.http.templates import Template, Values, as_text, text_template
@@ -57,17 +57,22 @@ class Messages:
         self._check()
 
     def _check(self) -> None:
-        """Raises PlanError for a severity or facility that is none, where no column says it."""
-        for template, number in ((self._severity, _severity), (self._facility, _facility)):
+        """Raises OptionError for a severity or facility that is none, where no column says it."""
+        for option, template, number, names in (
+            ("severity", self._severity, _severity, SEVERITIES),
+            ("facility", self._facility, _facility, FACILITIES),
+        ):
             if not template.columns and number(template.filled({})) is None:
-                raise PlanError(
-                    f"'{template.filled({})}' of table '{self._table.display}' is no severity, or"
-                    " no facility",
-                    hint=f"one of {', '.join(SEVERITIES)}; one of {', '.join(FACILITIES)}",
+                raise OptionError(
+                    f"option '{option}' of table '{self._table.display}' is no {option}:"
+                    f" '{template.filled({})}'",
+                    hint=f"one of {', '.join(names)}, or a number",
+                    subject=option,
                 )
         if self._data is not None and (_ID.search(str(self._data)) or len(str(self._data)) > 32):
-            raise PlanError(
-                f"'structured-data' of table '{self._table.display}' is no id of RFC 5424"
+            raise OptionError(
+                f"option 'structured-data' of table '{self._table.display}' is no id of RFC 5424",
+                subject="structured-data",
             )
 
     def encode(self, rows: Batch, now_ms: int) -> list[bytes]:
