@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     Shown: TypeAlias = PrinterOutput | EventOutput
 # A text with its file; None for standard input and the command line.
 Text: TypeAlias = tuple[str | None, str]
+
+
+# The exit code of a process that Ctrl-C has ended, as shells give it.
+_CUT_OFF: Final = 130
 
 
 @click.command(short_help="Run a script in this process.")
@@ -86,7 +90,8 @@ def run(
     """Run a script in this process, statement by statement; '-' is standard input.
 
     It ends when all sources are read to their end, or with Ctrl-C. A statement in error does not
-    keep the next ones from running; the exit code is 1 then. Relative paths, also those in tables,
+    keep the next ones from running; the exit code is 1 then, and 130 after Ctrl-C in one that
+    would have come to its end. Relative paths, also those in tables,
     are below the working folder."""
     if file is None and not statements:
         raise click.UsageError("Missing argument 'FILE', or -e SQL.")
@@ -97,8 +102,7 @@ def run(
     texts = list(_texts(file, statements, define))
     access = script_files((*files, *_named(define)), file)
     cluster = Cluster(master, pairs("--spark-conf", spark_conf))
-    good = _run_texts(texts, batch_size, where, output, data, access, cluster, verbose=verbose)
-    ctx.exit(0 if good else 1)
+    ctx.exit(_run_texts(texts, batch_size, where, output, data, access, cluster, verbose=verbose))
 
 
 def script_files(given: Sequence[Path], file: str | None) -> FileAccess:
@@ -138,7 +142,8 @@ def _run_texts(
     cluster: Cluster,
     *,
     verbose: bool,
-) -> bool:
+) -> int:
+    """Runs the texts; returns the exit code."""
     from sqlengine.system.memory import importing
 
     with importing():
@@ -153,17 +158,17 @@ def _run_texts(
             open_runner(folder, batch_size, where, set_aside, files, cluster, verbose=verbose)
         )
         library = stack.enter_context(script_library(folder, texts[0][0]))
-        session = _session(runner, shown, library)
+        session, cut_off = _session(runner, shown, library), False
         try:
             _run_all(session, shown, texts)
         except KeyboardInterrupt as stopped:
             shown.flush()
-            _tell_interruption(stopped)
+            cut_off = _tell_interruption(stopped) and where != "spark"
         shown.end()
         if set_aside.rows:
             rows = count(set_aside.rows, "row")
             click.echo(f"{rows} in error set aside; the first: {set_aside.first}", err=True)
-        return session.good
+        return _CUT_OFF if cut_off else 0 if session.good else 1
 
 
 def _output(name: str) -> Shown:
@@ -196,8 +201,10 @@ def _run_all(session: Session, shown: Shown, texts: Sequence[Text]) -> None:
         session.run(text, file)
 
 
-def _tell_interruption(stopped: KeyboardInterrupt) -> None:
+def _tell_interruption(stopped: KeyboardInterrupt) -> bool:
+    """Says how far it came; returns True if something is missing: what has no end ends so."""
     from sqlengine.session.runner import Interrupted
 
     read = f" after {count(stopped.rows, 'row')}" if isinstance(stopped, Interrupted) else ""
     click.echo(f"interrupted{read}", err=True)
+    return not isinstance(stopped, Interrupted) or stopped.ends

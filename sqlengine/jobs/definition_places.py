@@ -72,7 +72,17 @@ def _place(error: SqlError, table: CreateTable) -> Position | None:
     if isinstance(error, ColumnError):
         return next((c.position for c in table.columns if c.name == error.subject), None)
     names = [error.subject, *(("type",) if error.subject == "connector" else ())]
-    return next((p for k, p in table.option_places.items() if k in names), None)
+    found = next((p for k, p in table.option_places.items() if k in names), None)
+    return found or _place_of_value(error.message, table)
+
+
+def _place_of_value(message: str, table: CreateTable) -> Position | None:
+    """Returns the place of the option whose value a message has in quotes, as a file or a URL: the
+    longest of them."""
+    values = (k for k in table.option_places if table.options.get(k))
+    named = [k for k in values if f"'{table.options[k]}'" in message]
+    longest = max(named, key=lambda k: len(table.options[k]), default=None)
+    return None if longest is None else table.option_places[longest]
 
 
 def _named(table: Name, defined: Iterable[tuple[Name, T]]) -> Iterator[T]:

@@ -36,11 +36,13 @@ _ENDS: Final = "the statement ends here, and rows of it are missing: run it agai
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while a statement runs. `rows`: the number that it has read."""
+    """Ctrl-C while a statement runs. `rows`: the number that it has read; `ends`: it would have
+    ended by itself, so that rows of it are missing."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, *, ends: bool) -> None:
         super().__init__(rows)
         self.rows = rows
+        self.ends = ends
 
 
 class Runner(Protocol):
@@ -98,8 +100,10 @@ class EmbeddedRunner:
         """Runs the plans of several jobs as one graph, see `Runner.run`. `settings` are those of
         all of them."""
         runner = self._open(jobs, settings, emit)
+        ends = True
         try:
             change = _prepared(runner, merge(Graph(), jobs), self.environment.openings.timeout_s)
+            ends = all(running.source.bounded for running in change.sources.values())
             if is_batch(settings):
                 require_bounded(change.sources.values())
             self.check(change)
@@ -118,7 +122,7 @@ class EmbeddedRunner:
                 raise
             raise failure.out_of_reach from None
         except KeyboardInterrupt:
-            raise Interrupted(runner.progress.rows_in) from None
+            raise Interrupted(runner.progress.rows_in, ends=ends) from None
         except Busy as error:
             error.hint = _ENDS  # who raised it means jobs, which try again
             raise

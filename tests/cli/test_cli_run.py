@@ -227,7 +227,7 @@ def test_explain_what_cannot_be_planned(sql: Sql, tmp_path: Path) -> None:
 
 
 ENDLESS = """CREATE TABLE g (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '20',
-'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '1000000');
+'fields.n.min' = '1', 'fields.n.max' = '3');
 """
 
 
@@ -268,6 +268,20 @@ def test_rows_of_an_endless_query_are_printed_as_they_come(
     foot = r"\d+ rows\n" if output == "table" else ""
     assert re.fullmatch(foot + r"interrupted after \d+ rows?\n", err)
     assert "next" not in out
+
+
+def test_ctrl_c_before_the_end_is_no_success(
+    started: Callable[..., subprocess.Popen[str]],
+) -> None:
+    """Else `sql run … && …` goes on with a part of the rows."""
+    ends = ENDLESS.replace("'fields.n.min'", "'number-of-rows' = '99999', 'fields.n.min'")
+    process = started("-e", ends + "SELECT n FROM g", "--output", "json")
+    assert process.stdout is not None
+    next(iter(process.stdout.readline, ""))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "interrupted after" in err
 
 
 def test_ctrl_c_while_rows_are_inserted(started: Callable[..., subprocess.Popen[str]]) -> None:

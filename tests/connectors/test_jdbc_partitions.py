@@ -106,7 +106,7 @@ def test_partitions_have_each_row_within_the_bounds(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"scan.partition.column": "id"}, "option 'scan.partition.num' is missing"),
+        ({"scan.partition.column": "id"}, "has no option 'scan.partition.num', which"),
         (by("gone", 2, 0, 9), "option 'scan.partition.column' names 'gone', which is no column"),
         (by("s", 2, 0, 9), "option 'scan.partition.column' names column 's', which is STRING"),
         (by("id", 0, 0, 9), "'scan.partition.num'"),

@@ -66,6 +66,21 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
             "(id INT) WITH ('connector' = 'jdbc', 'table-name' = 'x', >'url' = 'jdbc:sqlite:/etc/x')",
             "outside the folders",
         ),
+        (  # names no table of the text, but the values of options
+            ("(id INT) WITH ('connector' = 'jdbc', 'table-name' = 'x',"
+            " >'url' = 'jdbc:postgresql://127.0.0.1:9/none', 'username' = 'u', 'password' = 'p')"),
+            "cannot open the PostgreSQL database",
+        ),
+        (
+            ("(id INT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:9/none',"
+            " 'table-name' = 'x', >'scan.partition.column' = 'id')"),
+            "has no option 'scan.partition.num', which 'scan.partition.column' needs",
+        ),
+        (
+            (f"(id INT) WITH ({TOPIC}, 'format' = 'protobuf', 'protobuf.message-class-name' = 'a.B',"
+            " >'protobuf.descriptor-file' = 'none.proto')"),
+            "cannot be read|outside the folders",
+        ),
     ],
 )  # fmt: skip
 def test_the_place_of_what_is_wrong(engine: Engine, definition: str, message: str) -> None:

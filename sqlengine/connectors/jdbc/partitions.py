@@ -77,8 +77,11 @@ def partitions_of(table: Table, options: Mapping[str, object]) -> list[Partition
         return []
     for name in _NAMES:
         if name not in given:
-            message = f"option '{name}' is missing: '{given[0]}' needs it"
-            raise OptionError(message, hint="give all of " + ", ".join(_NAMES), subject=name)
+            raise OptionError(
+                f"table '{table.display}' has no option '{name}', which '{given[0]}' needs",
+                hint="give all of " + ", ".join(_NAMES),
+                subject=given[0],
+            )
     column = _column(table, str(options[_COLUMN]))
     axis = _AXES[column.type.root]
     lower, upper = (_bound(axis, column, name, str(options[name])) for name in (_LOWER, _UPPER))

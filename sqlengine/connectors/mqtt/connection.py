@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 import time
@@ -33,6 +35,9 @@ _READ: Final = 256 << 10
 _PARTING_S: Final = 2.0
 # What a server that speaks no TLS does, if it says nothing.
 _NO_TLS: Final = "it ends a connection that begins with TLS: tcp:// may be right"
+_CLOSED: Final = "it has closed the connection"
+# What one that speaks TLS does to a client that does not.
+_CUT: Final = (_CLOSED, os.strerror(errno.ECONNRESET))
 # Packets that are about the connection.
 _OWN: Final = (Kind.PINGRESP, Kind.DISCONNECT)
 
@@ -59,6 +64,7 @@ class Connection:
         self._sent = self._heard = time.monotonic()
         self._pinged: float | None = None
         self._pongs = 0
+        self._answered = False
         self.resumed, self.in_flight = False, 65_535
         self._socket = self._opened()
         try:
@@ -112,6 +118,7 @@ class Connection:
     def _take_limits(self, answer: Packet) -> None:
         """Takes the limits of the connection from a CONNACK. ConnectionLost where the server
         refuses the client."""
+        self._answered = True
         if len(answer.body) < 2:
             raise self._lost("it answers nonsense")
         self.resumed = bool(answer.body[0] & 1)
@@ -168,7 +175,7 @@ class Connection:
         except OSError as error:
             raise self._lost(_words(error)) from None
         if not data:
-            raise self._lost("it has closed the connection")
+            raise self._lost(_CLOSED)
         self._heard, self._pinged = time.monotonic(), None
         self.keep_alive()
         return self._taken(data)
@@ -253,6 +260,8 @@ class Connection:
             self._socket.close()
 
     def _lost(self, why: str) -> ConnectionLost:
+        if why in _CUT and not self._answered and not self._account.address.tls:
+            why += ", without an answer: ssl:// may be right"
         return ConnectionLost(f"no connection to {self._account.address}: {why}")
 
 

@@ -65,7 +65,7 @@ class Messages:
             if not template.columns and number(template.filled({})) is None:
                 raise OptionError(
                     f"'{template.filled({})}' of table '{self._table.display}' is no {option}",
-                    hint=f"one of {', '.join(known)}",
+                    hint=f"one of {', '.join(known)}, or a number",
                     subject=option,
                 )
         if self._data is not None and (_ID.search(str(self._data)) or len(str(self._data)) > 32):

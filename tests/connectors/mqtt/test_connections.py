@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,6 +152,15 @@ def _guarded(folder: Path) -> tuple[Mosquitto, str]:
     """A server that asks for a password, and the file of who has signed its certificate."""
     pair = Authority(folder / "ca").sign("server")
     return Mosquitto(folder / "mosquitto", pair.certificate, pair.key), f"{folder}/ca/authority.pem"
+
+
+def test_a_server_that_hangs_up_may_want_tls() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=lambda: listening.accept()[0].close())
+        thread.start()
+        with pytest.raises(ConnectionLost, match="without an answer: ssl:// may be right"):
+            Connection(Account(Address("127.0.0.1", listening.getsockname()[1]), "c"))
+        thread.join()
 
 
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
