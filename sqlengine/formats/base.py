@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parser.errors import ExecutionError, UnsupportedError
+from parser.errors import ColumnError, ExecutionError, UnsupportedColumn, UnsupportedError
 from parser.types import DataType as DataType
 from parser.types import Schema as Schema
 from planner.logical.change_kinds import INSERT_ONLY, ChangelogMode
@@ -225,3 +226,19 @@ def selected(schema: Schema, columns: Iterable[str] | None) -> Schema:
     """The columns of `schema` that `columns` names (None: all), in its order."""
     names = None if columns is None else set(columns)
     return Schema(tuple(c for c in schema if names is None or c.name in names))
+
+
+@contextmanager
+def of_column(name: str) -> Iterator[None]:
+    """Raises UnsupportedColumn in the place of an UnsupportedError that knows only a type."""
+    try:
+        yield
+    except UnsupportedError as error:
+        if isinstance(error, ColumnError):
+            raise
+        raise UnsupportedColumn(
+            f"{error.message}, in column '{name}'",
+            detail=error.detail,
+            hint=error.hint,
+            subject=name,
+        ) from None

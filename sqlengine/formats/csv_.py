@@ -13,8 +13,16 @@ import pyarrow as pa
 
 from parser.errors import OptionError
 from parser.types import Column, Schema
-from sqlengine.formats.base import BadRecord, Decoded, Decoder, Encoder, Format, Option, selected
-from sqlengine.formats.columns import of_column
+from sqlengine.formats.base import (
+    BadRecord,
+    Decoded,
+    Decoder,
+    Encoder,
+    Format,
+    Option,
+    of_column,
+    selected,
+)
 from sqlengine.formats.csv_encode import CsvEncoder
 from sqlengine.formats.csv_lines import CsvFraming
 from sqlengine.formats.csv_values import Dialect, FromText, columns_at_once, from_text

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from parser.errors import UnsupportedError
 from parser.types import DataType, Root, Schema
 from sqlengine.batch import Batch
-from sqlengine.formats.columns import of_column
+from sqlengine.formats.base import of_column
 from sqlengine.formats.csv_values import Dialect
 from sqlengine.formats.texts import java_texts, trimmed_texts
 

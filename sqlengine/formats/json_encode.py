@@ -17,7 +17,7 @@ from parser.errors import UnsupportedError
 from parser.types import INTEGERS, DataType, Root, Schema
 from sqlengine.batch import Batch
 from sqlengine.formats import times
-from sqlengine.formats.columns import of_column
+from sqlengine.formats.base import of_column
 from sqlengine.formats.lines import split_lines
 from sqlengine.formats.texts import java_texts, plain_texts, written_plainly
 

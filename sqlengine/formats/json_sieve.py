@@ -19,8 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parser.types import Column, DataType, Root, Schema
-from sqlengine.formats.base import BadRecord
-from sqlengine.formats.columns import of_column
+from sqlengine.formats.base import BadRecord, of_column
 from sqlengine.formats.json_values import Convert, Rules, Unreadable, converter, nullable
 
 _BOM = b"\xef\xbb\xbf"

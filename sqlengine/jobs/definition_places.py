@@ -1,5 +1,5 @@
-"""Where errors of tables belong in the text that defines these: at an option, a column, or the name
-of the table."""
+"""Finds where errors of tables belong in the text that defines these: at an option, a column, or
+the name of the table."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import msgspec
 
 from parser.errors import UnsupportedError
 from parser.types import INT, DataType, Root, Schema
-from sqlengine.formats.columns import of_column
+from sqlengine.formats.base import of_column
 
 Json: TypeAlias = str | int | None | list["Json"] | dict[str, "Json"]
 
