@@ -24,6 +24,7 @@ from sqlengine.broker.errors import NO_SPACE, cannot_write
 from sqlengine.connectors.base import Connector, Sink, Source
 from sqlengine.connectors.boundary.answers import text_or_none
 from sqlengine.connectors.boundary.lookup import WalledLookup
+from sqlengine.connectors.boundary.naming import naming
 from sqlengine.connectors.boundary.opening import (
     begin_sink,
     behind_boundary,
@@ -33,7 +34,6 @@ from sqlengine.connectors.boundary.opening import (
 from sqlengine.connectors.environment import Environment
 from sqlengine.connectors.lookup_options import ANSWER_TIMEOUT
 from sqlengine.connectors.metadata_types import check_metadata, with_own_types
-from sqlengine.connectors.naming import naming
 from sqlengine.connectors.row_lookup import RowLookup
 from sqlengine.connectors.secret_options import check_references, with_secrets
 from sqlengine.connectors.shadow import CONNECTOR, ShadowConnector

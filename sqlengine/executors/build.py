@@ -64,7 +64,7 @@ from planner.logical import (
 )
 from rules.options import Options
 from rules.ruleset import RuleSet
-from sqlengine.connectors.naming import naming
+from sqlengine.connectors.boundary.naming import naming
 from sqlengine.dimensions.versions import VersionFiles
 from sqlengine.executors.build_windows import window_operator
 from sqlengine.executors.wire import decode_batch, encode_batch

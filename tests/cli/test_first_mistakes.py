@@ -26,7 +26,7 @@ MISTAKES = {
     ),
     "a table of Kafka": (
         "CREATE TABLE k (a INT) WITH ('connector' = 'kafka', 'topic' = 'a'); SELECT * FROM k;",
-        69,
+        14,
         ["needs the option 'properties.bootstrap.servers'", "hosts and ports of some brokers"],
     ),
     "a table of another database": (

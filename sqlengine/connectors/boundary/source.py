@@ -15,8 +15,8 @@ from sqlengine.connectors.base import Source
 from sqlengine.connectors.boundary import answers
 from sqlengine.connectors.boundary.cache import WalledCache
 from sqlengine.connectors.boundary.calls import Calls
+from sqlengine.connectors.boundary.naming import naming
 from sqlengine.connectors.chunks import Chunk, Part
-from sqlengine.connectors.naming import naming
 from sqlengine.formats.registry import key_preparation_of, preparation_of
 from sqlengine.system.lanes import Call
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from planner.logical import AskedScan, LookedUpScan, MappedScan, Scan
 from sqlengine.connectors import registry
 from sqlengine.connectors.base import Source
+from sqlengine.connectors.boundary.naming import naming
 from sqlengine.connectors.boundary.opening import opened_source
 from sqlengine.connectors.chunks import Chunk
 from sqlengine.connectors.environment import Environment, is_rehearsal
-from sqlengine.connectors.naming import naming
 from sqlengine.executors.dimensions.asking import TableAsker
 from sqlengine.executors.dimensions.source import MappedSource
 
