@@ -45,6 +45,9 @@ class PemFiles:
         """Reads them for a server; where there are authorities, clients must show a certificate of
         theirs. Raises as `client_context`."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # A sender that reads nothing would leave tickets unread, and its kernel then takes back
+        # what it has sent last, when it closes the connection.
+        context.num_tickets = 0
         try:
             context.load_cert_chain(str(self.certificate), self.key, password=_no_password)
             if self.authorities is not None:
