@@ -19,7 +19,7 @@ from sqlengine.cli.texts import definitions, read_text
 from sqlengine.config import Cluster
 from sqlengine.session import ROWS_PER_READ
 from sqlengine.system.file_access import FileAccess
-from sqlengine.system.logs.foreground import show_log
+from sqlengine.system.log_lines import show_log
 from sqlengine.system.words import count
 
 if TYPE_CHECKING:

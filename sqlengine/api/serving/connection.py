@@ -25,7 +25,7 @@ from sqlengine.api.serving.channels import Channels
 from sqlengine.api.serving.lanes import BROKER, LaneName
 from sqlengine.api.serving.request_parser import RequestParser, too_slow
 from sqlengine.api.serving.streams import Gone, PlainText, Stream
-from sqlengine.system.logs.few_lines import FewLines
+from sqlengine.system.log_lines import FewLines
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment

@@ -22,7 +22,7 @@ from sqlengine.connectors.receivers.base import Batch, Receiver, Stream, Tail, T
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.connections import Connection, too_large, too_many
 from sqlengine.connectors.syslog.framing import BadFrame
-from sqlengine.system.logs.few_lines import FewLines
+from sqlengine.system.log_lines import FewLines
 
 log = logging.getLogger("sqlengine")
 _closings = FewLines(log)

@@ -59,6 +59,9 @@ class PemFiles:
         """Reads them for a server; where there are authorities, clients must show a certificate of
         theirs. Raises as `client_context`."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # A sender that reads nothing would leave tickets unread, and its kernel then takes back
+        # what it has sent last, when it closes the connection.
+        context.num_tickets = 0
         assert self.certificate is not None, "a server has one"
         self._show(context, self.certificate)
         if self.authorities is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +19,8 @@ from sqlengine.connectors.syslog import connections, receiver
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.framing import Deframer
 from sqlengine.connectors.syslog.receiver import SyslogReceiver
+from sqlengine.connectors.tls_files import PemFiles
+from tests.hostile.certificates import MISSING, Authority
 from tests.servers.process import free_ports
 
 PORT = free_ports(1)[0]
@@ -126,3 +131,33 @@ def test_jobs_keep_most_descriptors(
         connected(open_)
     take(listening)
     assert len(listening._connections) == 10
+
+
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+def test_tls_of_who_sends_and_closes_at_once(tmp_path: Path, open_: ExitStack) -> None:
+    """It reads nothing, neither tickets nor the end; all that it has sent comes."""
+    authority = Authority(tmp_path / "ca")
+    own = authority.sign("server")
+    files = PemFiles(None, own.certificate, own.key)
+    (port,) = free_ports(1)
+    made = SyslogReceiver([Address("tls", "127.0.0.1", port)], 1 << 20, files.server_context)
+    made.connect([Stream("p", {}, 1, 1, 1, 0)], [], lambda topic, count: Taken())
+    open_.callback(made.close)
+    trusting = ssl.create_default_context(cafile=str(authority.own.certificate))
+
+    def connect() -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", port))
+        return trusting.wrap_socket(plain, server_hostname="localhost")
+
+    found: list[bytes] = []
+    with ThreadPoolExecutor(1) as other:
+        for n in range(5):
+            connecting = other.submit(connect)
+            while not connecting.done():
+                take(made, 1)
+            take(made, 3)
+            with connecting.result() as sender:
+                for part in range(50):
+                    sender.sendall(b"<1>%d\n" % (50 * n + part))
+            found += take(made, 60)
+    assert found == [b"<1>%d" % n for n in range(250)]

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from sqlengine.system.logs.few_lines import FewLines
+from sqlengine.system.log_lines import FewLines
 
 
 def test_lines_are_few_and_tell_of_the_others(

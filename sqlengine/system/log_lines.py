@@ -1,14 +1,33 @@
-"""Lines of the log that others can cause: so many in a while, and then the number of the rest."""
+"""Lines of the log: those of a command in the foreground, and those that others can cause."""
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
 from typing import Final
 
+# So many lines in so many seconds.
 _MOST: Final = 10
 _SECONDS: Final = 10.0
+
+
+class _WithoutTraces(logging.Formatter):
+    """Formats warnings and errors by their words alone."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        plain = copy.copy(record)
+        plain.exc_info = plain.exc_text = plain.stack_info = None
+        return super().format(plain)
+
+
+def show_log(*, verbose: bool) -> None:
+    """Shows warnings and errors on standard error; where `verbose` also what else is logged, with
+    traces. A program that has its own handlers keeps them."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter() if verbose else _WithoutTraces())
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
 
 
 class FewLines:
