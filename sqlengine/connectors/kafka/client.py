@@ -159,7 +159,7 @@ def topics_of(
         client.poll(0)  # hears why
         if remedy(health.trouble) is not None:
             raise
-    return asked(ANSWER_S)
+    return asked(ANSWER_S - _SOON_S)
 
 
 def consumer(settings: Settings, table: str, health: Health | None = None) -> Consumer:
