@@ -53,7 +53,7 @@ USED = ";\nSELECT id FROM s;"
         ("s (id INT, >o BIGINT METADATA FROM 'ofset') WITH ('connector' = 'filesystem', 'path' = '.', 'format' = 'json')", "connector 'filesystem' has no metadata 'ofset'"),
         ("s (id INT, >`file.path` MAP<INT, INT> METADATA) WITH ('connector' = 'filesystem', 'path' = '.', 'format' = 'json')", "cannot be cast to MAP<INT, INT>"),
         (">s (id INT) WITH ('connector' = 'filesystem', 'format' = 'json')", "needs the option 'path'"),
-        (">s (id INT) WITH ('connector' = 'filesystem', 'path' = 'nothing', 'format' = 'json')", "there is no file or folder"),
+        ("s (id INT) WITH ('connector' = 'filesystem', >'path' = 'nothing', 'format' = 'json')", "there is no file or folder"),
         ("s (id INT) WITH (>'connector' = 'nothing')", "unknown connector 'nothing'"),
         ("s (id INT) WITH ('connector' = 'filesystem', 'path' = '.', >'format' = 'nothing')", "unknown format 'nothing'"),
         ("s (id INT) WITH ('connector' = 'filesystem', 'path' = '.', 'format' = 'json', >'json.ignore-parse-errors' = 'perhaps')", "bad value 'perhaps'"),

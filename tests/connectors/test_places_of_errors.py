@@ -96,7 +96,8 @@ def test_the_place_of_what_is_wrong(engine: Engine, definition: str, message: st
     assert (found.line, found.column) == (2, column)
 
 
-# Where it is written, and where an option is missing: at the name of the table.
+# Where it is written, or has the value that the message names, and where an option is missing: at
+# the name of the table.
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
@@ -110,7 +111,7 @@ def test_the_place_of_what_is_wrong(engine: Engine, definition: str, message: st
         ("s (id INT) WITH ('connector' = 'filesystem', 'format' = 'json', >'path' = 'ftp://x/y')", "is not on this machine"),
         ("s (id INT, >p STRING METADATA FROM 'file.path') WITH ('connector' = 'filesystem', 'format' = 'json', 'path' = 'x')", "cannot be written"),
         ("s (id INT) WITH ('connector' = 'topic', >'topic' = '_epochs', 'format' = 'json')", "belongs to the system"),
-        (">s (id INT) WITH ('connector' = 'topic', 'topic' = 'nothing', 'topic.auto-create' = 'false', 'format' = 'json')", "topic 'nothing' of table 's' does not exist"),
+        ("s (id INT) WITH ('connector' = 'topic', >'topic' = 'nothing', 'topic.auto-create' = 'false', 'format' = 'json')", "topic 'nothing' of table 's' does not exist"),
         ("s (id INT) WITH ('connector' = 'python', >'function' = 'nothing')", "does not exist"),
     ],
 )  # fmt: skip

@@ -184,8 +184,9 @@ REFUSED = [
     ({"qos": "3"}, "expected '0' or '1' or '2'"),
     ({"receive-maximum": "0"}, "from 1 to 65,535"),
     ({"deduplicate.key": "id"}, "expected parts such as field:id"),
-    ({"tls.key": "/tmp/none.pem"}, "has 'tls.key', and no 'tls.cert'"),
-    ({"tls.ca": "/dev/null"}, "is the system's own"),
+    ({"tls.key": "/tmp/none.pem"}, "and the table speaks none"),
+    ({"server": "ssl://h", "tls.key": "/tmp/none.pem"}, "has 'tls.key', and no 'tls.cert'"),
+    ({"server": "ssl://h", "tls.ca": "/dev/null"}, "is the system's own"),
     ({"will.topic": "a/#"}, "'will.topic' of table"),
     ({"nonsense": "1"}, "unknown option 'nonsense'"),
 ]

@@ -19,7 +19,7 @@ from sqlengine.connectors.syslog import connections, receiver
 from sqlengine.connectors.syslog.addresses import Address
 from sqlengine.connectors.syslog.framing import Deframer
 from sqlengine.connectors.syslog.receiver import SyslogReceiver
-from sqlengine.connectors.tls_files import PemFiles
+from sqlengine.connectors.tls.files import PemFiles
 from tests.hostile.certificates import MISSING, Authority
 from tests.servers.process import free_ports
 
