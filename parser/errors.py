@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,12 @@ class SqlError(Exception):
         """Sets the file of the position unless it names one already; returns the error itself."""
         self.position, self.used_at = _in_file(self.position, file), _in_file(self.used_at, file)
         return self
+
+    def __copy__(self) -> Self:
+        """Returns an equal error, with all that one of its class knows besides."""
+        made = type(self).__new__(type(self), *self.args)
+        vars(made).update(vars(self), _notes=[*self._notes])
+        return made
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (

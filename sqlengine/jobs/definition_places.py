@@ -73,7 +73,7 @@ def _place(error: SqlError, table: CreateTable) -> Position | None:
         return next((c.position for c in table.columns if c.name == error.subject), None)
     names = [error.subject, *(("type",) if error.subject == "connector" else ())]
     found = next((p for k, p in table.option_places.items() if k in names), None)
-    return found or _place_of_value(error.message, table)
+    return found or (None if error.subject else _place_of_value(error.message, table))
 
 
 def _place_of_value(message: str, table: CreateTable) -> Position | None:

@@ -42,7 +42,7 @@ BROKEN = {
     "writing to a system topic": (
         "CREATE TABLE k (id BIGINT) WITH ('connector' = 'topic', 'topic' = '_jobs', 'format' ="
         " 'json')" + USE,
-        "topic '_jobs' belongs to the system",
+        "topic '_jobs' of table 'k' belongs to the system",
     ),
     "a zero byte": (rule("x", "word = '\x00") + "nonsense", "1:"),
 }

@@ -121,7 +121,7 @@ def test_options_of_a_table_that_nobody_uses(user: User, what: str) -> None:
     assert message in str(error[1])
     assert hint in str(error[3])
     wrong = WRONG_KEYS.get(what)
-    line, column = (2, sql.split("\n")[1].index(wrong) + 1) if wrong else (1, 1)
+    line, column = (2, sql.split("\n")[1].index(wrong) + 1) if wrong else (1, 14)
     position = error[4]
     assert isinstance(position, Position)
     assert (position.line, position.column) == (line, column)
