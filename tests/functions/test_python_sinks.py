@@ -183,7 +183,10 @@ def test_rows_come_again_after_a_crash(life: Life) -> None:
     ("sql", "said"),
     [
         (table("rule STRING", "nothing"), "function 'nothing' of table 'target' does not exist"),
-        (functions("plain") + table("rule STRING", "plain"), "function 'plain' of table 'target' is no sink"),
+        (
+            functions("plain") + table("rule STRING", "plain"),
+            "function 'plain' of table 'target' is no sink",
+        ),
         (functions("page") + table("rule STRING, host INT", "page"), "do not fit function 'page'"),
         (functions("page") + table("rule STRING", "page"), "do not fit function 'page'"),
         (
