@@ -131,11 +131,10 @@ def run() -> Section:
     """Measures reading, writing and both, with both guarantees."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            server = KafkaServer(Path(folder) / "kafka", settings=_TIMEOUTS).start()
+            with KafkaServer(Path(folder) / "kafka", settings=_TIMEOUTS) as server:
+                rows = _measured(server)
         except Missing as error:
             raise SystemExit(str(error)) from None
-        with server:
-            rows = _measured(server)
     about = (
         f"{COUNT:,} records of 200 bytes of JSON in one partition, on a broker of the same machine."
         " A job decodes them, filters, and encodes what it writes; the bare client does neither. Flink: the whole JVM, in its second run."

@@ -168,14 +168,13 @@ def run() -> Section:
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            server = Mosquitto(Path(folder) / "mosquitto").start()
+            with Mosquitto(Path(folder) / "mosquitto") as server:
+                rows += [_row("in", _NAMES[who], _taking(who, server.address)) for who in readers]
+                for who in ("engine_out", "devices"):
+                    took = in_a_process("benchmarks.connectors.mqtt", who, server.address)
+                    rows.append(_row("out", _NAMES[who], float(took)))
         except Missing as error:
             raise SystemExit(str(error)) from None
-        with server:
-            rows += [_row("in", _NAMES[who], _taking(who, server.address)) for who in readers]
-            for who in ("engine_out", "devices"):
-                took = in_a_process("benchmarks.connectors.mqtt", who, server.address)
-                rows.append(_row("out", _NAMES[who], float(took)))
     about = (
         f"{COUNT:,} messages of 150 bytes to {DEVICES:,} topics, through mosquitto on the same machine."
         " In: JSON is decoded, one filter, the topic as a column, exactly once from the log on."
