@@ -105,15 +105,7 @@ class SqlError(Exception):
         return made
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (
-            type(self),
-            self.message,
-            self.detail,
-            self.hint,
-            self.position,
-            self.subject,
-            self.table,
-        )
+        return _rebuild, (type(self), self.args), {name: vars(self)[name] for name in _CROSSES}
 
     @property
     def reason(self) -> str:
@@ -135,20 +127,13 @@ def _in_file(place: Position | None, file: str | None) -> Position | None:
     return replace(place, file=file) if file and place is not None and not place.file else place
 
 
-def _rebuild(
-    kind: type[SqlError],
-    message: str,
-    detail: str | None,
-    hint: str | None,
-    position: Position | None,
-    subject: str | None,
-    table: tuple[str, ...] | None,
-) -> SqlError:
-    """Errors cross the process that plans: their keyword arguments are not in `Exception.args`."""
-    error = kind.__new__(kind)
-    SqlError.__init__(error, message, detail=detail, hint=hint, position=position, subject=subject)
-    error.table = table
-    return error
+# What an error still says in another process, as that of one that plans.
+_CROSSES = ("message", "detail", "hint", "position", "subject", "table", "used_at", "_notes")
+
+
+def _rebuild(kind: type[SqlError], args: tuple[object, ...]) -> SqlError:
+    """Returns an error without calling its class, whose arguments are not all in `args`."""
+    return kind.__new__(kind, *args)
 
 
 class ParseError(SqlError):

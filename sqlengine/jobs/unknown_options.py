@@ -103,13 +103,14 @@ class UnknownOptions:
         """Gives an error of a statement its place, unless it has one: where the statement names the
         option that is wrong, else where the text defines the table that is to blame, else where the
         statement begins. Returns the error itself."""
-        if error.position is None and _place(error, statement) is None:
-            altered = isinstance(statement, Alter)  # what is wrong stands here
-            defined = None if altered else self.definitions.place(error)
-            if defined is not None and not isinstance(statement, CreateTable):
-                error.used_at = statement.position
-            return error.at(defined or statement.position)
-        return error.at(_place(error, statement))
+        place = _place(error, statement)
+        if error.position is not None or place is not None:
+            return error.at(place)
+        altered = isinstance(statement, Alter)  # what is wrong stands here
+        defined = None if altered else self.definitions.place(error)
+        if defined is not None and not isinstance(statement, CreateTable):
+            error.used_at = statement.position
+        return error.at(defined or statement.position)
 
     def _ignores(self, settings: Mapping[str, str]) -> bool:
         return self.accepted or ignores_unknown(settings)

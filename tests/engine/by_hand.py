@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,7 +76,10 @@ def of_job(engine: Engine, job: str) -> list[object]:
 def die(engine: Engine) -> None:
     """As if the process had died: no last epoch, no checkpoint, no more threads.
 
-    What a thread has in its hands is done before: nothing can end a thread in the middle."""
+    What a thread has in its hands is done before: nothing can end a thread in the middle. An engine
+    dies once."""
+    if engine._failures.closed.is_set():
+        return
     engine._failures.closed.set()
     for watch in engine._watches():
         watch.stop()
@@ -93,9 +97,14 @@ def die(engine: Engine) -> None:
     engine.broker.close()
 
 
-def rise(engine: Engine, machine: Machine = THIS) -> None:
-    """Opens an engine that has died as the same object, which its fixture closes."""
-    engine.__init__(engine.config, machine)  # type: ignore[misc]
+@contextmanager
+def next_life(engine: Engine, machine: Machine = THIS) -> Iterator[Engine]:
+    """Opens another engine over the folder of one that has died; it dies at the end."""
+    risen = Engine(engine.config, machine)
+    try:
+        yield risen
+    finally:
+        die(risen)
 
 
 def lines(*values: Sequence[object]) -> list[bytes]:

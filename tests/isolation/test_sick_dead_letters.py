@@ -17,7 +17,7 @@ from sqlengine.config import Config
 from sqlengine.engine import Engine
 from sqlengine.machine import THIS
 from sqlengine.system.disk import MachineDisk
-from tests.engine.by_hand import EVENTS, die, of_job, rise, step
+from tests.engine.by_hand import EVENTS, die, next_life, of_job, step
 
 
 class SickDisk(MachineDisk):
@@ -101,7 +101,7 @@ def test_a_crash_meanwhile_loses_no_dead_letter(
         step(engine)
     die(engine)
     disk.sick = False
-    rise(engine, replace(THIS, disk=disk))
-    write(engine, 1)
-    step(engine)
-    assert letters(engine) == ["bad 0", "bad 1"]
+    with next_life(engine, replace(THIS, disk=disk)) as risen:
+        write(risen, 1)
+        step(risen)
+        assert letters(risen) == ["bad 0", "bad 1"]

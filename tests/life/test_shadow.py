@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from sqlengine.engine.requests import Request
 from sqlengine.engine.shadows.canaries import verdict
 from sqlengine.jobs.job import JobState, Origin
 from sqlengine.jobs.planning import JobText
-from tests.engine.by_hand import EVENTS, append, die, of_job, open_engine, rise, rows, step
+from tests.engine.by_hand import EVENTS, append, die, next_life, of_job, open_engine, rows, step
 
 FILTER = "INSERT INTO outs SELECT 'r', id FROM events WHERE id > {least}"
 WINDOW = """INSERT INTO outs SELECT 'r', COUNT(*) FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '1' SECOND))
@@ -358,19 +359,20 @@ def test_shadows_survive_a_death(engine: Engine, tmp_path: Path) -> None:
     append(engine, 300, 301)
     step(engine)
     nodes = set(engine.graph.runner.graph.nodes)
-    for checkpoint in (False, True):
-        if checkpoint:
-            engine.graph.runner.checkpoint(wait=True)
+    with ExitStack() as lives:
+        for checkpoint in (False, True):
+            if checkpoint:
+                engine.graph.runner.checkpoint(wait=True)
+            die(engine)
+            engine = lives.enter_context(next_life(engine))
+            assert set(engine.graph.runner.graph.nodes) == nodes
+        engine.promote("r")
         die(engine)
-        rise(engine)
-        assert set(engine.graph.runner.graph.nodes) == nodes
-    engine.promote("r")
-    die(engine)
-    rise(engine)
-    append(engine, 1500)
-    step(engine)
-    assert of_job(engine, "r") == [1, 1]
-    assert versions(engine)[1] == (2, True, "promoted by sdk")
+        engine = lives.enter_context(next_life(engine))
+        append(engine, 1500)
+        step(engine)
+        assert of_job(engine, "r") == [1, 1]
+        assert versions(engine)[1] == (2, True, "promoted by sdk")
 
 
 # ---- canaries ------------------------------------------------------------------------------------
@@ -430,13 +432,13 @@ def test_the_time_of_a_canary_survives_a_death(engine: Engine, hours: list[float
     engine.submit("r", head(canary="1h, max-rate 100/h") + FILTER.format(least=5))
     pass_hours(engine, hours, 0.75)
     die(engine)
-    rise(engine)
-    hours = clock_of(engine)
-    hours[0] += 0.2
-    engine.canaries.check()
-    assert "r" not in engine.log.jobs
-    pass_hours(engine, hours, 0.1)
-    assert versions(engine) == [(1, True, "promoted by its canary: 0 rows in 1 h")]
+    with next_life(engine) as risen:
+        hours = clock_of(risen)
+        hours[0] += 0.2
+        risen.canaries.check()
+        assert "r" not in risen.log.jobs
+        pass_hours(risen, hours, 0.1)
+        assert versions(risen) == [(1, True, "promoted by its canary: 0 rows in 1 h")]
 
 
 def test_the_time_of_a_canary_stands_while_the_live_version_does(

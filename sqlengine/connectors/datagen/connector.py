@@ -143,7 +143,7 @@ class DatagenSource(Source):
 
 
 def _row_size(fields: Iterable[Field]) -> int:
-    """Returns the bytes of a row. PlanError where a value is beyond 'value-size', or all of a row
+    """Returns the bytes of a row. OptionError where a value is beyond 'value-size', or all of a row
     are beyond 'column-size'."""
     limits, row = present(), 0
     for field in fields:

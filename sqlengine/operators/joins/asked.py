@@ -102,7 +102,7 @@ class AskedDimension:
         assert isinstance(scan, AskedScan)
         self.schema = scan.schema
         self.name = scan.table.display
-        self._name = scan.digest
+        self._digest = scan.digest
         self._asker = asker
         strict = [(e.right, i) for i, e in enumerate(node.equalities) if not e.null_safe]
         # Of several with one column the first: the table is asked by what is no NULL.
@@ -188,7 +188,7 @@ class AskedDimension:
         answers = present_answers()
         if answers is None:
             return self._asked(questions)
-        request = xxh3_128_hexdigest(b"\0".join([self._name.encode(), *questions.keys]))
+        request = xxh3_128_hexdigest(b"\0".join([self._digest.encode(), *questions.keys]))
         known = answers.again(request)
         if known is not None:
             ((_, _, blobs),) = known.parts
